@@ -1,0 +1,71 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char text[2048];
+
+static void describe(const char *format, va_list arguments) {
+    vsnprintf(text, sizeof text, format, arguments);
+}
+
+int error_set(int code, const char *format, ...) {
+    if (text[0] == '\0') {
+        va_list arguments;
+        va_start(arguments, format);
+        describe(format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+static int code_of_errno(int code, int number) {
+    switch (number) {
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return ERROR_PERMISSION;
+    case EIO:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return ERROR_IO;
+    default:
+        return code;
+    }
+}
+
+int error_set_errno(int code, const char *format, ...) {
+    int number = errno;
+    if (text[0] == '\0') {
+        va_list arguments;
+        va_start(arguments, format);
+        describe(format, arguments);
+        va_end(arguments);
+        size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, ": %s", strerror(number));
+    }
+    return code_of_errno(code, number);
+}
+
+const char *error_text(void) {
+    return text;
+}
+
+void error_clear(void) {
+    text[0] = '\0';
+}
+
+const char *error_name(int code) {
+    switch (code) {
+#define X(name, status, words)                                                                     \
+    case name:                                                                                     \
+        return words;
+        ERROR_TABLE(X)
+#undef X
+    default:
+        return "unknown error";
+    }
+}

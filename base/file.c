@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static void new_file_release(struct new_file *file) {
+    free(file->path);
+    free(file->temporary);
+    *file = (struct new_file){.descriptor = -1};
+}
+
+int new_file_open(struct new_file *file, const char *path) {
+    file->path = memory_copy_string(path);
+    file->temporary = memory_format("%s.tmp.%d", path, (int)getpid());
+    file->descriptor = open(file->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file->descriptor < 0) {
+        int code = error_set_errno(ERROR_CREATE, "cannot create %s", path);
+        new_file_release(file);
+        return code;
+    }
+    return 0;
+}
+
+int file_write_all(int descriptor, const void *data, size_t length, const char *path) {
+    const char *at = data;
+    while (length) {
+        ssize_t written = write(descriptor, at, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return error_set_errno(ERROR_IO, "cannot write %s", path);
+        at += written;
+        length -= (size_t)written;
+    }
+    return 0;
+}
+
+int new_file_write(struct new_file *file, const void *data, size_t length) {
+    return file_write_all(file->descriptor, data, length, file->path);
+}
+
+int new_file_publish(struct new_file *file) {
+    int code = 0;
+    if (fsync(file->descriptor))
+        code = error_set_errno(ERROR_IO, "cannot write %s to disk", file->path);
+    else if (rename(file->temporary, file->path))
+        code = error_set_errno(ERROR_CREATE, "cannot put %s in place", file->path);
+    if (code) {
+        new_file_discard(file);
+        return code;
+    }
+    char *folder = path_folder(file->path);
+    code = folder_sync(folder);
+    free(folder);
+    close(file->descriptor);
+    new_file_release(file);
+    return code;
+}
+
+void new_file_discard(struct new_file *file) {
+    if (!file->temporary)
+        return;
+    unlink(file->temporary);
+    close(file->descriptor);
+    new_file_release(file);
+}
+
+int file_read(const char *path, size_t length_max, char **data, size_t *length) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_errno(ERROR_IO, "cannot open %s", path);
+    char *buffer = NULL;
+    size_t used = 0, capacity = 0;
+    int code = 0;
+    for (;;) {
+        if (used + 1 >= capacity) {
+            capacity = capacity ? 2 * capacity : 4096;
+            buffer = memory_resize(buffer, capacity, 1);
+        }
+        ssize_t got = read(descriptor, buffer + used, capacity - used - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            code = error_set_errno(ERROR_IO, "cannot read %s", path);
+        else if (used + (size_t)got > length_max)
+            code = error_set(ERROR_DATA, "%s is larger than the %zu bytes allowed", path, length_max);
+        if (code || got == 0)
+            break;
+        used += (size_t)got;
+    }
+    close(descriptor);
+    if (code) {
+        free(buffer);
+        return code;
+    }
+    buffer[used] = '\0';
+    *data = buffer;
+    *length = used;
+    return 0;
+}
+
+int file_map(const char *path, const void **data, size_t *length) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_errno(ERROR_IO, "cannot open %s", path);
+    struct stat status;
+    int code = 0;
+    void *start = NULL;
+    if (fstat(descriptor, &status)) {
+        code = error_set_errno(ERROR_IO, "cannot look at %s", path);
+    } else if (status.st_size > 0) {
+        start = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
+        if (start == MAP_FAILED)
+            code = error_set_errno(ERROR_IO, "cannot map %s", path);
+    }
+    close(descriptor);
+    if (code)
+        return code;
+    *data = start;
+    *length = (size_t)status.st_size;
+    return 0;
+}
+
+int folder_make(const char *path, unsigned mode) {
+    struct stat status;
+    if (stat(path, &status) == 0) {
+        if (S_ISDIR(status.st_mode))
+            return 0;
+        return error_set(ERROR_CREATE, "%s is there already and is not a folder", path);
+    }
+    char *above = path_folder(path);
+    int code = strcmp(above, path) ? folder_make(above, 0755) : 0;
+    free(above);
+    if (code)
+        return code;
+    if (mkdir(path, mode) && errno != EEXIST)
+        return error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
+    return 0;
+}
+
+int folder_sync(const char *path) {
+    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0)
+        return error_set_errno(ERROR_IO, "cannot open the folder %s", path);
+    int code = 0;
+    if (fsync(descriptor))
+        code = error_set_errno(ERROR_IO, "cannot write the folder %s to disk", path);
+    close(descriptor);
+    return code;
+}
+
+char *path_join(const char *folder, const char *name) {
+    if (name[0] == '/')
+        return memory_copy_string(name);
+    return memory_format("%s/%s", folder, name);
+}
+
+char *path_folder(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return memory_copy_string(".");
+    if (slash == path)
+        return memory_copy_string("/");
+    return memory_format("%.*s", (int)(slash - path), path);
+}

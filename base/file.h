@@ -1,0 +1,48 @@
+/* Files written whole or not at all, and folders. Every path in a message is given as typed. */
+#ifndef DML_BASE_FILE_H
+#define DML_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A file being written beside its final place: NAME.tmp.PID until it is published. */
+struct new_file {
+    char *path;      /* the final place; owned */
+    char *temporary; /* owned */
+    int descriptor;
+};
+
+/* Starts `path`. ERROR_CREATE, ERROR_PERMISSION or ERROR_IO. */
+int new_file_open(struct new_file *file, const char *path);
+
+int new_file_write(struct new_file *file, const void *data, size_t length);
+
+/* fsync, rename, fsync of the folder: afterwards the file is there whole, also after a power cut.
+ * On failure nothing is left behind. Either way the struct is released. */
+int new_file_publish(struct new_file *file);
+
+/* Drops what was written. Harmless on a zeroed or published struct. */
+void new_file_discard(struct new_file *file);
+
+/* Writes all of `length` bytes to a descriptor; `path` is for the message. */
+int file_write_all(int descriptor, const void *data, size_t length, const char *path);
+
+/* Reads a whole file of at most `length_max` bytes, with a 0 behind it. Free *data. */
+int file_read(const char *path, size_t length_max, char **data, size_t *length);
+
+/* Maps a whole file for reading; *data is NULL for an empty one. Release with memory_unmap(). */
+int file_map(const char *path, const void **data, size_t *length);
+
+/* Makes the folder and those above it that are missing. Fine if it is there. */
+int folder_make(const char *path, unsigned mode);
+
+/* fsync of a folder, after a rename in it. */
+int folder_sync(const char *path);
+
+/* `folder`/`name`; `name` alone when it is absolute. Free the result. */
+char *path_join(const char *folder, const char *name);
+
+/* The folder part of a path, "." when it has none. Free the result. */
+char *path_folder(const char *path);
+
+#endif

@@ -1,0 +1,38 @@
+/* Every limit in one place, with its unit, and how limits relate. */
+#ifndef DML_BASE_LIMITS_H
+#define DML_BASE_LIMITS_H
+
+#include <stdint.h>
+
+/* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
+#define BLOCK_ELEMENTS 4096
+
+/* Data. */
+#define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */
+#define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */
+#define CLASSES_MAX 65536                       /* distinct labels of a classification */
+#define LINE_BYTES_MAX (64u << 20)              /* one line of text */
+#define CHUNK_BYTES_MIN (16u << 10)
+#define CHUNK_BYTES_MAX (1u << 20)
+#define CHUNKS_AIMED_AT 256                     /* chunk bytes = packed bytes / this, clamped */
+
+/* Optimizer. */
+#define HISTORY_MAX 200    /* curvature pairs */
+#define HISTORY_AUTO_MAX 100
+#define HISTORY_AUTO_MIN 10
+#define SLOTS_MAX (HISTORY_MAX + 2)
+
+/* Cluster. */
+#define SHARDS_MAX 256
+#define REPLICAS_MAX 1024
+#define THREADS_MAX 256
+
+/* Wire. */
+#define FRAME_BODY_BYTES_MAX (16u << 20)
+#define BULK_BYTES_MAX (UINT64_C(1) << 36)
+#define ADDRESS_BYTES_MAX 1024
+
+_Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
+_Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
+
+#endif

@@ -1,0 +1,13 @@
+noinst_LIBRARIES += libbase.a
+libbase_a_SOURCES = \
+	base/bytes.c base/bytes.h \
+	base/clock.c base/clock.h \
+	base/error.c base/error.h \
+	base/file.c base/file.h \
+	base/hash.c base/hash.h \
+	base/limits.h \
+	base/log.c base/log.h \
+	base/memory.c base/memory.h \
+	base/random.h base/rows.h
+libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS)
+BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS)

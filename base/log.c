@@ -1,0 +1,46 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum log_level log_level_now = LOG_INFO;
+
+static char program_name[64] = "dml";
+static void (*before_line)(void);
+
+void log_open(const char *program, enum log_level level) {
+    snprintf(program_name, sizeof program_name, "%s", program);
+    log_level_now = level;
+}
+
+void log_set_before(void (*before)(void)) {
+    before_line = before;
+}
+
+void log_line(enum log_level level, const char *format, ...) {
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    struct timespec now;
+    struct tm utc;
+    char line[4096];
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    size_t length = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
+    length += (size_t)snprintf(line + length, sizeof line - length, ".%03dZ %s %s: ",
+                               (int)(now.tv_nsec / 1000000), program_name, names[level]);
+    va_list arguments;
+    va_start(arguments, format);
+    int more = vsnprintf(line + length, sizeof line - length - 1, format, arguments);
+    va_end(arguments);
+    length += more > 0 ? (size_t)more : 0;
+    if (length > sizeof line - 2)
+        length = sizeof line - 2;
+    line[length++] = '\n';
+    if (before_line)
+        before_line();
+    /* One write a line keeps the lines of several processes whole; nobody is told if it fails. */
+    if (write(STDERR_FILENO, line, length) < 0)
+        return;
+}

@@ -1,0 +1,64 @@
+#define _GNU_SOURCE
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+
+static _Noreturn void exhausted(size_t count, size_t size) {
+    fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count, size);
+    exit(-ERROR_INTERNAL);
+}
+
+void *memory_new(size_t count, size_t size) {
+    void *start = calloc(count ? count : 1, size ? size : 1);
+    if (!start)
+        exhausted(count, size);
+    return start;
+}
+
+void *memory_resize(void *old, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        exhausted(count, size);
+    void *start = realloc(old, bytes ? bytes : 1);
+    if (!start)
+        exhausted(count, size);
+    return start;
+}
+
+char *memory_copy_string(const char *string) {
+    char *copy = strdup(string);
+    if (!copy)
+        exhausted(strlen(string) + 1, 1);
+    return copy;
+}
+
+char *memory_format(const char *format, ...) {
+    char *string;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vasprintf(&string, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        exhausted(1, 1);
+    return string;
+}
+
+void *memory_map(size_t bytes) {
+    void *start =
+        mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        exhausted(bytes, 1);
+    madvise(start, bytes, MADV_HUGEPAGE); /* a hint: a refusal changes nothing but speed */
+    return start;
+}
+
+void memory_unmap(void *start, size_t bytes) {
+    if (start)
+        munmap(start, bytes ? bytes : 1);
+}

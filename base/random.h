@@ -1,0 +1,36 @@
+/* A small seeded generator (xorshift64*), for tests, schedules and jitter; never for secrets. */
+#ifndef DML_BASE_RANDOM_H
+#define DML_BASE_RANDOM_H
+
+#include <stdint.h>
+
+struct random {
+    uint64_t state; /* never 0 */
+};
+
+static inline void random_init(struct random *random, uint64_t seed) {
+    random->state = seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x632be59bd9b4e019);
+    if (!random->state)
+        random->state = 1;
+}
+
+static inline uint64_t random_next(struct random *random) {
+    uint64_t x = random->state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    random->state = x;
+    return x * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* Evenly in [0, limit); limit > 0. */
+static inline uint64_t random_below(struct random *random, uint64_t limit) {
+    return random_next(random) % limit;
+}
+
+/* Evenly in [0, 1). */
+static inline double random_unit(struct random *random) {
+    return (double)(random_next(random) >> 11) * 0x1p-53;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* A block of training examples as arrays: what the data reader hands out and an objective takes.
+ * A view; nothing in it is owned. */
+#ifndef DML_BASE_ROWS_H
+#define DML_BASE_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum value_type {
+    VALUE_ONES,  /* every stored value is 1; none is stored */
+    VALUE_FLOAT, /* float: exact for what the text said */
+    VALUE_DOUBLE,
+};
+
+struct rows {
+    uint32_t count;    /* examples */
+    uint32_t features; /* columns of the data set; the intercept is not one of them */
+    uint64_t values;   /* stored values: dense, count·features */
+    bool dense;
+    enum value_type type;
+    const uint32_t *start;   /* sparse: count+1 offsets into `feature` and `value` */
+    const uint32_t *feature; /* sparse: column of each value, rising within a row */
+    const void *value;       /* float or double as `type` says; dense: row-major count×features;
+                                NULL for VALUE_ONES */
+    const double *label;     /* count; logistic 0 or 1, softmax the class, squared the target */
+};
+
+#endif

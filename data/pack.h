@@ -1,0 +1,31 @@
+/* Packs: one source file, read once, in a form that is mapped into memory.
+ *
+ * A pack is named by a fingerprint of the source's bytes and of the options that shaped it, and
+ * carries everything that a merge needs: rows in the file's order with feature numbers of its own,
+ * its dictionary (own number → original id), counts, labels, the source's path, size, time and
+ * hash, and what was rejected and why. Format: see doc/FORMATS.md. */
+#ifndef DML_DATA_PACK_H
+#define DML_DATA_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/source.h"
+
+struct pack; /* opaque; a mapped file */
+
+/* The pack of `source` in folder `packs`: the one that is there if the source is unchanged (size
+ * and time, else content), else a new one. *made says which. The file is published whole or not at
+ * all. */
+int pack_of_source(const char *packs, const char *source, const struct source_options *options,
+                   unsigned threads, struct pack **pack, bool *made);
+
+/* Maps a pack and checks header and checksums. */
+int pack_open(const char *path, struct pack **pack);
+void pack_close(struct pack *pack);
+
+const char *pack_path(const struct pack *pack);
+const char *pack_source(const struct pack *pack);
+const char *pack_fingerprint(const struct pack *pack);
+
+#endif

@@ -1,0 +1,69 @@
+/* The data set of a run: its packs merged into one numbered set of chunks.
+ *
+ * Features are numbered by falling floor(log2(count)), then by first appearance in the order of
+ * files, rows and positions; within a row they are sorted. A chunk is a block of consecutive rows:
+ * the atom of work. Chunks depend on the data alone. One file or the same rows in many give the
+ * same bytes. Format: see doc/FORMATS.md. */
+#ifndef DML_DATA_SET_H
+#define DML_DATA_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rows.h"
+#include "data/pack.h"
+
+enum label_kind {
+    LABEL_BINARY,  /* 0 or 1: the larger of two classes (or `positive`) is 1 */
+    LABEL_CLASSES, /* 0 … classes−1, in numeric, else bytewise, order */
+    LABEL_TARGET,  /* the number itself */
+};
+
+struct set_info {
+    uint64_t rows, values;
+    uint32_t features; /* columns, without an intercept */
+    uint32_t chunks;
+    bool dense;
+    enum value_type type;
+    enum label_kind labels;
+    uint32_t classes;                /* 2 for binary, 0 for targets */
+    const char *const *class_names;  /* `classes` texts, as in the data: "1", "-1", "M" */
+    double label_max_abs;            /* targets: the largest |target| */
+    const uint64_t *feature_id;      /* original id of each column */
+    const uint32_t *original_order;  /* columns by rising original id: a permutation */
+    const char *const *feature_names;/* by column, or NULL: CSV headers */
+    const int16_t *exponent;         /* base exponents (numeric/fixed.h), `features` + 1 with that
+                                        of the intercept last */
+    bool uniform;                    /* one exponent will do: */
+    int uniform_exponent;
+    const char *fingerprint;         /* of the data and how it was merged */
+    uint64_t rejected;               /* malformed lines skipped, over all sources */
+};
+
+struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
+
+/* Merges the packs, in order, into `sets`/FINGERPRINT.set unless it is there. `positive` names the
+ * positive class of binary labels, or NULL. ERROR_DATA if labels do not fit the kind: one class
+ * only, more than two for binary, a text for a target. */
+int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count, enum label_kind labels,
+                 const char *positive, unsigned threads, struct set **set, bool *made);
+
+int set_open(const char *path, struct set **set);
+void set_close(struct set *set);
+const char *set_path(const struct set *set);
+const struct set_info *set_info(const struct set *set);
+
+/* Chunk `number` as arrays in the mapping. Its checksum is verified at the first touch:
+ * ERROR_DATA names file and chunk. */
+int set_chunk(struct set *set, uint32_t number, struct rows *rows);
+
+/* Stored bytes of a chunk. */
+uint64_t set_chunk_bytes(const struct set *set, uint32_t number);
+
+/* Asks the system to read chunks [first, first+count) ahead. */
+void set_prefetch(const struct set *set, uint32_t first, uint32_t count);
+
+/* Prints what a pack or a set holds, for people or as one JSON object. */
+int inspect_print(const char *path, bool json);
+
+#endif

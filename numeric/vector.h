@@ -1,0 +1,53 @@
+/* Kernels on blocks of vectors: what a shard does to its registers and its history.
+ *
+ * Every function takes n ≤ BLOCK_ELEMENTS elements of 64-byte aligned arrays and works in an order
+ * that depends on n alone, so that its bits are the same wherever the block lies. Nothing is
+ * contracted to fma. One thread a call. */
+#ifndef DML_NUMERIC_VECTOR_H
+#define DML_NUMERIC_VECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+enum history_type { HISTORY_FLOAT, HISTORY_DOUBLE };
+
+/* Bytes of one element of a history vector. */
+size_t history_size(enum history_type type);
+
+/* Σ a_i·b_i */
+double vector_dot(size_t n, const double *a, const double *b);
+
+/* max |a_i|; +infinity if any is NaN or infinite; 0 for n = 0. */
+double vector_max_abs(size_t n, const double *a);
+
+/* out = a + alpha·b; `out` may be a or b. */
+void vector_add(size_t n, double *out, const double *a, double alpha, const double *b);
+
+/* out = alpha·a; `out` may be a. */
+void vector_scale(size_t n, double *out, double alpha, const double *a);
+
+/* out = sum·2^-exponent / examples; exponent − derivative exponent in one number. */
+void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples);
+
+/* The same with an exponent an element: exponent[i] − derivative_exponent. */
+void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const int16_t *exponent,
+                               int derivative_exponent, double examples);
+
+/* stored = a − b, rounded to the history's type; rounded = what was stored, as double. */
+void history_store(enum history_type type, size_t n, void *stored, double *rounded, const double *a,
+                   const double *b);
+
+/* Reads stored elements as doubles. */
+void history_load(enum history_type type, size_t n, double *out, const void *stored);
+
+/* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. */
+void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
+                  const double *b, double dots[2]);
+
+/* out += p·s + q·y, in one pass. */
+void history_add(enum history_type type, size_t n, double *out, double p, const void *s, double q,
+                 const void *y);
+
+#endif

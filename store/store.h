@@ -1,0 +1,121 @@
+/* The store: one SQLite database a state folder, STATE/dml.db, through one connection.
+ *
+ * It holds the runs, every step and evaluation, what was counted when, processes, events and
+ * models, and the coordinator's epochs. WAL and exclusive locking; `PRAGMA user_version` is the
+ * schema's version, and a database of a newer version is refused by name.
+ *
+ * Durability. store_epoch_next(), store_run_begin(), store_run_end() and store_model() return after
+ * the disk has them (synchronous = FULL). Steps, evaluations, portions, processes and events are
+ * collected in an open transaction that store_flush() commits (synchronous = NORMAL): the caller
+ * does that every 100 ms or so. A crash of the process loses what was not flushed. */
+#ifndef DML_STORE_STORE_H
+#define DML_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store; /* opaque */
+
+/* Opens or makes STATE/dml.db (the state folder must exist). ERROR_CREATE, ERROR_IO (damaged: says
+ * what to do), ERROR_AGAIN (locked by another process). */
+int store_open(const char *state_folder, struct store **store);
+
+/* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. */
+int store_open_existing(const char *state_folder, struct store **store);
+
+/* Commits and closes. */
+int store_close(struct store *store);
+
+int store_flush(struct store *store);
+
+/* The next epoch of this state folder, durable before it returns; from 1. */
+int store_epoch_next(struct store *store, uint64_t *epoch);
+
+struct store_run {
+    int64_t run;           /* from 1 */
+    const char *uuid;      /* names the run to its workers */
+    const char *job;       /* name */
+    const char *identity;  /* job_identity() */
+    const char *settings;  /* JSON */
+    const char *data;      /* fingerprint of the set */
+    const char *build;     /* what computes here */
+    int64_t started_ms, ended_ms; /* wall clock; ended_ms is 0 while it runs */
+    const char *reason;    /* NULL while it runs */
+    const char *result;    /* JSON, or NULL */
+    uint64_t steps, evaluations;
+    double loss, gradient_max;
+};
+
+/* Begins a run; run->run is set. */
+int store_run_begin(struct store *store, struct store_run *run);
+
+/* Ends it; `result` is JSON or NULL. A run that ended "cancelled" or is without an end is
+ * unfinished. */
+int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
+                  uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
+
+struct store_step {
+    uint64_t step; /* 0 is the starting point */
+    double loss, gradient_max, step_length;
+    uint32_t trials;  /* evaluations this step took */
+    uint32_t history; /* pairs in use */
+    const char *note; /* safeguards that fired, or "" */
+    int64_t wall_ms;
+};
+int store_step(struct store *store, int64_t run, const struct store_step *step);
+
+struct store_evaluation {
+    uint64_t evaluation;
+    uint32_t attempt;
+    uint64_t step;      /* the step it was made for */
+    double step_length; /* 0 for the first */
+    double loss;        /* objective, L2 included; may not be finite */
+    double slope;       /* g·d at the trial */
+    uint64_t examples;  /* counted: each exactly once */
+    double seconds;
+    const char *outcome; /* "accepted", "rejected", "not finite", "bound exceeded" */
+};
+int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation);
+
+/* A flush that was counted, with one run of chunks; several rows a flush. */
+int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
+                  uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks);
+
+/* A process was started or ended. `state` is "running", "ended", "lost", … */
+int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
+                  uint64_t incarnation, int pid, const char *host, const char *state);
+
+int store_event(struct store *store, int64_t run, const char *kind, const char *text);
+
+int store_model(struct store *store, int64_t run, const char *folder, const char *sha256);
+
+/* ---- reading ---- */
+
+/* Calls `each` for the runs, oldest first; strings are valid in the call. Another answer than 0
+ * ends it and is returned. */
+int store_runs(struct store *store, int (*each)(void *context, const struct store_run *run),
+               void *context);
+
+/* The newest run; *found is false if there is none. Strings are valid until the next call. */
+int store_run_last(struct store *store, struct store_run *run, bool *found);
+
+/* Steps from number `since` on, oldest first. */
+int store_steps(struct store *store, int64_t run, uint64_t since,
+                int (*each)(void *context, const struct store_step *step), void *context);
+
+struct store_process_row {
+    const char *role;
+    uint32_t index;
+    uint64_t incarnation;
+    int pid;
+    const char *host, *state;
+    uint64_t portions; /* rows of that incarnation in the portions table */
+};
+int store_processes(struct store *store, int64_t run,
+                    int (*each)(void *context, const struct store_process_row *process),
+                    void *context);
+
+/* The model of a run: folder and sha256, "" if none. Valid until the next call. */
+int store_model_of(struct store *store, int64_t run, const char **folder, const char **sha256);
+
+#endif

@@ -1,0 +1,1 @@
+# tests that run the real programs

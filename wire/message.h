@@ -1,0 +1,135 @@
+/* Messages: structs and codecs, all made from the one table in wire/messages.def.
+ *
+ * A decoded message points into the body it was decoded from. Encoding copies. */
+#ifndef DML_WIRE_MESSAGE_H
+#define DML_WIRE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+
+/* Raised when a message changes its meaning; both ends must have the same. */
+#define PROTOCOL_VERSION 1
+
+enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
+const char *role_name(enum role role);
+
+/* Names a flush for ever: what a replica has accrued over some portions, sent as one unit. */
+struct flush_id {
+    uint32_t attempt;
+    uint32_t evaluation;
+    uint64_t incarnation; /* of the replica */
+    uint32_t sequence;    /* counts the flushes of that incarnation */
+};
+bool flush_id_equal(const struct flush_id *a, const struct flush_id *b);
+
+/* A hash of the id. The sum (mod 2⁶⁴) over a set of flushes names the set in any order. */
+uint64_t flush_id_hash(const struct flush_id *id);
+
+/* A run of consecutive chunks. */
+struct run {
+    uint32_t first;
+    uint32_t count;
+};
+
+struct blob {
+    const void *data;
+    uint32_t length; /* bytes */
+};
+struct run_list {
+    const struct run *items;
+    uint32_t length; /* items */
+};
+struct u64_list {
+    const uint64_t *items;
+    uint32_t length; /* items */
+};
+
+enum portion_flag {
+    PORTION_SOLO = 1, /* a flush of its own: flush before it and after it */
+    PORTION_LAST = 2, /* nothing more for you: flush when it is done */
+};
+
+enum stage_encoding {
+    STAGE_NONE,   /* the bound was exceeded: loss and largest derivative only, no elements */
+    STAGE_DENSE,  /* `count` of the shard's range int64, bulk */
+    STAGE_SPARSE, /* `entries` offsets (u32, from the range's start), padded to 8 bytes, then as
+                     many int64, bulk */
+};
+
+enum message_type {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields) MESSAGE_##NAME = (number),
+#include "wire/messages.def"
+#undef MESSAGE
+};
+
+#define U8(field) uint8_t field;
+#define U32(field) uint32_t field;
+#define U64(field) uint64_t field;
+#define I64(field) int64_t field;
+#define F64(field) double field;
+#define TEXT(field) const char *field;
+#define BLOB(field) struct blob field;
+#define RUNS(field) struct run_list field;
+#define U64S(field) struct u64_list field;
+#define FLUSH(field) struct flush_id field;
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    struct message_##name {                                                                        \
+        fields                                                                                     \
+    };
+#include "wire/messages.def"
+#undef MESSAGE
+#undef U8
+#undef U32
+#undef U64
+#undef I64
+#undef F64
+#undef TEXT
+#undef BLOB
+#undef RUNS
+#undef U64S
+#undef FLUSH
+
+/* Raw elements that travel with a message, outside its body. Where the two ends share a host,
+ * memory of a segment (wire/segment.h) is handed over in place; elsewhere bytes are copied.
+ * Received: `data` is 64-byte aligned; see peer_message for how long it is valid. */
+struct bulk {
+    const void *data;
+    size_t length;           /* bytes */
+    struct segment *segment; /* sending: the segment that holds `data`, or NULL: copy */
+};
+
+struct message {
+    enum message_type type;
+    uint64_t epoch;
+    union {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields) struct message_##name name;
+#include "wire/messages.def"
+#undef MESSAGE
+    };
+    struct bulk bulk;
+};
+
+/* "STAGE"; "?" for a number that is none. */
+const char *message_name(unsigned type);
+const char *message_text(unsigned type);
+
+/* Largest body of a message; 0 for a number that is none. */
+size_t message_body_max(unsigned type);
+bool message_has_bulk(unsigned type);
+
+/* The numbers of all messages, for tables and fuzzers; *count of them. */
+const uint16_t *message_types(size_t *count);
+
+/* Appends the body of `message` (not its bulk). */
+void message_encode(const struct message *message, struct bytes *body);
+
+/* Decodes a body of `length` bytes, 8-byte aligned; 0, or a negative number with a reason in *why
+ * (a constant). The message's type and body only: epoch and bulk are the frame's. */
+int message_decode(unsigned type, const void *body, size_t length, struct message *message,
+                   const char **why);
+
+#endif

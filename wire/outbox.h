@@ -1,0 +1,31 @@
+/* What a role's state machine wants sent: messages with their addressees, in order.
+ *
+ * Adding encodes the body at once, so its fields need not outlive the call. Bulk is referenced, and
+ * must stay as it is until the outbox was drained, which the rim does right after each step. */
+#ifndef DML_WIRE_OUTBOX_H
+#define DML_WIRE_OUTBOX_H
+
+#include "wire/message.h"
+
+struct envelope {
+    uint32_t to; /* a link number; each role says what its numbers mean */
+    enum message_type type;
+    uint64_t epoch;
+    size_t body_offset; /* in outbox.bodies; a multiple of 8 */
+    size_t body_length;
+    struct bulk bulk;
+};
+
+struct outbox {
+    struct envelope *envelopes;
+    size_t count, capacity;
+    struct bytes bodies;
+};
+
+void outbox_init(struct outbox *outbox);
+void outbox_release(struct outbox *outbox);
+void outbox_clear(struct outbox *outbox);
+void outbox_add(struct outbox *outbox, uint32_t to, const struct message *message);
+const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope);
+
+#endif

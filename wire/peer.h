@@ -1,0 +1,65 @@
+/* One connection that carries framed messages, on libevent.
+ *
+ * A frame is a 64-byte header (magic, version, type, epoch, lengths, checksums; its layout is in
+ * wire/frame.h), the body, and the bulk. A bad frame drops the peer with a counted reason. Control
+ * messages are small; bulk is received straight into its place. */
+#ifndef DML_WIRE_PEER_H
+#define DML_WIRE_PEER_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "wire/message.h"
+#include "wire/outbox.h"
+
+struct peer; /* opaque */
+
+struct peer_callbacks {
+    /* A whole message came. Its fields and bulk are valid in the call. Bulk may be kept longer:
+     * peer_keep_bulk() in the call makes it the receiver's. */
+    void (*message)(void *context, struct peer *peer, const struct message *message);
+    /* The connection is gone, and why ("closed by the other end", "bad checksum"). The peer frees
+     * itself after the call. Not called for peer_free(). */
+    void (*closed)(void *context, struct peer *peer, const char *reason);
+};
+
+/* Takes over a connected non-blocking socket. */
+struct peer *peer_new(struct event_base *base, int descriptor, const struct peer_callbacks *callbacks,
+                      void *context);
+void peer_free(struct peer *peer); /* closes; what is queued is lost. Safe in callbacks */
+void peer_set_context(struct peer *peer, void *context);
+
+/* Queues a message, never blocks. */
+void peer_send(struct peer *peer, const struct message *message);
+void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
+                        const struct envelope *envelope);
+
+/* Bytes queued and not yet taken by the system. */
+size_t peer_queued(const struct peer *peer);
+
+/* Process id of the other end of a Unix socket; 0 elsewhere. */
+int peer_pid(const struct peer *peer);
+
+/* In a message call: the bulk now belongs to the caller until bulk_release(). Shared memory stays
+ * where it is; copied bytes change owner. */
+struct kept_bulk {
+    const void *data;
+    size_t length;
+    void *owned; /* to free, or NULL */
+    struct shared_mapping *mapping; /* counted reference, or NULL */
+};
+void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
+void kept_bulk_release(struct kept_bulk *kept);
+
+/* ---- addresses: "unix:PATH" or "HOST:PORT" ---- */
+
+/* Starts to connect; the descriptor is non-blocking and connected on return 0. Waits for at most
+ * `timeout_ms`. ERROR_UNAVAILABLE. */
+int address_connect(const char *address, int timeout_ms, int *descriptor);
+
+/* Listens. A Unix socket gets mode 0600, a stale one is replaced; one that answers is in use.
+ * Ports other than on loopback need `anywhere`. ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE.
+ * With port 0 the system picks one. *bound is the address as others use it; free it. */
+int address_listen(const char *address, bool anywhere, int *descriptor, char **bound);
+
+#endif
