@@ -13,7 +13,7 @@ include tests/integration/local.mk
 
 SOURCE_TESTS = tests/layering.py tests/style.py
 TESTS += $(SOURCE_TESTS)
-EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/setup.sh check quickstart
+EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/setup.sh
 
 # Every test prints TAP: cmocka's programs because they are told to, the scripts by themselves.
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
