@@ -19,12 +19,13 @@ def per_line(files, what, bad):
 
 
 def unguarded(files):
-    """Headers whose guard is missing or not named after their path."""
+    """Headers whose guard is missing or not named after them."""
     found = []
     for path, text in files:
-        guard = 'DML_' + re.sub(r'\W', '_', path).upper()
-        if path.endswith('.h') and not re.search(rf'^#ifndef {guard}\n#define {guard}$', text, re.M):
-            found.append(f'{path} has no guard {guard}')
+        name = re.sub(r'\W', '_', path.split('/')[-1]).upper()
+        guard = rf'^#ifndef (DML_\w+_{name})\n#define \1$'
+        if path.endswith('.h') and not re.search(guard, text, re.M):
+            found.append(f'{path} has no guard DML_…_{name}')
     return found
 
 
@@ -51,7 +52,7 @@ def main():
         ('no tabs', per_line(files, 'has a tab', lambda line: '\t' in line)),
         ('no blanks at the end of a line', per_line(files, 'ends in blanks',
                                                     lambda line: line != line.rstrip())),
-        ('headers have guards named after their path', unguarded(files)),
+        ('headers have guards named after them', unguarded(files)),
         (f'no file is longer than {LINES_MAX} lines',
          [f'{path}: {text.count(chr(10))} lines' for path, text in files
           if text.count('\n') > LINES_MAX]),
