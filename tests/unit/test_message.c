@@ -177,8 +177,9 @@ static void an_outbox_keeps_order_and_aligns_bodies(void **state) {
 
 static void flush_ids_that_differ_in_one_part_hash_apart(void **state) {
     (void)state;
-    const struct flush_id id = {1, 2, 3, 4}, others[] = {
-        {2, 2, 3, 4}, {1, 3, 3, 4}, {1, 2, 4, 4}, {1, 2, 3, 5}, {2, 1, 3, 4}};
+    const struct flush_id id = {1, 2, 3, 4},
+                          others[] = {
+                              {2, 2, 3, 4}, {1, 3, 3, 4}, {1, 2, 4, 4}, {1, 2, 3, 5}, {2, 1, 3, 4}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_true(flush_id_hash(&id) != flush_id_hash(&others[i]));
         assert_false(flush_id_equal(&id, &others[i]));
