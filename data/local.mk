@@ -1,1 +1,13 @@
-# data
+noinst_LIBRARIES += libdata.a
+libdata_a_SOURCES = \
+	data/batch.c data/batch.h \
+	data/blocks.c data/blocks.h \
+	data/csv.c data/csv_layout.c \
+	data/format.c data/format.h \
+	data/input.c data/input.h \
+	data/libsvm.c \
+	data/number.c data/number.h \
+	data/source.c data/source.h \
+	data/source_paths.c
+libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)
+DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS)

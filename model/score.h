@@ -12,10 +12,10 @@
 /* Figures over labelled examples. A figure that does not apply is NaN. */
 struct score_figures {
     uint64_t examples;
-    double loss;      /* mean loss of the objective, without L2; log loss for classifiers */
-    double accuracy;  /* classifiers */
-    double auc;       /* binary: area under the ROC curve, ties count half; exact */
-    double rmse;      /* squared */
+    double loss;              /* mean loss of the objective, without L2; log loss for classifiers */
+    double accuracy;          /* classifiers */
+    double auc;               /* binary: area under the ROC curve, ties count half; exact */
+    double rmse;              /* squared */
     uint64_t unseen_labels;   /* labels that training never saw; each counts as wrong */
     uint64_t unseen_features; /* values of features that training never saw; ignored */
     uint64_t unlabelled;      /* examples without a label; counted nowhere else */
