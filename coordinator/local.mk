@@ -6,6 +6,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/control.c coordinator/control.h \
 	coordinator/dataset.c coordinator/dataset.h \
 	coordinator/job.c coordinator/job.h \
+	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \
 	coordinator/key.c coordinator/key.h \
 	coordinator/key_table.c \

@@ -221,7 +221,19 @@ static void syntax_errors_have_their_line(void **state) {
     refused("data = a\nl2 = }\n", ":2: unexpected token '}'");
     refused("data = a\nl2 3\n", ":2: missing equal sign after option 'l2'");
     refused("data = { a\n", ":2: premature end of file");
-    refused("data = a\nl2 = \"1\n", ":3: premature end of file");
+    refused("data = a\nl2 = \"1\n\n", ":2: the quoted text that begins here is not closed");
+    refused("data = /data/*.gz\n", ":1: a text with * or // in it needs quotes");
+    refused("data = a//b\n", ":1: a text with * or // in it needs quotes");
+    refused("data = a\n/* b\n\n", ":2: the comment /* that begins here is not closed");
+    refused("data = {a*}\n", ":1: a text with * or // in it needs quotes");
+}
+
+static void comments_are_passed_over_and_their_lines_counted(void **state) {
+    (void)state;
+    refused("# one\n// two\n/* three\nfour */ data = \"a#b\" # five\n\nfoo = 1\n", ":6: key `foo`");
+    struct job *job = read_text("data = \"a#b//c/*d\" # no comment before this\n#end");
+    assert_string_equal(job->data[0], "a#b//c/*d");
+    job_free(job);
 }
 
 static void a_positive_label_needs_two_classes(void **state) {
@@ -238,7 +250,7 @@ static void a_missing_job_file_is_named(void **state) {
 
 static void a_failed_reading_leaves_the_next_one_alone(void **state) {
     (void)state;
-    refused("data = 'a\n", ":2: unterminated string constant");
+    refused("data = { a\nl2 = 3\n", ":2: ");
     job_free(read_text("data = a\nl2 = 1\n"));
 }
 
@@ -391,6 +403,7 @@ int main(void) {
         TEST(a_key_given_twice_is_named_with_both_lines),
         TEST(missing_data_is_named),
         TEST(syntax_errors_have_their_line),
+        TEST(comments_are_passed_over_and_their_lines_counted),
         TEST(a_positive_label_needs_two_classes),
         TEST(a_missing_job_file_is_named),
         TEST(a_failed_reading_leaves_the_next_one_alone),
