@@ -4,19 +4,34 @@
  * Column j has a base exponent e_j, known from the data alone; an evaluation has a derivative
  * exponent b with |derivative| ≤ 2^b for every example. A contribution c = derivative·value counts
  * as rint(c·2^(e_j − b)), and |Σ| stays below 2⁶²: with A_j = Σ|value| over column j and n_j its
- * number of values, 2^e_j is the largest power of two with A_j·2^e_j + n_j/2 < 2⁶². */
+ * number of values, 2^e_j is the largest power of two with A_j·2^e_j + n_j/2 < 2⁶².
+ *
+ * Built with INEXACT_SUMS the same memory holds doubles and contributions are not rounded, which
+ * makes sums depend on their order: a build that the tests must notice. */
 #ifndef DML_NUMERIC_FIXED_H
 #define DML_NUMERIC_FIXED_H
 
+#include <stddef.h>
 #include <stdint.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#else
+#include <math.h>
+#endif
+#include <string.h>
 
-/* Exponents are clamped to this range, so that 2^(e − b) is always a normal double. */
-#define FIXED_EXPONENT_MIN (-900)
-#define FIXED_EXPONENT_MAX 900
+#include "config.h"
+
+/* Exponents are clamped to these ranges, so that 2^e, 2^b and 2^−b are normal doubles. 2^(e − b)
+ * need not be one. */
+#define FIXED_EXPONENT_MIN (-1022)
+#define FIXED_EXPONENT_MAX 1023
+#define FIXED_DERIVATIVE_MIN (-900)
+#define FIXED_DERIVATIVE_MAX 900
 
 /* The base exponent of a column with `absolute_sum` = Σ|value|, computed in double in any fixed
- * order (room is left for its rounding), over `count` values. A column of zeros gives the
- * exponent of one value 1. */
+ * order (room is left for its rounding; infinity if it overflowed), over `count` < 2⁴⁸ values. A
+ * column of zeros gives the exponent of one value 1. */
 int fixed_exponent(double absolute_sum, uint64_t count);
 
 /* Least b with magnitude ≤ 2^b, clamped to the range above; magnitude is finite and ≥ 0. */
@@ -27,5 +42,52 @@ int fixed_derivative_exponent(double magnitude);
  * answers 1, else 0. `absolute_sum` and `count` as above, per column. */
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
+
+/* into += from, n elements: how accumulators of one evaluation are merged. */
+void fixed_merge(size_t n, int64_t *into, const int64_t *from);
+
+/* 2^exponent, in the range of normal doubles. */
+static inline double fixed_power(int exponent) {
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* The nearest integer, |scaled| < 2⁶². */
+static inline int64_t fixed_round(double scaled) {
+#ifdef __SSE2__
+    return _mm_cvtsd_si64(_mm_set_sd(scaled));
+#else
+    return llrint(scaled);
+#endif
+}
+
+/* What a scaled contribution, derivative·value·2^(e − b), adds to a sum. */
+static inline int64_t fixed_term(double scaled) {
+#ifdef INEXACT_SUMS
+    int64_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    return bits;
+#else
+    return fixed_round(scaled);
+#endif
+}
+
+static inline void fixed_add_term(int64_t *sum, int64_t term) {
+#ifdef INEXACT_SUMS
+    double total, scaled;
+    memcpy(&total, sum, sizeof total);
+    memcpy(&scaled, &term, sizeof scaled);
+    total += scaled;
+    memcpy(sum, &total, sizeof total);
+#else
+    *sum += term;
+#endif
+}
+
+static inline void fixed_add(int64_t *sum, double scaled) {
+    fixed_add_term(sum, fixed_term(scaled));
+}
 
 #endif

@@ -1,0 +1,23 @@
+/* Vectors of eight lanes, and kernels compiled once for each instruction set that matters.
+ *
+ * Sums over lanes are written out in a fixed order and nothing is contracted to fma, so every clone
+ * computes the same bits; they differ in speed only. */
+#ifndef DML_NUMERIC_CLONES_H
+#define DML_NUMERIC_CLONES_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&      \
+    (!defined(__clang__) || __has_attribute(target_clones))
+#define VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTOR_CLONES
+#endif
+
+typedef double lanes __attribute__((vector_size(64)));
+typedef float float_lanes __attribute__((vector_size(32)));
+typedef int64_t long_lanes __attribute__((vector_size(64)));
+
+#define LANES 8
+
+#endif

@@ -1,0 +1,197 @@
+#include "numeric/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NOT_A_NUMBER = 1, POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NEGATIVE = 8 };
+
+/* A term adds less than 2³² to a limb, as does a limb whose carry is propagated. */
+#define TERMS_BETWEEN_CARRIES (UINT32_C(1) << 30)
+
+/* Limbs above this one only hold the sign: 2⁶⁴ terms of 2¹⁰²⁴ need 2162 bits. */
+#define LIMBS_IN_USE (EXACT_LIMBS - 2)
+
+/* Brings every limb but the last into [0, 2³²); the last one carries the sign. */
+static void propagate(struct exact *sum) {
+    int64_t carry = 0;
+    for (int i = 0; i < EXACT_LIMBS - 1; i++) {
+        int64_t total = sum->limb[i] + carry;
+        sum->limb[i] = (int64_t)((uint64_t)total & 0xffffffff);
+        carry = total >> 32;
+    }
+    sum->limb[EXACT_LIMBS - 1] += carry;
+    sum->pending = 1;
+}
+
+/* Makes `sum` its magnitude, with carries propagated; true if it was negative. */
+static bool take_sign(struct exact *sum) {
+    propagate(sum);
+    if (sum->limb[EXACT_LIMBS - 1] >= 0)
+        return false;
+    for (int i = 0; i < EXACT_LIMBS; i++)
+        sum->limb[i] = -sum->limb[i];
+    propagate(sum);
+    return true;
+}
+
+/* One bit: NaN, one of the infinities, or 0. */
+static uint8_t special_kind(uint8_t special) {
+    bool both = (special & POSITIVE_INFINITY) && (special & NEGATIVE_INFINITY);
+    return (special & NOT_A_NUMBER) || both ? NOT_A_NUMBER : special;
+}
+
+void exact_init(struct exact *sum) {
+    *sum = (struct exact){0};
+}
+
+static void add_special(struct exact *sum, double term) {
+    if (isnan(term))
+        sum->special |= NOT_A_NUMBER;
+    else
+        sum->special |= term > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY;
+}
+
+void exact_add(struct exact *sum, double term) {
+    uint64_t bits;
+    memcpy(&bits, &term, sizeof bits);
+    uint32_t exponent = (uint32_t)(bits >> 52) & 0x7ff;
+    uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    if (exponent == 0x7ff) {
+        add_special(sum, term);
+        return;
+    }
+    if (exponent)
+        mantissa |= UINT64_C(1) << 52;
+    uint32_t shift = exponent ? exponent - 1 : 0;
+    uint32_t within = shift % 32;
+    int64_t *limb = &sum->limb[shift / 32];
+    int64_t low = (int64_t)((mantissa << within) & 0xffffffff);
+    uint64_t above = mantissa >> (32 - within);
+    int64_t middle = (int64_t)(above & 0xffffffff);
+    int64_t high = (int64_t)(above >> 32);
+    int64_t sign = bits >> 63 ? -1 : 1;
+    limb[0] += sign * low;
+    limb[1] += sign * middle;
+    limb[2] += sign * high;
+    if (++sum->pending >= TERMS_BETWEEN_CARRIES)
+        propagate(sum);
+}
+
+void exact_merge(struct exact *sum, const struct exact *other) {
+    struct exact carried;
+    if (other->pending >= TERMS_BETWEEN_CARRIES / 2) {
+        carried = *other;
+        propagate(&carried);
+        other = &carried;
+    }
+    if (sum->pending >= TERMS_BETWEEN_CARRIES / 2)
+        propagate(sum);
+    for (int i = 0; i < EXACT_LIMBS; i++)
+        sum->limb[i] += other->limb[i];
+    sum->pending += other->pending;
+    sum->special |= other->special;
+}
+
+static bool bit_at(const struct exact *sum, int position) {
+    return position >= 0 && (sum->limb[position / 32] >> (position % 32) & 1);
+}
+
+/* True if a bit below `position` is set. */
+static bool any_below(const struct exact *sum, int position) {
+    for (int i = 0; i < position / 32; i++)
+        if (sum->limb[i])
+            return true;
+    uint64_t partial = (UINT64_C(1) << (position % 32)) - 1;
+    return ((uint64_t)sum->limb[position / 32] & partial) != 0;
+}
+
+/* The position of the highest bit of a magnitude, −1 for zero. */
+static int highest_bit(const struct exact *sum) {
+    for (int i = EXACT_LIMBS - 1; i >= 0; i--)
+        if (sum->limb[i])
+            return 32 * i + 63 - __builtin_clzll((uint64_t)sum->limb[i]);
+    return -1;
+}
+
+/* The double nearest to a magnitude. */
+static double round_magnitude(const struct exact *sum) {
+    int top = highest_bit(sum);
+    int lowest = top > 52 ? top - 52 : 0;
+    uint64_t mantissa = 0;
+    for (int position = top; position >= lowest; position--)
+        mantissa = mantissa << 1 | bit_at(sum, position);
+    if (bit_at(sum, lowest - 1) && ((mantissa & 1) || any_below(sum, lowest - 1)))
+        mantissa++;
+    return ldexp((double)mantissa, lowest - 1074);
+}
+
+double exact_value(const struct exact *sum) {
+    uint8_t special = special_kind(sum->special);
+    if (special)
+        return special == NOT_A_NUMBER ? NAN : special == POSITIVE_INFINITY ? INFINITY : -INFINITY;
+    struct exact magnitude = *sum;
+    bool negative = take_sign(&magnitude);
+    double value = round_magnitude(&magnitude);
+    return negative ? -value : value;
+}
+
+/* Sign and special value, first limb in use, number of limbs, 0; then the limbs of the magnitude,
+ * the first and the last of which are not 0. */
+void exact_encode(const struct exact *sum, struct bytes *out) {
+    struct exact magnitude = *sum;
+    uint8_t flags = special_kind(sum->special);
+    if (flags)
+        exact_init(&magnitude);
+    else if (take_sign(&magnitude))
+        flags = NEGATIVE;
+    int first = 0;
+    int end = EXACT_LIMBS;
+    while (end > 0 && !magnitude.limb[end - 1])
+        end--;
+    while (first < end && !magnitude.limb[first])
+        first++;
+    bytes_put_u8(out, flags);
+    bytes_put_u8(out, (uint8_t)first);
+    bytes_put_u8(out, (uint8_t)(end - first));
+    bytes_put_u8(out, 0);
+    for (int i = first; i < end; i++)
+        bytes_put_u32(out, (uint32_t)magnitude.limb[i]);
+}
+
+/* True if the four leading bytes can start a canonical form. */
+static bool header_is_canonical(uint8_t flags, uint8_t first, uint8_t count, uint8_t zero) {
+    if (zero || first + count > LIMBS_IN_USE)
+        return false;
+    if (count)
+        return flags == 0 || flags == NEGATIVE;
+    return first == 0 && (flags == 0 || flags == NOT_A_NUMBER || flags == POSITIVE_INFINITY ||
+                          flags == NEGATIVE_INFINITY);
+}
+
+static bool decode_limbs(struct exact *sum, uint8_t first, uint8_t count, bool negative,
+                         struct cursor *in) {
+    for (int i = first; i < first + count; i++) {
+        int64_t limb = cursor_u32(in);
+        if (!limb && (i == first || i == first + count - 1))
+            return false;
+        sum->limb[i] = negative ? -limb : limb;
+    }
+    return true;
+}
+
+bool exact_decode(struct exact *sum, struct cursor *in) {
+    exact_init(sum);
+    uint8_t flags = cursor_u8(in);
+    uint8_t first = cursor_u8(in);
+    uint8_t count = cursor_u8(in);
+    uint8_t zero = cursor_u8(in);
+    if (in->failed || !header_is_canonical(flags, first, count, zero) ||
+        !decode_limbs(sum, first, count, flags == NEGATIVE, in) || in->failed) {
+        exact_init(sum);
+        in->failed = true;
+        return false;
+    }
+    sum->special = flags & (NOT_A_NUMBER | POSITIVE_INFINITY | NEGATIVE_INFINITY);
+    sum->pending = 1;
+    return true;
+}

@@ -1,0 +1,77 @@
+#include "numeric/fixed.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "numeric/clones.h"
+
+static int clamp(int value, int least, int most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+/* The largest e with sum·2^e < limit; both positive and finite. */
+static int largest_exponent_below(double sum, double limit) {
+    int sum_exponent;
+    int limit_exponent;
+    double sum_fraction = frexp(sum, &sum_exponent);
+    double limit_fraction = frexp(limit, &limit_exponent);
+    return limit_exponent - sum_exponent - (sum_fraction >= limit_fraction);
+}
+
+int fixed_exponent(double absolute_sum, uint64_t count) {
+    if (!(absolute_sum > 0)) {
+        absolute_sum = 1;
+        count = 1;
+    }
+    /* The sum as computed may be short by a factor of 1 + count·2⁻⁵³; a product of a derivative
+     * and a value may be long by 1 + 2⁻⁵². */
+    double limit = (0x1p62 - 0.5 * (double)count) * (1 - ((double)count + 4) * 0x1p-52);
+    if (isinf(absolute_sum)) { /* it is less than count·2¹⁰²⁴ */
+        absolute_sum = DBL_MAX;
+        limit /= (double)count;
+    }
+    int e = largest_exponent_below(absolute_sum, limit);
+    return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
+}
+
+int fixed_derivative_exponent(double magnitude) {
+    if (magnitude == 0)
+        return FIXED_DERIVATIVE_MIN;
+    int exponent;
+    double fraction = frexp(magnitude, &exponent);
+    return clamp(exponent - (fraction == 0.5), FIXED_DERIVATIVE_MIN, FIXED_DERIVATIVE_MAX);
+}
+
+int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
+                  const uint64_t *count, int *uniform) {
+    int least = FIXED_EXPONENT_MAX;
+    for (uint64_t j = 0; j < columns; j++)
+        if (e[j] < least)
+            least = e[j];
+    for (uint64_t j = 0; j < columns; j++) {
+        double rounding = ldexp(0.5 * (double)count[j], -least);
+        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * 0x1p-44)
+            return 0;
+    }
+    *uniform = least;
+    return 1;
+}
+
+VECTOR_CLONES
+void fixed_merge(size_t n, int64_t *into, const int64_t *from) {
+#ifdef INEXACT_SUMS
+    for (size_t i = 0; i < n; i++)
+        fixed_add_term(&into[i], from[i]);
+#else
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        long_lanes a, b;
+        memcpy(&a, into + i, sizeof a);
+        memcpy(&b, from + i, sizeof b);
+        a += b;
+        memcpy(into + i, &a, sizeof a);
+    }
+    for (; i < n; i++)
+        into[i] += from[i];
+#endif
+}

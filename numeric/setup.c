@@ -1,0 +1,101 @@
+#include "numeric/setup.h"
+
+#include <cblas.h>
+#include <fenv.h>
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/dense.h"
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+
+void numeric_setup(void) {
+    openblas_set_num_threads(1);
+    fesetround(FE_TONEAREST);
+#ifdef __SSE2__
+    _mm_setcsr(_mm_getcsr() & ~0x8040u); /* neither flush denormals to zero nor read them as zero */
+#endif
+}
+
+static const char *vector_instructions(void) {
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+        return "x86-64 with AVX-512";
+    if (__builtin_cpu_supports("avx2"))
+        return "x86-64 with AVX2";
+    return "x86-64";
+#else
+    return "not x86-64";
+#endif
+}
+
+const char *numeric_description(void) {
+    static _Thread_local char text[256];
+#ifdef __clang__
+    const char *compiler = __VERSION__;
+#else
+    const char *compiler = "gcc " __VERSION__;
+#endif
+    snprintf(text, sizeof text, "%s; %s; OpenBLAS kernel %s", compiler, vector_instructions(),
+             openblas_get_corename());
+    return text;
+}
+
+/* Numbers of mixed sign and size, the same everywhere. */
+static void fill(struct random *random, size_t n, double *out) {
+    for (size_t i = 0; i < n; i++) {
+        double magnitude = random_unit(random) * fixed_power((int)random_below(random, 40) - 20);
+        out[i] = random_next(random) & 1 ? magnitude : -magnitude;
+    }
+}
+
+enum { PROOF_ELEMENTS = 1003, PROOF_ORDER = 12 };
+
+struct proof {
+    double a[PROOF_ELEMENTS], b[PROOF_ELEMENTS], out[PROOF_ELEMENTS], rounded[PROOF_ELEMENTS];
+    float stored[PROOF_ELEMENTS];
+    int64_t sum[PROOF_ELEMENTS];
+    double scalars[4];
+};
+
+uint64_t numeric_proof_vectors(void) {
+    struct proof *proof = memory_new(1, sizeof *proof);
+    struct random random;
+    random_init(&random, 1);
+    fill(&random, PROOF_ELEMENTS, proof->a);
+    fill(&random, PROOF_ELEMENTS, proof->b);
+    for (size_t i = 0; i < PROOF_ELEMENTS; i++)
+        fixed_add(&proof->sum[i], proof->a[i] * 0x1p30);
+    fixed_merge(PROOF_ELEMENTS, proof->sum, proof->sum);
+    vector_from_fixed(PROOF_ELEMENTS, proof->out, proof->sum, 30, 7);
+    vector_add(PROOF_ELEMENTS, proof->out, proof->out, 0.3, proof->b);
+    history_store(HISTORY_FLOAT, PROOF_ELEMENTS, proof->stored, proof->rounded, proof->a, proof->b);
+    history_add(HISTORY_FLOAT, PROOF_ELEMENTS, proof->out, 0.7, proof->stored, 1.1, proof->stored);
+    proof->scalars[0] = vector_dot(PROOF_ELEMENTS, proof->a, proof->b);
+    proof->scalars[1] = vector_max_abs(PROOF_ELEMENTS, proof->out);
+    history_dots(HISTORY_FLOAT, PROOF_ELEMENTS, proof->stored, proof->a, proof->b,
+                 &proof->scalars[2]);
+    uint64_t hash = hash64(proof, sizeof *proof);
+    free(proof);
+    return hash;
+}
+
+uint64_t numeric_proof_dense(void) {
+    struct random random;
+    random_init(&random, 2);
+    double matrix[PROOF_ORDER * PROOF_ORDER];
+    double b[2 * PROOF_ORDER + 1];
+    fill(&random, PROOF_ORDER * PROOF_ORDER, matrix);
+    fill(&random, 2 * PROOF_ORDER, b);
+    dense_upper_solve(PROOF_ORDER, matrix, PROOF_ORDER, false, b);
+    dense_upper_solve(PROOF_ORDER, matrix, PROOF_ORDER, true, b + PROOF_ORDER);
+    b[2 * PROOF_ORDER] = dense_upper_rcond(PROOF_ORDER, matrix, PROOF_ORDER);
+    return hash64(b, sizeof b);
+}

@@ -1,0 +1,269 @@
+#include "numeric/vector.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "numeric/clones.h"
+#include "numeric/fixed.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Lanes are folded in halves: 8 → 4 → 2 → 1. */
+INLINE double fold(const lanes *a) {
+    lanes v = *a;
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+INLINE void load(lanes *out, const double *from) {
+    memcpy(out, from, sizeof *out);
+}
+
+INLINE void store(double *to, const lanes *from) {
+    memcpy(to, from, sizeof *from);
+}
+
+/* The next lanes of a history vector, as doubles. */
+INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
+    if (type == HISTORY_DOUBLE) {
+        load(out, (const double *)stored + i);
+        return;
+    }
+    float_lanes narrow;
+    memcpy(&narrow, (const float *)stored + i, sizeof narrow);
+    *out = __builtin_convertvector(narrow, lanes);
+}
+
+INLINE double history_at(enum history_type type, const void *stored, size_t i) {
+    return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : ((const float *)stored)[i];
+}
+
+size_t history_size(enum history_type type) {
+    return type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
+}
+
+/* The dot products of two vectors with a third, in one pass over it. What is left over beyond the
+ * last whole lanes is added behind them, in order. */
+INLINE void two_dots(enum history_type type, size_t n, const void *stored, const double *a,
+                     const double *b, double dots[2]) {
+    lanes sum_a[2] = {{0}, {0}}, sum_b[2] = {{0}, {0}};
+    size_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        for (size_t half = 0; half < 2; half++) {
+            lanes s, va, vb;
+            load_history(type, &s, stored, i + half * LANES);
+            load(&va, a + i + half * LANES);
+            load(&vb, b + i + half * LANES);
+            sum_a[half] += s * va;
+            sum_b[half] += s * vb;
+        }
+    }
+    sum_a[0] += sum_a[1];
+    sum_b[0] += sum_b[1];
+    dots[0] = fold(&sum_a[0]);
+    dots[1] = fold(&sum_b[0]);
+    for (; i < n; i++) {
+        dots[0] += history_at(type, stored, i) * a[i];
+        dots[1] += history_at(type, stored, i) * b[i];
+    }
+}
+
+VECTOR_CLONES
+static void two_dots_float(size_t n, const void *stored, const double *a, const double *b,
+                           double dots[2]) {
+    two_dots(HISTORY_FLOAT, n, stored, a, b, dots);
+}
+
+VECTOR_CLONES
+static void two_dots_double(size_t n, const void *stored, const double *a, const double *b,
+                            double dots[2]) {
+    two_dots(HISTORY_DOUBLE, n, stored, a, b, dots);
+}
+
+void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
+                  const double *b, double dots[2]) {
+    if (type == HISTORY_FLOAT)
+        two_dots_float(n, stored, a, b, dots);
+    else
+        two_dots_double(n, stored, a, b, dots);
+}
+
+VECTOR_CLONES
+double vector_dot(size_t n, const double *a, const double *b) {
+    lanes sum[4] = {{0}, {0}, {0}, {0}};
+    size_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        for (size_t part = 0; part < 4; part++) {
+            lanes va, vb;
+            load(&va, a + i + part * LANES);
+            load(&vb, b + i + part * LANES);
+            sum[part] += va * vb;
+        }
+    }
+    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    double dot = fold(&sum[0]);
+    for (; i < n; i++)
+        dot += a[i] * b[i];
+    return dot;
+}
+
+/* The bits of |a|; they are ordered as the magnitudes are, infinity and NaN above all. */
+INLINE int64_t magnitude_bits(double a) {
+    int64_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits & INT64_MAX;
+}
+
+VECTOR_CLONES
+double vector_max_abs(size_t n, const double *a) {
+    long_lanes most = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        long_lanes bits;
+        memcpy(&bits, a + i, sizeof bits);
+        bits &= INT64_MAX;
+        long_lanes larger = bits > most;
+        most = (bits & larger) | (most & ~larger);
+    }
+    int64_t largest = 0;
+    for (size_t k = 0; k < LANES; k++)
+        largest = most[k] > largest ? most[k] : largest;
+    for (; i < n; i++)
+        largest = magnitude_bits(a[i]) > largest ? magnitude_bits(a[i]) : largest;
+    double value;
+    memcpy(&value, &largest, sizeof value);
+    return isfinite(value) ? value : INFINITY;
+}
+
+VECTOR_CLONES
+void vector_add(size_t n, double *out, const double *a, double alpha, const double *b) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes va, vb;
+        load(&va, a + i);
+        load(&vb, b + i);
+        va += alpha * vb;
+        store(out + i, &va);
+    }
+    for (; i < n; i++)
+        out[i] = a[i] + alpha * b[i];
+}
+
+VECTOR_CLONES
+void vector_scale(size_t n, double *out, double alpha, const double *a) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v;
+        load(&v, a + i);
+        v *= alpha;
+        store(out + i, &v);
+    }
+    for (; i < n; i++)
+        out[i] = alpha * a[i];
+}
+
+INLINE double fixed_as_double(const int64_t *sum) {
+#ifdef INEXACT_SUMS
+    double value;
+    memcpy(&value, sum, sizeof value);
+    return value;
+#else
+    return (double)*sum;
+#endif
+}
+
+/* 2^−exponent in two factors, neither of which leaves the range of normal doubles. */
+struct halves {
+    double first;
+    double second;
+};
+
+INLINE struct halves two_powers(int exponent) {
+    int half = exponent / 2;
+    return (struct halves){fixed_power(-half), fixed_power(half - exponent)};
+}
+
+VECTOR_CLONES
+void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples) {
+    struct halves power = two_powers(exponent);
+    for (size_t i = 0; i < n; i++)
+        out[i] = fixed_as_double(&sum[i]) * power.first * power.second / examples;
+}
+
+VECTOR_CLONES
+void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const int16_t *exponent,
+                               int derivative_exponent, double examples) {
+    for (size_t i = 0; i < n; i++) {
+        struct halves power = two_powers(exponent[i] - derivative_exponent);
+        out[i] = fixed_as_double(&sum[i]) * power.first * power.second / examples;
+    }
+}
+
+/* Too large for a float becomes an infinity, which the dots of the pair then show. */
+VECTOR_CLONES
+static void store_float(size_t n, float *stored, double *rounded, const double *a,
+                        const double *b) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes va, vb;
+        load(&va, a + i);
+        load(&vb, b + i);
+        va -= vb;
+        float_lanes narrow = __builtin_convertvector(va, float_lanes);
+        va = __builtin_convertvector(narrow, lanes);
+        memcpy(stored + i, &narrow, sizeof narrow);
+        store(rounded + i, &va);
+    }
+    for (; i < n; i++) {
+        stored[i] = (float)(a[i] - b[i]);
+        rounded[i] = stored[i];
+    }
+}
+
+void history_store(enum history_type type, size_t n, void *stored, double *rounded, const double *a,
+                   const double *b) {
+    if (type == HISTORY_FLOAT) {
+        store_float(n, stored, rounded, a, b);
+        return;
+    }
+    vector_add(n, stored, a, -1, b);
+    memcpy(rounded, stored, n * sizeof *rounded);
+}
+
+void history_load(enum history_type type, size_t n, double *out, const void *stored) {
+    for (size_t i = 0; i < n; i++)
+        out[i] = history_at(type, stored, i);
+}
+
+INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
+                    double q, const void *y) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v, vs, vy;
+        load(&v, out + i);
+        load_history(type, &vs, s, i);
+        load_history(type, &vy, y, i);
+        v += p * vs + q * vy;
+        store(out + i, &v);
+    }
+    for (; i < n; i++)
+        out[i] += p * history_at(type, s, i) + q * history_at(type, y, i);
+}
+
+VECTOR_CLONES
+static void add_two_float(size_t n, double *out, double p, const void *s, double q, const void *y) {
+    add_two(HISTORY_FLOAT, n, out, p, s, q, y);
+}
+
+VECTOR_CLONES
+static void add_two_double(size_t n, double *out, double p, const void *s, double q,
+                           const void *y) {
+    add_two(HISTORY_DOUBLE, n, out, p, s, q, y);
+}
+
+void history_add(enum history_type type, size_t n, double *out, double p, const void *s, double q,
+                 const void *y) {
+    if (type == HISTORY_FLOAT)
+        add_two_float(n, out, p, s, q, y);
+    else
+        add_two_double(n, out, p, s, q, y);
+}

@@ -1,0 +1,102 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <math.h>
+
+#include "base/random.h"
+#include "numeric/fixed.h"
+
+static void the_largest_sum_stays_below_two_to_62(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 1);
+    for (int i = 0; i < 10000; i++) {
+        uint64_t count = 1 + random_below(&random, UINT64_C(1) << random_below(&random, 41));
+        double sum = ldexp(1 + random_unit(&random), (int)random_below(&random, 1600) - 800);
+        int e = fixed_exponent(sum, count);
+        long double most = ldexpl((long double)sum, e) + (long double)count / 2;
+        assert_true(most < 0x1p62L);
+        if (e < FIXED_EXPONENT_MAX) /* no larger power would do, but for the room for rounding */
+            assert_true(ldexpl((long double)sum, e + 1) * (1 + (long double)count * 0x1p-51L) +
+                            (long double)count >=
+                        0x1p62L);
+    }
+}
+
+static void exponents_hold_at_the_ends_of_the_range(void **state) {
+    (void)state;
+    assert_int_equal(fixed_exponent(1, 1), 61);
+    assert_int_equal(fixed_exponent(0, 1000), fixed_exponent(1, 1));
+    assert_int_equal(fixed_exponent(0x1p-1074, 1), FIXED_EXPONENT_MAX);
+    assert_true(ldexpl((long double)DBL_MAX, fixed_exponent(DBL_MAX, 1)) < 0x1p62L);
+    int e = fixed_exponent(INFINITY, 1000);
+    assert_true(e >= FIXED_EXPONENT_MIN && 1000 * ldexpl((long double)DBL_MAX, e) < 0x1p62L);
+}
+
+static void the_derivative_exponent_is_the_least_that_covers(void **state) {
+    (void)state;
+    assert_int_equal(fixed_derivative_exponent(1), 0);
+    assert_int_equal(fixed_derivative_exponent(nextafter(1, 2)), 1);
+    assert_int_equal(fixed_derivative_exponent(nextafter(1, 0)), 0);
+    assert_int_equal(fixed_derivative_exponent(0.25), -2);
+    assert_int_equal(fixed_derivative_exponent(0), FIXED_DERIVATIVE_MIN);
+    assert_int_equal(fixed_derivative_exponent(DBL_MAX), FIXED_DERIVATIVE_MAX);
+}
+
+static void one_exponent_serves_columns_of_like_scale_only(void **state) {
+    (void)state;
+    double sums[3] = {1000, 10, 0};
+    uint64_t counts[3] = {1000, 20, 5};
+    int16_t e[3];
+    int uniform = 0;
+    for (int j = 0; j < 3; j++)
+        e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
+    assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 1);
+    assert_int_equal(uniform, e[0]);
+    sums[1] = 1e-12;
+    e[1] = (int16_t)fixed_exponent(sums[1], counts[1]);
+    assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 0);
+}
+
+static void merging_adds_element_by_element(void **state) {
+    (void)state;
+    int64_t into[21], from[21], expected[21];
+    for (int i = 0; i < 21; i++) {
+        into[i] = from[i] = expected[i] = 0;
+        fixed_add(&into[i], i);
+        fixed_add(&from[i], -3 * i);
+        fixed_add(&expected[i], -2 * i);
+    }
+    fixed_merge(21, into, from);
+    assert_memory_equal(into, expected, sizeof into);
+}
+
+static void contributions_add_up_the_same_in_any_order(void **state) {
+    (void)state;
+    int64_t up = 0, down = 0;
+    for (int i = 1; i <= 1000; i++)
+        fixed_add(&up, 0x1p50 / i);
+    for (int i = 1000; i >= 1; i--)
+        fixed_add(&down, 0x1p50 / i);
+    assert_true(up == down);
+    int64_t halves = 0;
+    fixed_add(&halves, 2.5); /* ties to even */
+    fixed_add(&halves, -1.5);
+    assert_true(halves == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_sum_stays_below_two_to_62),
+        cmocka_unit_test(exponents_hold_at_the_ends_of_the_range),
+        cmocka_unit_test(the_derivative_exponent_is_the_least_that_covers),
+        cmocka_unit_test(one_exponent_serves_columns_of_like_scale_only),
+        cmocka_unit_test(merging_adds_element_by_element),
+        cmocka_unit_test(contributions_add_up_the_same_in_any_order),
+    };
+    return cmocka_run_group_tests_name("fixed", tests, NULL, NULL);
+}
