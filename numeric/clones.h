@@ -6,6 +6,7 @@
 #define DML_NUMERIC_CLONES_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* clang 14 gives clones names that no other file can link to, and the resolvers of gcc run before
  * the sanitizers are set up: both get the baseline. */
@@ -22,5 +23,18 @@ typedef int64_t long_lanes __attribute__((vector_size(64)));
 typedef uint64_t word_lanes __attribute__((vector_size(64)));
 
 #define LANES 8
+
+/* Of functions that take lanes: part of whichever clone calls them. Lanes go by pointer, since how
+ * they are passed by value depends on the instruction set. */
+#define LANES_INLINE static inline __attribute__((always_inline))
+
+/* out = a where the mask is set, else b. */
+LANES_INLINE void lanes_choose(lanes *out, const word_lanes *mask, const lanes *a, const lanes *b) {
+    word_lanes x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    x = (x & *mask) | (y & ~*mask);
+    memcpy(out, &x, sizeof x);
+}
 
 #endif

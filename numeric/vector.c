@@ -6,28 +6,26 @@
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* How far ahead a pass over the history asks for memory: each block of a vector lies far from the
  * next one read, and the processor's own prefetching starts anew at each. */
 #define PREFETCH_BYTES 2048
 
 /* Lanes are folded in halves: 8 → 4 → 2 → 1. */
-INLINE double fold(const lanes *a) {
+LANES_INLINE double fold(const lanes *a) {
     lanes v = *a;
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-INLINE void load(lanes *out, const double *from) {
+LANES_INLINE void load(lanes *out, const double *from) {
     memcpy(out, from, sizeof *out);
 }
 
-INLINE void store(double *to, const lanes *from) {
+LANES_INLINE void store(double *to, const lanes *from) {
     memcpy(to, from, sizeof *from);
 }
 
 /* The next lanes of a history vector, as doubles. */
-INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
+LANES_INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
     if (type == HISTORY_DOUBLE) {
         load(out, (const double *)stored + i);
         return;
@@ -37,7 +35,7 @@ INLINE void load_history(enum history_type type, lanes *out, const void *stored,
     *out = __builtin_convertvector(narrow, lanes);
 }
 
-INLINE double history_at(enum history_type type, const void *stored, size_t i) {
+LANES_INLINE double history_at(enum history_type type, const void *stored, size_t i) {
     return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : ((const float *)stored)[i];
 }
 
@@ -48,8 +46,9 @@ size_t history_size(enum history_type type) {
 /* Dot products of `count` ≤ 4 stored vectors with a and b, in one pass over all. What is left over
  * beyond the last whole lanes is added behind them, in order; so the bits of a vector's dots do not
  * depend on which others go along. */
-INLINE void dots_together(enum history_type type, size_t count, size_t n, const void *const *stored,
-                          const double *a, const double *b, double (*dots)[2]) {
+LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
+                                const void *const *stored, const double *a, const double *b,
+                                double (*dots)[2]) {
     const size_t size = type == HISTORY_FLOAT ? sizeof(float) : sizeof(double);
     lanes sum[4][2][2] = {0};
     size_t i = 0;
@@ -81,8 +80,9 @@ INLINE void dots_together(enum history_type type, size_t count, size_t n, const 
     }
 }
 
-INLINE void dots_of_all(enum history_type type, size_t count, size_t n, const void *const *stored,
-                        const double *a, const double *b, double (*dots)[2]) {
+LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
+                              const void *const *stored, const double *a, const double *b,
+                              double (*dots)[2]) {
     size_t v = 0;
     for (; v + 4 <= count; v += 4)
         dots_together(type, 4, n, stored + v, a, b, dots + v);
@@ -135,7 +135,7 @@ double vector_dot(size_t n, const double *a, const double *b) {
 }
 
 /* The bits of |a|; they are ordered as the magnitudes are, infinity and NaN above all. */
-INLINE int64_t magnitude_bits(double a) {
+LANES_INLINE int64_t magnitude_bits(double a) {
     int64_t bits;
     memcpy(&bits, &a, sizeof bits);
     return bits & INT64_MAX;
@@ -189,7 +189,7 @@ void vector_scale(size_t n, double *out, double alpha, const double *a) {
         out[i] = alpha * a[i];
 }
 
-INLINE double fixed_as_double(const int64_t *sum) {
+LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #ifdef INEXACT_SUMS
     double value;
     memcpy(&value, sum, sizeof value);
@@ -205,7 +205,7 @@ struct halves {
     double second;
 };
 
-INLINE struct halves two_powers(int exponent) {
+LANES_INLINE struct halves two_powers(int exponent) {
     int half = exponent / 2;
     return (struct halves){fixed_power(-half), fixed_power(half - exponent)};
 }
@@ -262,8 +262,8 @@ void history_load(enum history_type type, size_t n, double *out, const void *sto
         out[i] = history_at(type, stored, i);
 }
 
-INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
-                    double q, const void *y) {
+LANES_INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
+                          double q, const void *y) {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes v, vs, vy;
