@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "coordinator/control.h"
+#include "coordinator/inquire.h"
 #include "coordinator/lock.h"
 #include "coordinator/report.h"
 
@@ -12,7 +12,7 @@ typedef int store_question(struct store *store, json_t **answer);
 
 static int ask_live(const char *state, const char *question, json_t **answer) {
     char *text = NULL;
-    int code = control_ask(state, question, &text);
+    int code = inquire(state, question, &text);
     if (code)
         return code;
     *answer = json_loads(text, 0, NULL);
@@ -27,6 +27,13 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     int lock;
     struct store *store = NULL;
     int code = state_lock(state, &lock);
+    if (code == ERROR_AGAIN) {
+        error_clear();
+        return error_set(code,
+                         "%s: the coordinator, pid %d, is busy with its data or about to end; "
+                         "ask again",
+                         state, state_lock_pid(state));
+    }
     if (code)
         return code;
     code = store_open_existing(state, &store);
@@ -37,6 +44,7 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     return code;
 }
 
+/* From the live coordinator, or from the store if there is none. */
 static int ask(const char *state, const char *live, store_question *question, json_t **answer) {
     int code = ask_live(state, live, answer);
     if (code != ERROR_UNAVAILABLE)
@@ -50,5 +58,12 @@ int ask_status(const char *state, json_t **status) {
 }
 
 int ask_runs(const char *state, json_t **runs) {
-    return ask(state, "runs\n", report_runs, runs);
+    int code = ask(state, "runs\n", report_runs, runs);
+    if (code || json_is_array(json_object_get(*runs, "runs")))
+        return code;
+    json_decref(*runs);
+    return error_set(ERROR_AGAIN,
+                     "%s: in use by the coordinator, pid %d; `dml-coordinator status "
+                     "%s` asks it",
+                     state, state_lock_pid(state), state);
 }

@@ -1,13 +1,24 @@
-/* Asking the live coordinator over STATE/control.sock: one line goes there, what comes back until
- * the end is the answer. */
+/* The control socket, STATE/control.sock (mode 0600): one line in, one answer out, closed.
+ *
+ *     status\n  →  a JSON object and a newline
+ *     cancel\n  →  ok\n, and the run ends where it can be resumed
+ */
 #ifndef DML_COORDINATOR_CONTROL_H
 #define DML_COORDINATOR_CONTROL_H
 
-/* How long a coordinator may take to answer. */
-#define CONTROL_ANSWER_MS 2000
+#include <jansson.h>
 
-/* Sends `question` and waits for the whole answer; free it. ERROR_UNAVAILABLE if nobody listens,
- * ERROR_AGAIN if the coordinator is mute, with its pid. */
-int control_ask(const char *state, const char *question, char **answer);
+struct event_base;
+struct control; /* opaque */
+
+struct control_callbacks {
+    json_t *(*status)(void *context); /* a new reference */
+    void (*cancel)(void *context);
+    void *context;
+};
+
+int control_new(struct event_base *base, const char *state_folder,
+                const struct control_callbacks *callbacks, struct control **control);
+void control_free(struct control *control); /* removes the socket */
 
 #endif

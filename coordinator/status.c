@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "coordinator/ask.h"
 #include "coordinator/command.h"
-#include "coordinator/control.h"
+#include "coordinator/inquire.h"
 #include "coordinator/place.h"
 #include "coordinator/report.h"
 
@@ -22,7 +22,7 @@ static int print_once(const struct options *options, const char *state, bool *en
         report_print_status(status);
     fflush(stdout);
     const char *now = json_string_value(json_object_get(status, "state"));
-    *ended = !now || strcmp(now, "running") != 0;
+    *ended = now && (strcmp(now, "ended") == 0 || strcmp(now, "interrupted") == 0);
     json_decref(status);
     return 0;
 }
@@ -47,7 +47,7 @@ int command_cancel(const struct options *options) {
     int code = place_of(options, &state);
     if (code)
         return code;
-    code = control_ask(state, "cancel\n", &answer);
+    code = inquire(state, "cancel\n", &answer);
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
                          *answer ? answer : "it is about to end");
