@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "coordinator/inquire.h"
+#include "coordinator/control_client.h"
 #include "coordinator/lock.h"
 #include "coordinator/report.h"
 
@@ -12,7 +12,7 @@ typedef int store_question(struct store *store, json_t **answer);
 
 static int ask_live(const char *state, const char *question, json_t **answer) {
     char *text = NULL;
-    int code = inquire(state, question, &text);
+    int code = control_ask(state, question, &text);
     if (code)
         return code;
     *answer = json_loads(text, 0, NULL);
@@ -58,12 +58,5 @@ int ask_status(const char *state, json_t **status) {
 }
 
 int ask_runs(const char *state, json_t **runs) {
-    int code = ask(state, "runs\n", report_runs, runs);
-    if (code || json_is_array(json_object_get(*runs, "runs")))
-        return code;
-    json_decref(*runs);
-    return error_set(ERROR_AGAIN,
-                     "%s: in use by the coordinator, pid %d; `dml-coordinator status "
-                     "%s` asks it",
-                     state, state_lock_pid(state), state);
+    return ask(state, "runs\n", report_runs, runs);
 }

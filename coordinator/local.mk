@@ -3,8 +3,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/ask.c coordinator/ask.h \
 	coordinator/check.c \
 	coordinator/command.h \
+	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/dataset.c coordinator/dataset.h \
-	coordinator/inquire.c coordinator/inquire.h \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \

@@ -20,6 +20,7 @@
 #include "coordinator/lock.h"
 #include "coordinator/progress.h"
 #include "coordinator/recorder.h"
+#include "coordinator/report.h"
 #include "coordinator/result.h"
 #include "coordinator/sizing.h"
 #include "model/score.h"
@@ -211,6 +212,12 @@ static json_t *on_status(void *context) {
                      seconds_since(run->started_ns));
 }
 
+static json_t *on_runs(void *context) {
+    struct run *run = context;
+    json_t *runs = NULL;
+    return report_runs(run->store, &runs) ? json_object() : runs;
+}
+
 static void on_cancel(void *context) {
     struct run *run = context;
     log_info("cancelled over the control socket: stopping");
@@ -220,7 +227,8 @@ static void on_cancel(void *context) {
 /* ---- training ---- */
 
 static int open_loop(struct run *run) {
-    struct control_callbacks control = {.status = on_status, .cancel = on_cancel, .context = run};
+    struct control_callbacks control = {
+        .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct cluster_options options = {
         .addresses = run->addresses,
         .launch = run->launch.count ? &run->launch : NULL,

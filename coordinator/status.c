@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "coordinator/ask.h"
 #include "coordinator/command.h"
-#include "coordinator/inquire.h"
+#include "coordinator/control_client.h"
 #include "coordinator/place.h"
 #include "coordinator/report.h"
 
@@ -47,7 +47,7 @@ int command_cancel(const struct options *options) {
     int code = place_of(options, &state);
     if (code)
         return code;
-    code = inquire(state, "cancel\n", &answer);
+    code = control_ask(state, "cancel\n", &answer);
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
                          *answer ? answer : "it is about to end");

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "coordinator/inquire.h"
+#include "coordinator/control_client.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int connect_within(const char *state, int socket_descriptor) {
 static int mute(const char *state) {
     return error_set(ERROR_AGAIN,
                      "%s: the coordinator, pid %d, has not answered for %d s; it may be stopped",
-                     state, state_lock_pid(state), ANSWER_MS / 1000);
+                     state, state_lock_pid(state), CONTROL_ANSWER_MS / 1000);
 }
 
 static int wait_for(int descriptor, short events, int64_t deadline_ns) {
@@ -61,7 +61,7 @@ static int receive(const char *state, int descriptor, int64_t deadline_ns, struc
 }
 
 static int converse(const char *state, int descriptor, const char *question, struct bytes *answer) {
-    int64_t deadline_ns = clock_monotonic_ns() + ANSWER_MS * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + CONTROL_ANSWER_MS * NS_PER_MS;
     if (connect_within(state, descriptor)) {
         if (errno == EAGAIN) /* its queue of connections is full */
             return mute(state);
@@ -74,7 +74,7 @@ static int converse(const char *state, int descriptor, const char *question, str
     return receive(state, descriptor, deadline_ns, answer);
 }
 
-int inquire(const char *state, const char *question, char **answer) {
+int control_ask(const char *state, const char *question, char **answer) {
     struct bytes bytes;
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
