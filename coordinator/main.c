@@ -9,6 +9,8 @@
 
 /* clang-format off */
 static const struct command commands[] = {
+    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH, true,
+     "trains a model"},
     {"check", command_check, "JOBFILE", 1, 1, 0, true,
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
@@ -21,6 +23,10 @@ static const struct command commands[] = {
      "what a pack or a set holds"},
     {"cancel", command_cancel, "[JOBFILE or STATE]", 0, 1, 0, false,
      "stops a live run where it can be resumed"},
+    {"predict", command_predict, "MODEL DATA...", 2, INT_MAX, 0, false,
+     "a prediction a line for each example"},
+    {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
+     "loss and accuracy of a model on labelled data"},
     {0},
 };
 /* clang-format on */
