@@ -555,6 +555,7 @@ static void computing_waits_for_a_verdict_when_every_buffer_is_in_flight(void **
     portion(&bench, 1, 20, PORTION_SOLO);
     portion(&bench, 1, 22, 0);
     started(&bench, 20);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
     nothing_more(&bench);
     computed(&bench, 0.5, false);
     nothing_more(&bench);
@@ -715,7 +716,8 @@ a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again(void 
     connect_shard(&bench, 1);
     nothing_more(&bench);
     greeted(&bench, 1);
-    assert_true(flush_id_equal(&sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE).stage.flush, &id));
+    struct message again = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
+    assert_true(flush_id_equal(&again.stage.flush, &id));
     sent(&bench, COORDINATOR, MESSAGE_READY);
     nothing_more(&bench);
     replica_gone(bench.replica, FIRST_SHARD, &bench.outbox);
