@@ -401,7 +401,7 @@ int command_run(const struct options *options) {
                       .started_ns = clock_monotonic_ns(),
                       .started_ms = clock_wall_ms()};
     numeric_setup();
-    int code = job_read(options->arguments[0], options->settings, options->settings_count,
+    int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &run.job);
     if (code)
         return code;

@@ -13,11 +13,13 @@ static const char *const header_names[] = {
     [CSV_HEADER_AUTO] = "auto", [CSV_HEADER_YES] = "yes", [CSV_HEADER_NO] = "no"};
 #define COUNT(table) (sizeof table / sizeof table[0])
 
-json_t *score_options_json(const struct source_options *options) {
+json_t *score_options_json(const struct source_options *options, uint32_t label_column) {
     json_t *object = json_pack("{s:s, s:s}", "format", format_names[options->format], "header",
                                header_names[options->header]);
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
+    else if (label_column)
+        json_object_set_new(object, "label", json_sprintf("%u", label_column));
     json_t *skip = json_array();
     for (const char *const *name = options->skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));

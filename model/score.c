@@ -10,9 +10,10 @@
 
 struct scorer {
     const struct model *model;
-    const char *path;        /* being read */
-    struct figures *figures; /* or NULL */
-    struct lines *lines;     /* or NULL */
+    const char *path;            /* being read, */
+    struct source_report report; /* and what is known about it */
+    struct figures *figures;     /* or NULL */
+    struct lines *lines;         /* or NULL */
     FILE *predictions;
     double *margins; /* of one example */
     uint64_t unseen_features;
@@ -37,10 +38,12 @@ static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_
     return from;
 }
 
-/* Terms are added in the order of the row, the intercept last. */
-static void compute_margins(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
+/* Terms are added in the order of the row, the intercept last. Returns how many values were of
+ * features that the model has. */
+static uint64_t compute_margins(struct scorer *scorer, const struct source_rows *rows,
+                                uint32_t row) {
     const struct model *model = scorer->model;
-    uint64_t features = model->layout.features, column = 0;
+    uint64_t features = model->layout.features, column = 0, known = 0;
     uint32_t outputs = model->layout.outputs;
     double *margins = scorer->margins;
     for (uint32_t k = 0; k < outputs; k++)
@@ -51,14 +54,26 @@ static void compute_margins(struct scorer *scorer, const struct source_rows *row
             scorer->unseen_features++;
             continue;
         }
+        known++;
         for (uint32_t k = 0; k < outputs; k++)
             margins[k] += model->weight[k * features + column] * rows->value[i];
     }
     for (uint32_t k = 0; model->bias && k < outputs; k++)
         margins[k] += model->bias[k];
+    return known;
 }
 
-static int check_margins(const struct scorer *scorer, uint64_t line) {
+/* A CSV row has all columns: one that lacks some belongs to another table, or its label is not
+ * where it was in training. */
+static int check_row(const struct scorer *scorer, uint64_t known, uint64_t line) {
+    uint64_t features = scorer->model->layout.features;
+    if (scorer->report.format == FORMAT_CSV && known < features)
+        return error_set(ERROR_DATA,
+                         "%s: about line %llu: only %llu of the %llu columns that the model was "
+                         "trained on; they must be in the same places, and so must the label if "
+                         "it is there",
+                         scorer->path, (unsigned long long)line, (unsigned long long)known,
+                         (unsigned long long)features);
     for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
         if (!isfinite(scorer->margins[k]))
             return error_set(ERROR_DATA,
@@ -71,8 +86,8 @@ static int check_margins(const struct scorer *scorer, uint64_t line) {
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     for (uint32_t row = 0; row < rows->count; row++) {
-        compute_margins(scorer, rows, row);
-        int code = check_margins(scorer, rows->first_line + row);
+        uint64_t known = compute_margins(scorer, rows, row);
+        int code = check_row(scorer, known, rows->first_line + row);
         if (code)
             return code;
         if (scorer->figures)
@@ -82,17 +97,16 @@ static int take_rows(void *context, const struct source_rows *rows) {
             lines_write(scorer->lines, scorer->margins);
     }
     if (scorer->predictions && ferror(scorer->predictions))
-        return error_set_errno(ERROR_IO, "cannot write the predictions");
+        return error_set(ERROR_IO, "cannot write the predictions");
     return 0;
 }
 
 static int score_all(struct scorer *scorer, char *const *paths,
                      const struct source_options *options, unsigned threads) {
     for (; *paths; paths++) {
-        struct source_report report = {0};
         scorer->path = *paths;
-        int code = source_read(*paths, options, threads, take_rows, scorer, &report);
-        source_report_release(&report);
+        int code = source_read(*paths, options, threads, take_rows, scorer, &scorer->report);
+        source_report_release(&scorer->report);
         if (code)
             return code;
     }

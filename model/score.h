@@ -31,7 +31,8 @@ enum score_format {
 /* Scores `paths` (NULL-terminated). A line per example with 17 significant digits goes to
  * `predictions` unless it is NULL; `figures` may be NULL. Memory does not grow with the data, but
  * for 8 bytes a labelled example if figures are asked of a binary model (the AUC sorts them).
- * Errors of reading as source_read() has them; ERROR_DATA if a margin overflows. */
+ * Errors of reading as source_read() has them; ERROR_DATA if a margin overflows, or if a CSV file
+ * lacks a column that the model was trained on. */
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, FILE *predictions, enum score_format format,
                 struct score_figures *figures);
@@ -40,9 +41,10 @@ int score_files(const struct model *model, char *const *paths, const struct sour
  * seen in training if they are 0. A new reference. */
 json_t *score_figures_json(const struct score_figures *figures);
 
-/* Reading options as they are stored with a model: its details have them as "source". A new
- * reference. */
-json_t *score_options_json(const struct source_options *options);
+/* Reading options as they are stored with a model: its details have them as "source". If no label
+ * column is named, `label_column` (as struct source_report has it; 0: none, or not known) is stored
+ * as its number, so that a file without labels is told from one with them. A new reference. */
+json_t *score_options_json(const struct source_options *options, uint32_t label_column);
 
 /* The reading options a model was trained with, from its details; those that are not there are the
  * defaults. Strings belong to the model, the array goes with score_options_release(). */

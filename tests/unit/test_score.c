@@ -24,6 +24,7 @@
 #define VALUES_MAX 4000
 
 static struct table {
+    enum source_format format;
     uint32_t count;
     uint64_t start[ROWS_MAX + 1], id[VALUES_MAX];
     double value[VALUES_MAX], label[ROWS_MAX];
@@ -54,7 +55,7 @@ int source_read(const char *path, const struct source_options *options, unsigned
                 source_take *take, void *context, struct source_report *report) {
     (void)options;
     (void)threads;
-    (void)report;
+    report->format = table.format;
     if (strcmp(path, "missing") == 0)
         return error_set(ERROR_IO, "cannot open %s", path);
     uint32_t half = table.count / 2;
@@ -264,6 +265,24 @@ static void a_margin_that_overflows_is_an_error_with_its_line(void **state) {
     assert_non_null(strstr(error_text(), "data: about line 2"));
 }
 
+static void a_csv_row_that_lacks_a_column_of_the_model_is_refused(void **state) {
+    (void)state;
+    struct source_options options = {0};
+    struct score_figures figures;
+    char *paths[] = {(char *)"data", NULL};
+    clear();
+    table.format = FORMAT_CSV;
+    add_row(1, NULL);
+    for (size_t j = 0; j < 2; j++)
+        add_value(ids[j], 0);
+    add_value(100, 0);
+    assert_int_equal(score_files(&squared, paths, &options, 1, NULL, SCORE_PLAIN, &figures),
+                     ERROR_DATA);
+    assert_non_null(strstr(error_text(), "only 2 of the 3 columns"));
+    table.id[2] = ids[2];
+    assert_int_equal(figures_of(&squared).examples, 1);
+}
+
 static void predictions_that_cannot_be_written_are_an_error(void **state) {
     (void)state;
     clear();
@@ -440,7 +459,7 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     struct source_options stored = {
         .format = FORMAT_CSV, .header = CSV_HEADER_NO, .label = "class", .skip = skip};
     struct model model = {.details = json_object()};
-    json_object_set_new(model.details, "source", score_options_json(&stored));
+    json_object_set_new(model.details, "source", score_options_json(&stored, 3));
     struct source_options options;
     assert_int_equal(score_options(&model, &options), 0);
     assert_int_equal(options.format, FORMAT_CSV);
@@ -451,6 +470,16 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     assert_null(options.skip[2]);
     score_options_release(&options);
     json_decref(model.details);
+}
+
+static void a_label_column_that_was_not_named_is_stored_by_number(void **state) {
+    (void)state;
+    struct source_options stored = {.format = FORMAT_AUTO};
+    json_t *with = score_options_json(&stored, 31), *without = score_options_json(&stored, 0);
+    assert_string_equal(json_string_value(json_object_get(with, "label")), "31");
+    assert_null(json_object_get(without, "label"));
+    json_decref(with);
+    json_decref(without);
 }
 
 static void a_model_without_reading_options_reads_by_default(void **state) {
@@ -482,6 +511,7 @@ int main(void) {
         cmocka_unit_test(a_json_line_names_the_most_probable_class),
         cmocka_unit_test(features_are_found_in_rows_of_any_shape),
         cmocka_unit_test(a_margin_that_overflows_is_an_error_with_its_line),
+        cmocka_unit_test(a_csv_row_that_lacks_a_column_of_the_model_is_refused),
         cmocka_unit_test(predictions_that_cannot_be_written_are_an_error),
         cmocka_unit_test(an_error_of_reading_ends_the_scoring),
         cmocka_unit_test(labels_are_compared_as_numbers_if_both_are),
@@ -494,6 +524,7 @@ int main(void) {
         cmocka_unit_test(figures_of_classes_are_of_the_right_label),
         cmocka_unit_test(figures_that_do_not_apply_are_left_out_of_json),
         cmocka_unit_test(reading_options_come_back_as_they_were_stored),
+        cmocka_unit_test(a_label_column_that_was_not_named_is_stored_by_number),
         cmocka_unit_test(a_model_without_reading_options_reads_by_default),
         cmocka_unit_test(unknown_reading_options_are_refused),
     };
