@@ -14,7 +14,7 @@ import sys
 import time
 
 from harness import (AGAIN, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml, main, run,
-                     small_data, small_job, test, train, wait_until, write_job, COORDINATOR)
+                     small_data, small_job, test, train, write_job, COORDINATOR)
 
 RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
@@ -351,13 +351,13 @@ def status_asks_the_live_coordinator(folder):
     process = Process(COORDINATOR, 'run', job)
     try:
         control = folder / 'job.state/control.sock'
-        wait_until(control.exists, 'the control socket')
+        process.until(control.exists, 'the control socket is there')
         assert control.stat().st_mode & 0o777 == 0o600
 
         def stepping():
             finished = dml('status', job, '--json')
             return finished.status == 0 and finished.json.get('step', 0) > 0 and finished.json
-        state = wait_until(stepping, 'a live state with steps')
+        state = process.until(stepping, 'status tells of a step')
         roles = sorted(p['role'] for p in state['processes'] if p['role'] != 'coordinator')
         assert roles == ['replica', 'replica', 'shard', 'shard'], state
         for worker in state['processes']:
@@ -376,7 +376,7 @@ def a_second_run_is_told_that_one_is_running(folder):
     job = endless_job(folder)
     process = Process(COORDINATOR, 'run', job)
     try:
-        wait_until((folder / 'job.state/control.sock').exists, 'the control socket')
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
         finished = dml('run', job)
         assert finished.status == AGAIN, finished
         assert f'already running, pid {process.pid}' in finished.stderr, finished
@@ -391,8 +391,8 @@ def stopped_by(folder, stop):
     job = endless_job(folder)
     process = Process(COORDINATOR, 'run', job, '--json')
     try:
-        wait_until((folder / 'job.state/control.sock').exists, 'the control socket')
-        wait_until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step')
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
         stop(process, job)
         finished = process.wait(30)
         assert finished.status == AGAIN, finished
@@ -449,7 +449,7 @@ def the_state_folder_is_private_to_its_owner(folder):
 def start_worker(program, address):
     process = Process(program, '--listen', address)
     path = address.removeprefix('unix:')
-    wait_until(lambda: os.path.exists(path) or process.popen.poll() is not None, address)
+    process.until(lambda: os.path.exists(path), 'it listens')
     return process
 
 
@@ -482,7 +482,7 @@ def workers_may_listen_on_loopback_ports(folder):
         return said and said[0]
     workers = [Process(program, '--listen', '127.0.0.1:0') for program in (SHARD, REPLICA)]
     try:
-        shard, replica = [wait_until(lambda w=w: port_of(w), 'the address') for w in workers]
+        shard, replica = [w.until(lambda w=w: port_of(w), 'the address is told') for w in workers]
         result = train(small_job(folder, shard_addresses=[shard], replica_addresses=[replica]))
         own = train(small_job(folder), '--state', folder / 'own.state')
         assert result['model_sha256'] == own['model_sha256'], (result, own)
@@ -496,11 +496,14 @@ def workers_end_when_their_coordinator_is_lost_for_longer_than_reconnect_seconds
     job = endless_job(folder, reconnect_seconds=1)
     process = Process(COORDINATOR, 'run', job)
     try:
-        wait_until((folder / 'job.state/control.sock').exists, 'the control socket')
-        wait_until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step')
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
         process.signal(signal.SIGKILL)
         process.wait()
-        wait_until(lambda: not process.survivors(), 'the end of every worker', 20)
+        end = time.monotonic() + 30
+        while process.survivors() and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not process.survivors()
     finally:
         process.end()
 
