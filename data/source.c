@@ -173,7 +173,6 @@ static int finish(struct reader *reader) {
         return error_set(reader->code, "%s", reader->text);
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);
-    report->format = reader->format.kind;
     report->bytes = input_stored_bytes(reader->input);
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);
@@ -193,6 +192,7 @@ static int read_opened(struct reader *reader, unsigned threads) {
         code = format_find(&reader->format, reader->path, first.text, first.text_length,
                            reader->options);
     if (!code) {
+        reader->report->format = reader->format.kind;
         work_on_all(reader, &first, threads);
         code = finish(reader);
     }

@@ -38,7 +38,7 @@ struct source_rows {
 
 /* What reading found out about a file. Release with source_report_release(). */
 struct source_report {
-    enum source_format format;
+    enum source_format format; /* known from the first call of `take` on */
     uint64_t bytes;      /* of the file as stored */
     uint64_t text_bytes; /* after decompression */
     uint64_t rows, values;

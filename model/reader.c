@@ -74,6 +74,14 @@ static int read_names(const json_t *details, const char *member, const char *pat
     return 0;
 }
 
+static bool fits_objective(const struct model_layout *layout, size_t classes) {
+    if (strcmp(layout->objective, "softmax") == 0)
+        return classes == layout->outputs;
+    if (strcmp(layout->objective, "logistic") == 0)
+        return layout->outputs == 1 && classes == 2;
+    return strcmp(layout->objective, "squared") == 0 && layout->outputs == 1 && classes == 0;
+}
+
 static int read_layout(const char *path, struct model *model) {
     struct model_layout *layout = &model->layout;
     size_t classes, names;
@@ -89,11 +97,9 @@ static int read_layout(const char *path, struct model *model) {
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
-    size_t expected = strcmp(layout->objective, "softmax") == 0    ? layout->outputs
-                      : strcmp(layout->objective, "logistic") == 0 ? 2
-                                                                   : 0;
-    if (classes != expected || (strcmp(layout->objective, "softmax") && layout->outputs != 1))
-        return error_set(ERROR_DATA, "%s: a model for %s with %u outputs cannot have %zu classes",
+    if (!fits_objective(layout, classes))
+        return error_set(ERROR_DATA,
+                         "%s: no model for %s that is known here has %u outputs and %zu classes",
                          path, layout->objective, layout->outputs, classes);
     return 0;
 }

@@ -60,11 +60,8 @@ int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum
 VECTOR_CLONES
 void fixed_merge(size_t n, int64_t *into, const int64_t *from) {
 #ifdef INEXACT_SUMS
-    for (size_t i = 0; i < n; i++) {
-        double term;
-        memcpy(&term, &from[i], sizeof term);
-        fixed_add(&into[i], term);
-    }
+    for (size_t i = 0; i < n; i++)
+        fixed_add_term(&into[i], from[i]);
 #else
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {

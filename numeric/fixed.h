@@ -25,7 +25,7 @@
 /* Exponents are clamped to these ranges, so that 2^e, 2^b and 2^−b are normal doubles. 2^(e − b)
  * need not be one. */
 #define FIXED_EXPONENT_MIN (-1022)
-#define FIXED_EXPONENT_MAX 900
+#define FIXED_EXPONENT_MAX 1023
 #define FIXED_DERIVATIVE_MIN (-900)
 #define FIXED_DERIVATIVE_MAX 900
 
@@ -63,16 +63,31 @@ static inline int64_t fixed_round(double scaled) {
 #endif
 }
 
-/* Adds a contribution that is scaled already: derivative·value·2^(e − b). */
-static inline void fixed_add(int64_t *sum, double scaled) {
+/* What a scaled contribution, derivative·value·2^(e − b), adds to a sum. */
+static inline int64_t fixed_term(double scaled) {
 #ifdef INEXACT_SUMS
-    double total;
+    int64_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    return bits;
+#else
+    return fixed_round(scaled);
+#endif
+}
+
+static inline void fixed_add_term(int64_t *sum, int64_t term) {
+#ifdef INEXACT_SUMS
+    double total, scaled;
     memcpy(&total, sum, sizeof total);
+    memcpy(&scaled, &term, sizeof scaled);
     total += scaled;
     memcpy(sum, &total, sizeof total);
 #else
-    *sum += fixed_round(scaled);
+    *sum += term;
 #endif
+}
+
+static inline void fixed_add(int64_t *sum, double scaled) {
+    fixed_add_term(sum, fixed_term(scaled));
 }
 
 #endif

@@ -4,7 +4,9 @@ libnumeric_a_SOURCES = \
 	numeric/dense.c numeric/dense.h \
 	numeric/exact.c numeric/exact.h \
 	numeric/fixed.c numeric/fixed.h \
+	numeric/product.c numeric/product.h \
 	numeric/setup.c numeric/setup.h \
+	numeric/special.c numeric/special.h \
 	numeric/vector.c numeric/vector.h
 libnumeric_a_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) $(LAPACKE_CFLAGS)
 NUMERIC_LIBS = libnumeric.a $(LAPACKE_LIBS) $(BLAS_LIBS)

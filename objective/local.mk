@@ -1,1 +1,13 @@
-# objective
+noinst_LIBRARIES += libobjective.a
+libobjective_a_SOURCES = \
+	objective/block.c \
+	objective/dense.c \
+	objective/logistic.c \
+	objective/objective.h \
+	objective/parts.h \
+	objective/proof.c \
+	objective/softmax.c \
+	objective/sparse.c \
+	objective/squared.c \
+	objective/table.c
+OBJECTIVE_LIBS = libobjective.a

@@ -9,9 +9,9 @@
 struct shared_mapping; /* opaque: memory of another process, mapped here */
 
 struct kept_bulk {
-    const void *data; /* 64-byte aligned */
-    size_t length;    /* bytes */
-    void *owned;      /* to free, or NULL */
+    const void *data;               /* 64-byte aligned */
+    size_t length;                  /* bytes */
+    void *owned;                    /* to free, or NULL */
     struct shared_mapping *mapping; /* counted reference, or NULL */
 };
 

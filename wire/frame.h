@@ -52,7 +52,7 @@ enum frame_error {
 #define X(name, text) name,
     FRAME_ERROR_TABLE(X)
 #undef X
-    FRAME_ERRORS,
+        FRAME_ERRORS,
 };
 
 /* How often each reason came up in this process. */

@@ -20,10 +20,10 @@ struct host; /* opaque */
 
 struct host_options {
     const char *listen;
-    bool anywhere;   /* may listen beyond this machine */
-    bool once;       /* do not wait for another coordinator when the first is lost */
-    int parent_pid;  /* not 0: end when this is no longer the parent, before any HELLO */
-    int log_level;   /* enum log_level */
+    bool anywhere;  /* may listen beyond this machine */
+    bool once;      /* do not wait for another coordinator when the first is lost */
+    int parent_pid; /* not 0: end when this is no longer the parent, before any HELLO */
+    int log_level;  /* enum log_level */
 };
 
 /* Reads the options that all workers share: --listen --anywhere --once --parent-pid --quiet

@@ -25,8 +25,8 @@ struct peer_callbacks {
 };
 
 /* Takes over a connected non-blocking socket. */
-struct peer *peer_new(struct event_base *base, int descriptor, const struct peer_callbacks *callbacks,
-                      void *context);
+struct peer *peer_new(struct event_base *base, int descriptor,
+                      const struct peer_callbacks *callbacks, void *context);
 void peer_free(struct peer *peer); /* closes; what is queued is lost. Safe in callbacks */
 void peer_set_context(struct peer *peer, void *context);
 

@@ -1,0 +1,249 @@
+/* Speed of the kernels on one thread: nanoseconds per stored value of a data pass, and memory
+ * throughput of the history passes beside a plain read of as much memory. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/setup.h"
+#include "numeric/special.h"
+#include "numeric/vector.h"
+#include "objective/objective.h"
+
+enum { REPEATS = 7 };
+
+static double now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The least time of several runs. */
+static double best_ns(void (*run)(void *), void *argument) {
+    double best = INFINITY;
+    for (int i = 0; i < REPEATS; i++) {
+        double start = now_ns();
+        run(argument);
+        best = fmin(best, now_ns() - start);
+    }
+    return best;
+}
+
+struct data_pass {
+    struct objective_shape shape;
+    struct objective_scale scale;
+    struct rows rows;
+    double *parameters;
+    int64_t *sum;
+    size_t bytes; /* of each of them */
+    struct objective_scratch *scratch;
+};
+
+static void run_data_pass(void *argument) {
+    struct data_pass *pass = argument;
+    struct objective_result result;
+    for (uint32_t first = 0; first < pass->rows.count; first += 8192) {
+        struct rows block = pass->rows;
+        block.count = pass->rows.count - first < 8192 ? pass->rows.count - first : 8192;
+        block.label += first;
+        if (block.dense)
+            block.value = (const float *)block.value + (size_t)first * block.features;
+        else
+            block.start += first;
+        objective_block(&pass->shape, &pass->scale, &block, pass->parameters, pass->sum,
+                        pass->scratch, &result);
+    }
+}
+
+/* Columns of a row, rising and crowded towards 0 as frequency makes them. */
+static void fill_sparse(struct rows *rows, uint32_t width, struct random *random) {
+    uint32_t *start = memory_new(rows->count + 1, sizeof *start);
+    uint32_t *feature = memory_new(rows->values, sizeof *feature);
+    for (uint32_t i = 0; i < rows->count; i++) {
+        start[i + 1] = start[i] + width;
+        uint32_t last = 0;
+        for (uint32_t j = 0; j < width; j++) {
+            double reach = pow((double)(j + 1) / width, 4) * (rows->features - width);
+            uint32_t column = (uint32_t)(reach * random_unit(random)) + j;
+            last = column > last || j == 0 ? column : last + 1;
+            feature[start[i] + j] = last;
+        }
+    }
+    rows->start = start;
+    rows->feature = feature;
+}
+
+static void data_pass(const char *name, enum objective_kind kind, bool dense, enum value_type type,
+                      uint32_t count, uint32_t features, uint32_t width, uint32_t outputs,
+                      bool uniform) {
+    struct random random;
+    random_init(&random, 1);
+    struct data_pass pass = {.shape = {kind, features, outputs, true}};
+    pass.rows = (struct rows){.count = count, .features = features, .dense = dense, .type = type};
+    pass.rows.values = (uint64_t)count * width;
+    if (!dense)
+        fill_sparse(&pass.rows, width, &random);
+    float *value = memory_new(pass.rows.values, sizeof *value);
+    double *label = memory_new(count, sizeof *label);
+    for (uint64_t i = 0; i < pass.rows.values; i++)
+        value[i] = (float)(random_unit(&random) - 0.5);
+    for (uint32_t i = 0; i < count; i++)
+        label[i] = (double)random_below(&random, outputs > 1 ? outputs : 2);
+    pass.rows.value = type == VALUE_ONES ? NULL : value;
+    pass.rows.label = label;
+    uint64_t n = objective_parameters(&pass.shape);
+    pass.bytes = n * sizeof(double);
+    pass.parameters = memory_map(pass.bytes);
+    pass.sum = memory_map(pass.bytes);
+    for (uint64_t p = 0; p < n; p++)
+        pass.parameters[p] = random_unit(&random) - 0.5;
+    int16_t *exponent = memory_new(features + 1, sizeof *exponent);
+    for (uint32_t j = 0; j <= features; j++)
+        exponent[j] = (int16_t)(30 + j % 3);
+    pass.scale = (struct objective_scale){.exponent = uniform ? NULL : exponent, .uniform = 30};
+    pass.scratch = objective_scratch_new(&pass.shape);
+    double ns = best_ns(run_data_pass, &pass);
+    printf("%-52s %7.2f ns/value %8.1f ns/row\n", name, ns / (double)pass.rows.values, ns / count);
+    objective_scratch_free(pass.scratch);
+    memory_unmap(pass.parameters, pass.bytes);
+    memory_unmap(pass.sum, pass.bytes);
+    free(exponent);
+    free(value);
+    free(label);
+    free((void *)(uintptr_t)pass.rows.start);
+    free((void *)(uintptr_t)pass.rows.feature);
+}
+
+static void data_passes(void) {
+    enum objective_kind logistic = OBJECTIVE_LOGISTIC, softmax = OBJECTIVE_SOFTMAX;
+    data_pass("logistic, sparse ones, 14 of 123", logistic, false, VALUE_ONES, 32561, 123, 14, 1,
+              true);
+    data_pass("logistic, sparse ones, 14 of 123, by column", logistic, false, VALUE_ONES, 32561,
+              123, 14, 1, false);
+    data_pass("logistic, sparse float, 75 of 47000", logistic, false, VALUE_FLOAT, 20000, 47000, 75,
+              1, true);
+    data_pass("logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT, 25000, 1500000,
+              350, 1, true);
+    data_pass("logistic, sparse float, 350 of 1.5 M, by column", logistic, false, VALUE_FLOAT,
+              25000, 1500000, 350, 1, false);
+    data_pass("logistic, dense float, 30", logistic, true, VALUE_FLOAT, 200000, 30, 30, 1, false);
+    data_pass("logistic, dense float, 54", logistic, true, VALUE_FLOAT, 100000, 54, 54, 1, false);
+    data_pass("logistic, dense float, 784", logistic, true, VALUE_FLOAT, 10000, 784, 784, 1, false);
+    data_pass("softmax of 10, sparse float, 75 of 47000", softmax, false, VALUE_FLOAT, 10000, 47000,
+              75, 10, false);
+    data_pass("softmax of 3, sparse ones, 14 of 123", softmax, false, VALUE_ONES, 32561, 123, 14, 3,
+              true);
+    data_pass("softmax of 7, dense float, 54", softmax, true, VALUE_FLOAT, 100000, 54, 54, 7,
+              false);
+    data_pass("softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784, 784, 10,
+              false);
+}
+
+enum { PAIRS = 20, ELEMENTS = 1 << 21 };
+
+struct history {
+    float *vectors[2 * PAIRS];
+    double *a, *b, *out;
+    double total;
+};
+
+static void run_read(void *argument) {
+    struct history *history = argument;
+    double total = 0;
+    for (int v = 0; v < 2 * PAIRS; v++)
+        for (size_t i = 0; i < ELEMENTS / 2; i += BLOCK_ELEMENTS)
+            total +=
+                vector_max_abs(BLOCK_ELEMENTS, (const double *)(void *)history->vectors[v] + i);
+    history->total += total;
+}
+
+static void run_dots(void *argument) {
+    struct history *history = argument;
+    double dots[2];
+    for (size_t i = 0; i < ELEMENTS; i += BLOCK_ELEMENTS)
+        for (int v = 0; v < 2 * PAIRS; v++) {
+            history_dots(HISTORY_FLOAT, BLOCK_ELEMENTS, history->vectors[v] + i, history->a + i,
+                         history->b + i, dots);
+            history->total += dots[0] + dots[1];
+        }
+}
+
+static void run_add(void *argument) {
+    struct history *history = argument;
+    for (size_t i = 0; i < ELEMENTS; i += BLOCK_ELEMENTS)
+        for (int v = 0; v < PAIRS; v++)
+            history_add(HISTORY_FLOAT, BLOCK_ELEMENTS, history->out + i, 0.5,
+                        history->vectors[2 * v] + i, 0.25, history->vectors[2 * v + 1] + i);
+}
+
+static void history_passes(void) {
+    struct history history = {0};
+    size_t wide = ELEMENTS * sizeof(double), narrow = ELEMENTS * sizeof(float);
+    history.a = memory_map(wide);
+    history.b = memory_map(wide);
+    history.out = memory_map(wide);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        history.a[i] = history.b[i] = 1;
+    for (int v = 0; v < 2 * PAIRS; v++) {
+        history.vectors[v] = memory_map(narrow);
+        for (size_t i = 0; i < ELEMENTS; i++)
+            history.vectors[v][i] = 1;
+    }
+    double bytes = 2.0 * PAIRS * (double)narrow;
+    printf("%-52s %7.2f GB/s\n", "read of the history", bytes / best_ns(run_read, &history));
+    printf("%-52s %7.2f GB/s\n", "history_dots, float, two dots a vector",
+           bytes / best_ns(run_dots, &history));
+    printf("%-52s %7.2f GB/s\n", "history_add, float", bytes / best_ns(run_add, &history));
+    for (int v = 0; v < 2 * PAIRS; v++)
+        memory_unmap(history.vectors[v], narrow);
+    memory_unmap(history.a, wide);
+    memory_unmap(history.b, wide);
+    memory_unmap(history.out, wide);
+}
+
+enum { SPECIAL = 4096 };
+
+struct special {
+    double in[SPECIAL], out[SPECIAL];
+};
+
+static void run_exp(void *argument) {
+    struct special *special = argument;
+    special_exp(SPECIAL, special->out, special->in);
+}
+
+static void run_log1p(void *argument) {
+    struct special *special = argument;
+    special_log1p(SPECIAL, special->out, special->in);
+}
+
+static void run_library(void *argument) {
+    struct special *special = argument;
+    for (int i = 0; i < SPECIAL; i++)
+        special->out[i] = log1p(exp(-special->in[i]));
+}
+
+static void special_functions(void) {
+    struct special *special = memory_new(1, sizeof *special);
+    struct random random;
+    random_init(&random, 1);
+    for (int i = 0; i < SPECIAL; i++)
+        special->in[i] = random_unit(&random);
+    printf("%-52s %7.2f ns\n", "exp", best_ns(run_exp, special) / SPECIAL);
+    printf("%-52s %7.2f ns\n", "log1p", best_ns(run_log1p, special) / SPECIAL);
+    printf("%-52s %7.2f ns\n", "log1p(exp(x)) of the C library",
+           best_ns(run_library, special) / SPECIAL);
+    free(special);
+}
+
+int main(void) {
+    numeric_setup();
+    printf("%s\n", numeric_description());
+    data_passes();
+    history_passes();
+    special_functions();
+    return 0;
+}

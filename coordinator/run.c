@@ -1,0 +1,412 @@
+/* `run`: from a job file to a model. */
+#include <event2/event.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/cluster.h"
+#include "coordinator/command.h"
+#include "coordinator/control.h"
+#include "coordinator/dataset.h"
+#include "coordinator/job.h"
+#include "coordinator/live.h"
+#include "coordinator/lock.h"
+#include "coordinator/progress.h"
+#include "coordinator/recorder.h"
+#include "coordinator/result.h"
+#include "coordinator/sizing.h"
+#include "model/score.h"
+#include "numeric/setup.h"
+
+#define DISMISS_GRACE_MS 3000
+
+/* Everything that a run holds, in the order in which it is acquired; run_release() mirrors it. */
+struct run {
+    const struct options *options;
+    struct job *job;
+    int64_t started_ns, started_ms;
+    struct result_seconds seconds;
+    int lock; /* descriptor, or −1 */
+    struct store *store;
+    struct set *set;
+    struct objective_shape shape;
+    struct sizing sizing;
+    char uuid[37];
+    struct recorder recorder;
+    struct launch launch;
+    const char **addresses; /* by link; the texts belong to the job or to `launch` */
+    struct coordinator *coordinator;
+    struct event_base *base;
+    struct cluster *cluster;
+    struct control *control;
+    struct model_layout layout;
+    char *model_folder;
+    json_t *result;
+};
+
+static double seconds_since(int64_t start_ns) {
+    return (double)(clock_monotonic_ns() - start_ns) / 1e9;
+}
+
+/* ---- acquiring ---- */
+
+static int open_state(struct run *run) {
+    int code = folder_make(run->job->state, 0700);
+    if (!code)
+        code = state_lock(run->job->state, &run->lock);
+    if (!code)
+        code = store_open(run->job->state, &run->store);
+    return code;
+}
+
+static int open_data(struct run *run) {
+    progress_stage("reading the data");
+    int code = dataset_open(run->job, &run->set, &run->seconds.pack);
+    if (code)
+        return code;
+    const struct set_info *info = set_info(run->set);
+    run->shape = (struct objective_shape){
+        .kind = run->job->objective,
+        .features = info->features,
+        .outputs = run->job->objective == OBJECTIVE_SOFTMAX ? info->classes : 1,
+        .intercept = run->job->intercept,
+    };
+    log_info("data: %llu examples, %u features, %llu values in %u chunks",
+             (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
+             info->chunks);
+    return sizing_of(run->job, info, objective_parameters(&run->shape), &run->sizing);
+}
+
+static int new_uuid(char uuid[37]) {
+    char *text;
+    size_t length;
+    int code = file_read("/proc/sys/kernel/random/uuid", 64, &text, &length);
+    if (code)
+        return code;
+    snprintf(uuid, 37, "%.36s", text);
+    free(text);
+    return 0;
+}
+
+static int begin_run(struct run *run) {
+    char *identity = job_identity(run->job);
+    json_t *settings = job_settings(run->job);
+    char *settings_text = json_dumps(settings, JSON_COMPACT);
+    struct store_run record = {
+        .uuid = run->uuid,
+        .job = run->job->name,
+        .identity = identity,
+        .settings = settings_text,
+        .data = set_info(run->set)->fingerprint,
+        .build = numeric_description(),
+        .started_ms = run->started_ms,
+    };
+    int code = new_uuid(run->uuid);
+    if (!code)
+        code = store_run_begin(run->store, &record);
+    run->recorder = (struct recorder){.store = run->store, .run = record.run};
+    free(settings_text);
+    json_decref(settings);
+    free(identity);
+    return code;
+}
+
+/* Starts the workers that have no address of their own, and lists where each is. */
+static int start_workers(struct run *run) {
+    uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
+    uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
+    uint32_t replicas_here = run->job->replica_addresses[0] ? 0 : replicas;
+    const char *verbosity = run->options->quiet     ? "--quiet"
+                            : run->options->verbose ? "--verbose"
+                                                    : NULL;
+    progress_stage("starting shards and replicas");
+    int code = launch_start(&run->launch, shards_here, replicas_here, verbosity);
+    if (code)
+        return code;
+    run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
+    for (uint32_t i = 0; i < shards; i++)
+        run->addresses[i] =
+            shards_here ? run->launch.workers[i].address : run->job->shard_addresses[i];
+    for (uint32_t i = 0; i < replicas; i++)
+        run->addresses[shards + i] = replicas_here ? run->launch.workers[shards_here + i].address
+                                                   : run->job->replica_addresses[i];
+    return 0;
+}
+
+static int make_coordinator(struct run *run) {
+    const struct job *job = run->job;
+    struct coordinator_settings settings = {
+        .optimizer = {.memory = run->sizing.history,
+                      .l2 = job->l2,
+                      .gradient_tolerance = job->gradient_tolerance,
+                      .loss_tolerance = job->loss_tolerance,
+                      .steps_max = job->max_steps},
+        .shape = run->shape,
+        .history_type = job->history_type,
+        .data = set_info(run->set),
+        .set_path = set_path(run->set),
+        .run = run->uuid,
+        .shards = run->sizing.shards,
+        .replicas = run->sizing.replicas,
+        .threads = run->sizing.threads,
+        .portion_chunks = job->portion_chunks,
+        .flush_ms = job->flush_ms,
+        .reconnect_seconds = job->reconnect_seconds,
+        .shard_addresses = run->addresses,
+    };
+    int code = store_epoch_next(run->store, &settings.epoch);
+    if (!code)
+        run->coordinator = coordinator_new(&settings);
+    return code;
+}
+
+/* The model is written beside its final place from the first slice on. */
+static int prepare_model(struct run *run) {
+    const struct set_info *info = set_info(run->set);
+    run->layout = (struct model_layout){
+        .objective = objective_name(run->shape.kind),
+        .outputs = run->shape.outputs,
+        .intercept = run->shape.intercept,
+        .features = info->features,
+        .feature_id = info->feature_id,
+        .original_order = info->original_order,
+        .feature_names = info->feature_names,
+        .classes = info->classes,
+        .class_names = info->class_names,
+    };
+    run->model_folder =
+        memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
+}
+
+/* ---- callbacks of the loop ---- */
+
+static int on_record(void *context, const struct coordinator *coordinator,
+                     const struct record *record) {
+    struct run *run = context;
+    if (record->kind == RECORD_SLICE && !run->recorder.writer) {
+        int code = prepare_model(run);
+        if (code)
+            return code;
+    }
+    return recorder_take(&run->recorder, coordinator, record);
+}
+
+static int on_tick(void *context, const struct coordinator *coordinator) {
+    struct run *run = context;
+    progress_run(coordinator, seconds_since(run->started_ns));
+    return store_flush(run->store);
+}
+
+static json_t *on_status(void *context) {
+    struct run *run = context;
+    return live_json(run->coordinator, run->job->name, run->recorder.run, run->started_ms,
+                     seconds_since(run->started_ns));
+}
+
+static void on_cancel(void *context) {
+    struct run *run = context;
+    log_info("cancelled over the control socket: stopping");
+    cluster_cancel(run->cluster);
+}
+
+/* ---- training ---- */
+
+static int open_loop(struct run *run) {
+    struct control_callbacks control = {.status = on_status, .cancel = on_cancel, .context = run};
+    struct cluster_options options = {
+        .addresses = run->addresses,
+        .launch = run->launch.count ? &run->launch : NULL,
+        .seconds_max = run->job->max_seconds,
+        .record = on_record,
+        .tick = on_tick,
+        .context = run,
+    };
+    run->base = event_base_new();
+    if (!run->base)
+        return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
+    int code = cluster_new(run->base, run->coordinator, &options, &run->cluster);
+    if (!code)
+        code = control_new(run->base, run->job->state, &control, &run->control);
+    return code;
+}
+
+static int train(struct run *run) {
+    int64_t start_ns = clock_monotonic_ns();
+    int code = open_loop(run);
+    if (!code)
+        code = cluster_run(run->cluster);
+    run->seconds.train = seconds_since(start_ns);
+    progress_close();
+    return code;
+}
+
+static bool was_cancelled(const struct run *run) {
+    return run->coordinator->phase != PHASE_READ;
+}
+
+/* ---- the result ---- */
+
+static json_t *model_details(const struct run *run) {
+    json_t *figures =
+        result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    return json_pack("{s:o, s:o, s:o, s:s, s:s}", "result", figures, "settings",
+                     job_settings(run->job), "source", score_options_json(&run->job->source),
+                     "data_fingerprint", set_info(run->set)->fingerprint, "build",
+                     numeric_description());
+}
+
+static int publish_model(struct run *run) {
+    char sha256[SHA256_TEXT], name[32];
+    int code = model_writer_hash(run->recorder.writer, sha256);
+    if (code)
+        return code;
+    json_t *details = model_details(run);
+    code = model_writer_publish(run->recorder.writer, details);
+    run->recorder.writer = NULL;
+    json_decref(details);
+    if (code)
+        return code;
+    char *models = path_join(run->job->state, "models");
+    snprintf(name, sizeof name, "%lld", (long long)run->recorder.run);
+    code = model_set_current(models, name);
+    free(models);
+    if (!code)
+        code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    result_add_model(run->result, run->model_folder, sha256);
+    return code;
+}
+
+static int score_test(struct run *run) {
+    if (!run->job->test[0])
+        return 0;
+    struct model *model = NULL;
+    struct score_figures figures;
+    char **paths = NULL;
+    int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
+    if (!code)
+        code = model_open(run->model_folder, &model);
+    if (!code)
+        code =
+            score_files(model, paths, &run->job->source,
+                        run->sizing.threads ? run->sizing.threads : 1, NULL, SCORE_PLAIN, &figures);
+    if (!code)
+        json_object_set_new(run->result, "test", score_figures_json(&figures));
+    model_close(model);
+    source_paths_free(paths);
+    return code;
+}
+
+static int end_run(struct run *run, enum reason reason) {
+    const struct optimizer *o = &run->coordinator->optimizer;
+    char *text = json_dumps(run->result, JSON_COMPACT);
+    int code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
+                             run->coordinator->evaluations, o->loss, o->gradient_max);
+    free(text);
+    return code;
+}
+
+static void print_result(const struct run *run) {
+    if (run->options->json) {
+        json_dumpf(run->result, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (!run->options->quiet) {
+        result_print(run->result);
+    }
+    fflush(stdout);
+}
+
+/* A run that was told to stop: no model, and an exit status that says so. */
+static int end_cancelled(struct run *run) {
+    run->coordinator->optimizer.reason = REASON_CANCELLED;
+    run->seconds.total = seconds_since(run->started_ns);
+    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    int code = end_run(run, REASON_CANCELLED);
+    if (code)
+        return code;
+    print_result(run);
+    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+                     (unsigned long long)run->coordinator->optimizer.step);
+}
+
+static int end_done(struct run *run) {
+    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    int code = publish_model(run);
+    if (!code)
+        code = score_test(run);
+    if (code)
+        return code;
+    run->seconds.total = seconds_since(run->started_ns);
+    json_object_set_new(json_object_get(run->result, "seconds"), "total",
+                        json_real(run->seconds.total));
+    code = end_run(run, run->coordinator->optimizer.reason);
+    if (!code)
+        print_result(run);
+    return code;
+}
+
+/* ---- the whole ---- */
+
+static int run_stages(struct run *run) {
+    int code = open_state(run);
+    if (!code)
+        code = open_data(run);
+    if (!code)
+        code = begin_run(run);
+    if (!code)
+        code = start_workers(run);
+    if (!code)
+        code = make_coordinator(run);
+    if (!code)
+        code = train(run);
+    if (code)
+        return code;
+    return was_cancelled(run) ? end_cancelled(run) : end_done(run);
+}
+
+static void run_release(struct run *run, int code) {
+    progress_close();
+    json_decref(run->result);
+    model_writer_discard(run->recorder.writer);
+    free(run->model_folder);
+    control_free(run->control);
+    if (run->cluster)
+        cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
+    cluster_free(run->cluster);
+    if (run->base)
+        event_base_free(run->base);
+    coordinator_free(run->coordinator);
+    launch_release(&run->launch, DISMISS_GRACE_MS);
+    free(run->addresses);
+    set_close(run->set);
+    if (run->store)
+        store_close(run->store);
+    if (run->lock >= 0)
+        close(run->lock);
+    job_free(run->job);
+}
+
+int command_run(const struct options *options) {
+    if (options->dry_run)
+        return command_check(options);
+    struct run run = {.options = options,
+                      .lock = -1,
+                      .started_ns = clock_monotonic_ns(),
+                      .started_ms = clock_wall_ms()};
+    numeric_setup();
+    int code = job_read(options->operands[0], options->settings, options->settings_count,
+                        options->state, &run.job);
+    if (code)
+        return code;
+    progress_open(!options->quiet);
+    code = run_stages(&run);
+    run_release(&run, code);
+    return code;
+}

@@ -1,0 +1,129 @@
+#include "numeric/special.h"
+
+#include <string.h>
+
+#include "numeric/clones.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ln 2 in two parts; the first has 20 zero bits at its end, so that k·LN2_HIGH is exact. */
+#define LN2_HIGH 0x1.62e42fefa0000p-1
+#define LN2_LOW 0x1.cf79abc9e3b3ap-40
+
+/* a where the mask is set, else b. */
+INLINE void choose(lanes *out, const long_lanes *mask, const lanes *a, const lanes *b) {
+    long_lanes x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    x = (x & *mask) | (y & ~*mask);
+    memcpy(out, &x, sizeof x);
+}
+
+/* 2^k from k + 1023 ≥ 1. */
+INLINE void power(lanes *out, const long_lanes *biased) {
+    long_lanes bits = *biased << 52;
+    memcpy(out, &bits, sizeof bits);
+}
+
+/* e^r − 1 for |r| ≤ ln 2 / 2: the Taylor series, whose next term is below 2⁻⁵⁷. */
+INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
+    const lanes r = *remainder;
+    lanes p = r * (1.0 / 6227020800) + 1.0 / 479001600;
+    p = p * r + 1.0 / 39916800;
+    p = p * r + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    *out = r + r * r * p;
+}
+
+/* e^x = 2^k·e^r with k = x / ln 2 to the nearest integer. 2^k is applied in two factors, since it
+ * need not be a normal double where e^x is a denormal, or just below the largest double. */
+INLINE void exp_lanes(lanes *out, const lanes *in) {
+    const double to_integer = 0x1.8p52; /* adding it leaves an integer in the low bits */
+    const lanes most = (lanes){0} + 710.0, least = (lanes){0} - 746.0;
+    lanes x = *in;
+    long_lanes above = x > most, below = x < least;
+    choose(&x, &above, &most, &x);
+    choose(&x, &below, &least, &x);
+    lanes k = x * 0x1.71547652b82fep0 + to_integer;
+    long_lanes integer;
+    memcpy(&integer, &k, sizeof integer);
+    integer -= INT64_C(0x4338000000000000); /* the bits of to_integer */
+    k -= to_integer;
+    lanes r = (x - k * LN2_HIGH) - k * LN2_LOW;
+    lanes p, first, second;
+    exp_minus_one(&p, &r);
+    p += 1.0;
+    long_lanes half = ((integer + 2048) >> 1) - 1024;
+    long_lanes biased = half + 1023;
+    power(&first, &biased);
+    biased = integer - half + 1023;
+    power(&second, &biased);
+    *out = p * first * second;
+}
+
+/* log f = 2 artanh s, s = (f − 1)/(f + 1), for f from √½ to √2, as f − 1 = g less a correction:
+ * g − s·(g − 2·z·(1/3 + z/5 + z²/7 + …)), z = s². */
+INLINE void log_near_one(lanes *out, const lanes *f) {
+    lanes g = *f - 1.0;
+    lanes s = g / (g + 2.0);
+    lanes z = s * s;
+    lanes p = z * (2.0 / 23) + 2.0 / 21;
+    p = p * z + 2.0 / 19;
+    p = p * z + 2.0 / 17;
+    p = p * z + 2.0 / 15;
+    p = p * z + 2.0 / 13;
+    p = p * z + 2.0 / 11;
+    p = p * z + 2.0 / 9;
+    p = p * z + 2.0 / 7;
+    p = p * z + 2.0 / 5;
+    p = p * z + 2.0 / 3;
+    *out = g - s * (g - z * p);
+}
+
+/* log(1 + x) = log u + c/u, u = 1 + x as rounded and c what the rounding lost; u = 2^k·f. */
+INLINE void log1p_lanes(lanes *out, const lanes *in) {
+    const int64_t one = INT64_C(0x3ff0000000000000), root_half = INT64_C(0x3fe6a09e667f3bcd);
+    const int64_t mantissa = INT64_C(0x000fffffffffffff);
+    lanes x = *in;
+    lanes u = x + 1.0;
+    lanes lost_small = x - (u - 1.0), lost_large = 1.0 - (u - x), lost;
+    long_lanes small = x < 1.0;
+    choose(&lost, &small, &lost_small, &lost_large);
+    long_lanes bits;
+    memcpy(&bits, &u, sizeof bits);
+    bits += one - root_half;
+    long_lanes exponent = ((bits >> 52) - 1023) | INT64_C(0x4330000000000000); /* 2⁵² + k */
+    bits = (bits & mantissa) + root_half;
+    lanes f, k, near;
+    memcpy(&f, &bits, sizeof f);
+    memcpy(&k, &exponent, sizeof k);
+    k -= 0x1p52;
+    log_near_one(&near, &f);
+    *out = k * LN2_HIGH + (near + (k * LN2_LOW + lost / u));
+}
+
+#define OVER_LANES(name, kernel)                                                                   \
+    VECTOR_CLONES void name(size_t n, double *out, const double *x) {                              \
+        size_t i = 0;                                                                              \
+        lanes v;                                                                                   \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            memcpy(&v, x + i, sizeof v);                                                           \
+            kernel(&v, &v);                                                                        \
+            memcpy(out + i, &v, sizeof v);                                                         \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            v = (lanes){0};                                                                        \
+            memcpy(&v, x + i, (n - i) * sizeof *x);                                                \
+            kernel(&v, &v);                                                                        \
+            memcpy(out + i, &v, (n - i) * sizeof *x);                                              \
+        }                                                                                          \
+    }
+OVER_LANES(special_exp, exp_lanes)
+OVER_LANES(special_log1p, log1p_lanes)

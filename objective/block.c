@@ -1,0 +1,138 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+#include "objective/parts.h"
+
+/* Values, or margins, of a batch that stay in cache. */
+#define BATCH_VALUES 32768
+#define BATCH_ROWS_MIN 16
+
+/* Depends on the shape alone, as every sum over a batch does. */
+static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
+    uint32_t width = shape->outputs;
+    if (dense && shape->features > width)
+        width = shape->features;
+    uint32_t rows = BATCH_VALUES / (width + 1);
+    return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
+}
+
+struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    struct objective_scratch *scratch = memory_new(1, sizeof *scratch);
+    uint32_t rows = batch_rows(shape, false); /* of dense rows there are no more */
+    size_t margins = (size_t)rows * shape->outputs;
+    scratch->margins = memory_new(margins, sizeof(double));
+    scratch->work = memory_new(margins, sizeof(double));
+    scratch->loss = memory_new(rows, sizeof(double));
+    scratch->terms = memory_new(shape->outputs, sizeof(int64_t));
+    return scratch;
+}
+
+void objective_scratch_free(struct objective_scratch *scratch) {
+    if (!scratch)
+        return;
+    free(scratch->margins);
+    free(scratch->work);
+    free(scratch->loss);
+    free(scratch->terms);
+    free(scratch->tile);
+    free(scratch->gradient);
+    free(scratch);
+}
+
+static struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
+    uint32_t left = rows->count - first;
+    return (struct batch){rows, first, left < most ? left : most};
+}
+
+static void batch_margins(const struct objective_shape *shape, const struct batch *batch,
+                          const double *parameters, struct objective_scratch *scratch,
+                          double *margins) {
+    size_t outputs = shape->outputs;
+    if (batch->rows->dense)
+        dense_margins(shape, batch, parameters, scratch, margins);
+    else
+        sparse_margins(shape, batch, parameters, margins);
+    if (!shape->intercept)
+        return;
+    const double *intercept = parameters + (size_t)shape->features * outputs;
+    for (size_t i = 0; i < batch->count; i++)
+        for (size_t k = 0; k < outputs; k++)
+            margins[i * outputs + k] += intercept[k];
+}
+
+/* Losses and derivatives of a batch; the derivatives take the place of the margins. */
+static void batch_derivatives(const struct objective_shape *shape, const struct batch *batch,
+                              struct objective_scratch *scratch, struct objective_result *result) {
+    size_t outputs = shape->outputs;
+    loss_of(shape->kind)
+        ->first(batch->count, outputs, batch->rows->label + batch->first, scratch->margins,
+                scratch->loss, scratch->work);
+    for (size_t i = 0; i < batch->count; i++)
+        result->loss += scratch->loss[i];
+    double largest = vector_max_abs(batch->count * outputs, scratch->margins);
+    if (!isfinite(result->loss))
+        largest = INFINITY;
+    if (largest > result->derivative_max)
+        result->derivative_max = largest;
+}
+
+static void intercept_gradient(const struct objective_shape *shape,
+                               const struct objective_scale *scale, const struct batch *batch,
+                               const double *derivatives, int64_t *sum) {
+    size_t outputs = shape->outputs;
+    double power = scale_of(scale, shape->features);
+    for (size_t k = 0; k < outputs; k++) {
+        double total = 0;
+        for (size_t i = 0; i < batch->count; i++)
+            total += derivatives[i * outputs + k];
+        fixed_add(&sum[shape->features * outputs + k], total * power);
+    }
+}
+
+static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct batch *batch, int64_t *sum,
+                           struct objective_scratch *scratch) {
+    double *derivatives = scratch->margins;
+    if (scale->derivative_exponent != 0) {
+        double power = fixed_power(-scale->derivative_exponent);
+        for (size_t i = 0; i < (size_t)batch->count * shape->outputs; i++)
+            derivatives[i] *= power;
+    }
+    if (shape->intercept)
+        intercept_gradient(shape, scale, batch, derivatives, sum);
+    if (batch->rows->dense)
+        dense_gradient(shape, scale, batch, derivatives, sum, scratch);
+    else
+        sparse_gradient(shape, scale, batch, derivatives, sum, scratch);
+}
+
+void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                     const struct rows *rows, const double *parameters, int64_t *sum,
+                     struct objective_scratch *scratch, struct objective_result *result) {
+    *result = (struct objective_result){0};
+    double bound = fixed_power(scale->derivative_exponent);
+    uint32_t most = batch_rows(shape, rows->dense);
+    for (uint32_t first = 0; first < rows->count; first += most) {
+        struct batch batch = batch_at(rows, first, most);
+        batch_margins(shape, &batch, parameters, scratch, scratch->margins);
+        batch_derivatives(shape, &batch, scratch, result);
+        if (result->derivative_max > bound)
+            result->exceeded = true;
+        else if (sum)
+            batch_gradient(shape, scale, &batch, sum, scratch);
+    }
+}
+
+void objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, double *margins) {
+    struct objective_scratch *scratch = objective_scratch_new(shape);
+    uint32_t most = batch_rows(shape, rows->dense);
+    for (uint32_t first = 0; first < rows->count; first += most) {
+        struct batch batch = batch_at(rows, first, most);
+        batch_margins(shape, &batch, parameters, scratch, margins + (size_t)first * shape->outputs);
+    }
+    objective_scratch_free(scratch);
+}

@@ -1,0 +1,67 @@
+/* Inside of objective/: what a kind of loss provides, and how rows meet parameters.
+ *
+ * A block is worked on in batches of rows, small enough to stay in cache: margins of the batch,
+ * then losses and derivatives of all its rows at once, then their gradient. */
+#ifndef DML_OBJECTIVE_PARTS_H
+#define DML_OBJECTIVE_PARTS_H
+
+#include <stddef.h>
+
+#include "objective/objective.h"
+
+#define BATCH_ROWS_MAX 256
+
+/* One kind of loss, as a function of margins. */
+struct loss {
+    const char *name;
+    bool classification;
+    bool bounded; /* |derivative| ≤ 1 */
+
+    /* Takes rows×K margins, row-major, and writes the loss of each row and, in place of the
+     * margins, the derivatives of the loss by them. Where a margin is not finite, neither is the
+     * loss. `work` has room for rows×K doubles. */
+    void (*first)(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                  double *work);
+};
+
+extern const struct loss loss_logistic;
+extern const struct loss loss_squared;
+extern const struct loss loss_softmax;
+const struct loss *loss_of(enum objective_kind kind);
+
+/* Rows `first` to `first + count` of a block. */
+struct batch {
+    const struct rows *rows;
+    uint32_t first;
+    uint32_t count;
+};
+
+struct objective_scratch {
+    double *margins;    /* of the rows of a batch times K, then their derivatives */
+    double *work;       /* as many */
+    double *loss;       /* of the rows of a batch */
+    int64_t *terms;     /* K */
+    double *tile;       /* dense rows as doubles, or NULL until they are needed */
+    size_t tile_values; /* room in it */
+    double *gradient;   /* of dense rows, F·K, or NULL until it is needed */
+};
+
+/* Row-major count×K margins without the intercept, which the caller adds. */
+void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
+                    const double *parameters, double *margins);
+void dense_margins(const struct objective_shape *shape, const struct batch *batch,
+                   const double *parameters, struct objective_scratch *scratch, double *margins);
+
+/* Adds the gradient, but for the intercept, of a batch with derivatives scaled by 2^−b; changes
+ * the derivatives. */
+void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
+                     const struct batch *batch, double *derivatives, int64_t *sum,
+                     struct objective_scratch *scratch);
+void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct batch *batch, const double *derivatives, int64_t *sum,
+                    struct objective_scratch *scratch);
+
+/* 2^e of a feature, or of the intercept, which follows the last one. */
+double scale_of(const struct objective_scale *scale, size_t feature);
+
+#endif

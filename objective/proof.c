@@ -1,0 +1,75 @@
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "objective/objective.h"
+
+enum { ROWS = 300, FEATURES = 20, OUTPUTS = 3, VALUES = ROWS * FEATURES };
+enum { PARAMETERS = (FEATURES + 1) * OUTPUTS };
+
+/* A canned data set, small enough to be computed at every handshake. */
+struct canned {
+    uint32_t start[ROWS + 1];
+    uint32_t feature[VALUES];
+    float value[VALUES];
+    double label[ROWS];
+    double parameters[PARAMETERS];
+};
+
+struct outcome {
+    int64_t sum[PARAMETERS];
+    double loss;
+    double derivative_max;
+};
+
+static void fill(struct canned *canned) {
+    struct random random;
+    random_init(&random, 7);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        canned->start[i + 1] = (i + 1) * FEATURES;
+        canned->label[i] = (double)random_below(&random, 2);
+    }
+    for (uint32_t i = 0; i < VALUES; i++) {
+        canned->feature[i] = i % FEATURES;
+        canned->value[i] = (float)(random_unit(&random) - 0.5);
+    }
+    for (uint32_t i = 0; i < PARAMETERS; i++)
+        canned->parameters[i] = 4 * (random_unit(&random) - 0.5);
+}
+
+static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, bool dense,
+                        uint64_t seed) {
+    struct objective_shape shape = {kind, FEATURES, kind == OBJECTIVE_SOFTMAX ? OUTPUTS : 1, true};
+    struct objective_scale scale = {.uniform = 40, .derivative_exponent = 5};
+    struct rows rows = {.count = ROWS,
+                        .features = FEATURES,
+                        .values = VALUES,
+                        .dense = dense,
+                        .type = VALUE_FLOAT,
+                        .start = canned->start,
+                        .feature = canned->feature,
+                        .value = canned->value,
+                        .label = canned->label};
+    struct outcome *outcome = memory_new(1, sizeof *outcome);
+    struct objective_scratch *scratch = objective_scratch_new(&shape);
+    struct objective_result result;
+    objective_block(&shape, &scale, &rows, canned->parameters, outcome->sum, scratch, &result);
+    outcome->loss = result.loss;
+    outcome->derivative_max = result.derivative_max;
+    uint64_t hash = hash64_seeded(outcome, sizeof *outcome, seed);
+    objective_scratch_free(scratch);
+    free(outcome);
+    return hash;
+}
+
+uint64_t objective_proof(void) {
+    struct canned *canned = memory_new(1, sizeof *canned);
+    fill(canned);
+    uint64_t hash = 0;
+    for (int kind = OBJECTIVE_LOGISTIC; kind <= OBJECTIVE_SOFTMAX; kind++)
+        for (int dense = 0; dense < 2; dense++)
+            hash = hash_of(canned, (enum objective_kind)kind, dense, hash);
+    free(canned);
+    return hash;
+}

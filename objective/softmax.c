@@ -1,0 +1,55 @@
+#include "numeric/special.h"
+#include "objective/parts.h"
+
+static size_t position_of_largest(size_t n, const double *x) {
+    size_t largest = 0;
+    for (size_t k = 1; k < n; k++)
+        if (x[k] > x[largest])
+            largest = k;
+    return largest;
+}
+
+/* One row. With e_k = e^(margin_k − margin_top), e_top = 1 and `others` the sum of the rest: the
+ * loss is log(1 + others) + margin_top − margin_label, whose logarithm the caller adds. Both it
+ * and 1 − p_top = others/(1 + others) keep their digits when others is small. */
+static double row(size_t outputs, size_t label, size_t top, const double *e, double *margins,
+                  double *others_out) {
+    double above = margins[top] - margins[label];
+    double others = 0;
+    double not_finite = 0; /* NaN if a margin is not finite, else 0 */
+    for (size_t k = 0; k < outputs; k++) {
+        others += k == top ? 0 : e[k];
+        not_finite += margins[k] - margins[k];
+    }
+    double total = 1 + others;
+    for (size_t k = 0; k < outputs; k++)
+        margins[k] = e[k] / total;
+    margins[label] = label == top ? -others / total : (e[label] - total) / total;
+    *others_out = others;
+    return above + not_finite;
+}
+
+static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                  double *work) {
+    for (size_t i = 0; i < rows; i++) {
+        const double *m = margins + i * outputs;
+        double largest = m[position_of_largest(outputs, m)];
+        for (size_t k = 0; k < outputs; k++)
+            work[i * outputs + k] = m[k] - largest;
+    }
+    special_exp(rows * outputs, work, work);
+    for (size_t i = 0; i < rows; i++) {
+        double *m = margins + i * outputs;
+        size_t top = position_of_largest(outputs, m);
+        double others;
+        loss[i] = row(outputs, (size_t)label[i], top, work + i * outputs, m, &others);
+        work[i] = others; /* the exponentials of this row are done with, those of later ones lie
+                             further on */
+    }
+    special_log1p(rows, work, work);
+    for (size_t i = 0; i < rows; i++)
+        loss[i] += work[i];
+}
+
+const struct loss loss_softmax = {
+    .name = "softmax", .classification = true, .bounded = true, .first = first};

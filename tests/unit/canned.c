@@ -1,0 +1,154 @@
+#include "tests/unit/canned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+
+static double label_of(const struct objective_shape *shape, struct random *random) {
+    switch (shape->kind) {
+    case OBJECTIVE_LOGISTIC:
+        return (double)random_below(random, 2);
+    case OBJECTIVE_SOFTMAX:
+        return (double)random_below(random, shape->outputs);
+    case OBJECTIVE_SQUARED:
+        break;
+    }
+    return 10 * (random_unit(random) - 0.5);
+}
+
+static void add_row(struct canned *canned, const double *scale, struct random *random) {
+    for (uint32_t j = 0; j < CANNED_FEATURES; j++) {
+        if (!canned->rows.dense && random_next(random) & 1)
+            continue;
+        uint64_t at = canned->rows.values++;
+        float value = (float)(random_unit(random) - 0.5);
+        if (canned->rows.type == VALUE_ONES)
+            value = 1;
+        canned->feature[at] = j;
+        canned->wide[at] = scale ? (double)value * scale[j] : (double)value;
+        canned->narrow[at] = (float)canned->wide[at];
+        if (canned->rows.type == VALUE_FLOAT)
+            canned->wide[at] = (double)canned->narrow[at];
+    }
+}
+
+void canned_measure(struct canned *canned) {
+    memset(canned->absolute_sum, 0, sizeof canned->absolute_sum);
+    memset(canned->count, 0, sizeof canned->count);
+    for (uint64_t i = 0; i < canned->rows.values; i++) {
+        canned->absolute_sum[canned->feature[i]] += fabs(canned->wide[i]);
+        canned->count[canned->feature[i]]++;
+    }
+    canned->absolute_sum[CANNED_FEATURES] = CANNED_ROWS;
+    canned->count[CANNED_FEATURES] = CANNED_ROWS;
+    canned->uniform = FIXED_EXPONENT_MAX;
+    for (int j = 0; j <= CANNED_FEATURES; j++) {
+        int e = fixed_exponent(canned->absolute_sum[j], canned->count[j]);
+        canned->exponent[j] = (int16_t)e;
+        canned->uniform = e < canned->uniform ? e : canned->uniform;
+    }
+}
+
+struct canned *canned_new(struct objective_shape shape, bool dense, enum value_type type,
+                          const double *scale, uint64_t seed) {
+    struct canned *canned = memory_new(1, sizeof *canned);
+    struct random random;
+    random_init(&random, seed);
+    canned->shape = shape;
+    canned->rows = (struct rows){.count = CANNED_ROWS,
+                                 .features = CANNED_FEATURES,
+                                 .dense = dense,
+                                 .type = type,
+                                 .start = dense ? NULL : canned->start,
+                                 .feature = dense ? NULL : canned->feature,
+                                 .label = canned->label};
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        canned->label[i] = label_of(&shape, &random);
+        add_row(canned, scale, &random);
+        canned->start[i + 1] = (uint32_t)canned->rows.values;
+    }
+    if (type != VALUE_ONES)
+        canned->rows.value =
+            type == VALUE_FLOAT ? (const void *)canned->narrow : (const void *)canned->wide;
+    for (uint64_t p = 0; p < objective_parameters(&shape); p++) {
+        uint64_t j = p / shape.outputs;
+        canned->parameters[p] = 4 * (random_unit(&random) - 0.5);
+        if (scale && j < CANNED_FEATURES)
+            canned->parameters[p] /= scale[j];
+    }
+    canned_measure(canned);
+    return canned;
+}
+
+/* Margins of a row, turned into derivatives; returns its loss. */
+static long double row_loss(const struct objective_shape *shape, double label, long double *m) {
+    if (shape->kind == OBJECTIVE_SQUARED) {
+        m[0] -= label;
+        return m[0] * m[0] / 2;
+    }
+    if (shape->kind == OBJECTIVE_LOGISTIC) {
+        long double sign = label > 0 ? 1 : -1;
+        long double margin = sign * m[0];
+        m[0] = -sign / (1 + expl(margin));
+        return log1pl(expl(-margin));
+    }
+    long double total = 0;
+    long double own = m[(size_t)label];
+    for (uint32_t k = 0; k < shape->outputs; k++)
+        total += expl(m[k]);
+    for (uint32_t k = 0; k < shape->outputs; k++)
+        m[k] = expl(m[k]) / total - (k == (size_t)label);
+    return logl(total) - own;
+}
+
+long double canned_reference(const struct canned *canned, long double *gradient) {
+    const struct objective_shape *shape = &canned->shape;
+    const uint32_t outputs = shape->outputs;
+    const uint64_t intercept = (uint64_t)CANNED_FEATURES * outputs;
+    long double loss = 0;
+    for (uint64_t p = 0; p < objective_parameters(shape); p++)
+        gradient[p] = 0;
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        long double m[CANNED_OUTPUTS_MAX];
+        for (uint32_t k = 0; k < outputs; k++) {
+            m[k] = shape->intercept ? canned->parameters[intercept + k] : 0;
+            for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
+                m[k] += (long double)canned->wide[v] *
+                        canned->parameters[canned->feature[v] * outputs + k];
+        }
+        loss += row_loss(shape, canned->label[i], m);
+        for (uint32_t k = 0; k < outputs; k++) {
+            for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
+                gradient[canned->feature[v] * outputs + k] += m[k] * canned->wide[v];
+            if (shape->intercept)
+                gradient[intercept + k] += m[k];
+        }
+    }
+    return loss;
+}
+
+struct objective_result canned_gradient(const struct canned *canned, bool uniform,
+                                        int derivative_exponent, double *gradient) {
+    static _Alignas(64) int64_t sum[CANNED_PARAMETERS];
+    memset(sum, 0, sizeof sum);
+    struct objective_scale scale = {.exponent = uniform ? NULL : canned->exponent,
+                                    .uniform = canned->uniform,
+                                    .derivative_exponent = derivative_exponent};
+    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    struct objective_result result;
+    objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, sum, scratch,
+                    &result);
+    objective_scratch_free(scratch);
+    uint64_t n = objective_parameters(&canned->shape);
+    int16_t exponent[CANNED_PARAMETERS];
+    for (uint64_t p = 0; p < n; p++)
+        exponent[p] =
+            (int16_t)(uniform ? canned->uniform : canned->exponent[p / canned->shape.outputs]);
+    vector_from_fixed_columns(n, gradient, sum, exponent, derivative_exponent, 1);
+    return result;
+}

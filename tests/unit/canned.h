@@ -1,0 +1,41 @@
+/* Small made-up blocks of rows, and their loss and gradient in extended precision. */
+#ifndef DML_TESTS_UNIT_CANNED_H
+#define DML_TESTS_UNIT_CANNED_H
+
+#include "objective/objective.h"
+
+enum { CANNED_ROWS = 700, CANNED_FEATURES = 37, CANNED_OUTPUTS_MAX = 5 };
+enum { CANNED_VALUES = CANNED_ROWS * CANNED_FEATURES };
+enum { CANNED_PARAMETERS = (CANNED_FEATURES + 1) * CANNED_OUTPUTS_MAX };
+
+struct canned {
+    struct objective_shape shape;
+    struct rows rows;
+    uint32_t start[CANNED_ROWS + 1];
+    uint32_t feature[CANNED_VALUES];
+    float narrow[CANNED_VALUES];
+    double wide[CANNED_VALUES]; /* the values whatever the type */
+    double label[CANNED_ROWS];
+    double parameters[CANNED_PARAMETERS];
+    double absolute_sum[CANNED_FEATURES + 1];
+    uint64_t count[CANNED_FEATURES + 1];
+    int16_t exponent[CANNED_FEATURES + 1];
+    int uniform;
+};
+
+/* Random values, labels and parameters; about half of the values of a sparse row are left out.
+ * Column j is multiplied by scale[j], and its parameters divided by it, if `scale` is given. */
+struct canned *canned_new(struct objective_shape shape, bool dense, enum value_type type,
+                          const double *scale, uint64_t seed);
+
+/* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
+void canned_measure(struct canned *canned);
+
+/* Loss, and gradient of n doubles, straight from the definitions. */
+long double canned_reference(const struct canned *canned, long double *gradient);
+
+/* The gradient that objective_block() finds, undone from fixed point. */
+struct objective_result canned_gradient(const struct canned *canned, bool uniform,
+                                        int derivative_exponent, double *gradient);
+
+#endif

@@ -1,0 +1,174 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "numeric/setup.h"
+#include "tests/unit/canned.h"
+
+static const struct objective_shape shapes[] = {
+    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true}, {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, false},
+    {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true},  {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, false},
+    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 2, true},  {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 5, false},
+};
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+static int derivative_exponent_of(const struct objective_shape *shape) {
+    return objective_is_bounded(shape->kind) ? 0 : 6;
+}
+
+static void assert_gradient(const struct canned *canned, bool uniform) {
+    static long double expected[CANNED_PARAMETERS];
+    static double gradient[CANNED_PARAMETERS];
+    int b = derivative_exponent_of(&canned->shape);
+    long double loss = canned_reference(canned, expected);
+    struct objective_result result = canned_gradient(canned, uniform, b, gradient);
+    assert_false(result.exceeded);
+    assert_true(fabsl(result.loss - loss) <= 1e-13L * loss);
+    for (uint64_t p = 0; p < objective_parameters(&canned->shape); p++)
+        assert_true(fabsl(gradient[p] - expected[p]) <=
+                    ldexpl(1e-13L * canned->absolute_sum[p / canned->shape.outputs], b));
+}
+
+static void gradients_are_those_of_the_definitions(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++)
+            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+                struct canned *canned =
+                    canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+                assert_gradient(canned, true);
+                assert_gradient(canned, false);
+                free(canned);
+            }
+}
+
+/* A view of some rows of a block. */
+static struct rows part_of(const struct canned *canned, uint32_t first, uint32_t count) {
+    struct rows rows = canned->rows;
+    rows.count = count;
+    rows.label += first;
+    if (!rows.dense)
+        rows.start += first;
+    else if (rows.type == VALUE_FLOAT)
+        rows.value = (const float *)rows.value + (size_t)first * rows.features;
+    return rows;
+}
+
+enum { PARTS = 14, PART_ROWS = CANNED_ROWS / PARTS };
+
+static void sum_parts(const struct canned *canned, const uint32_t *order, int64_t *sum) {
+    struct objective_scale scale = {.exponent = canned->exponent,
+                                    .derivative_exponent = derivative_exponent_of(&canned->shape)};
+    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    memset(sum, 0, CANNED_PARAMETERS * sizeof *sum);
+    for (int i = 0; i < PARTS; i++) {
+        struct rows rows = part_of(canned, order[i] * PART_ROWS, PART_ROWS);
+        struct objective_result result;
+        objective_block(&canned->shape, &scale, &rows, canned->parameters, sum, scratch, &result);
+    }
+    objective_scratch_free(scratch);
+}
+
+static void blocks_add_up_to_the_same_bits_in_any_order(void **state) {
+    (void)state;
+    static _Alignas(64) int64_t first[CANNED_PARAMETERS], second[CANNED_PARAMETERS];
+    uint32_t order[PARTS];
+    for (uint32_t i = 0; i < PARTS; i++)
+        order[i] = i;
+    struct random random;
+    random_init(&random, 1);
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            struct canned *canned = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, s + 1);
+            sum_parts(canned, order, first);
+            for (uint32_t i = PARTS; i > 1; i--) {
+                uint32_t pick = (uint32_t)random_below(&random, i);
+                uint32_t kept = order[i - 1];
+                order[i - 1] = order[pick];
+                order[pick] = kept;
+            }
+            sum_parts(canned, order, second);
+            assert_memory_equal(first, second, sizeof first);
+            free(canned);
+        }
+}
+
+static void without_a_sum_only_loss_and_largest_derivative_are_found(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct canned *canned = canned_new(shapes[s], false, VALUE_FLOAT, NULL, 3);
+        double gradient[CANNED_PARAMETERS];
+        int b = derivative_exponent_of(&canned->shape);
+        struct objective_result with = canned_gradient(canned, true, b, gradient), without;
+        struct objective_scale scale = {.uniform = canned->uniform, .derivative_exponent = b};
+        struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+        objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, NULL, scratch,
+                        &without);
+        objective_scratch_free(scratch);
+        assert_true(with.loss == without.loss && with.derivative_max == without.derivative_max);
+        free(canned);
+    }
+}
+
+static void margins_are_products_plus_intercept(void **state) {
+    (void)state;
+    static double margins[CANNED_ROWS * CANNED_OUTPUTS_MAX];
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            struct canned *canned = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 4);
+            const struct objective_shape *shape = &canned->shape;
+            objective_margins(shape, &canned->rows, canned->parameters, margins);
+            for (uint32_t i = 0; i < CANNED_ROWS * shape->outputs; i++) {
+                uint32_t row = i / shape->outputs, k = i % shape->outputs;
+                long double m =
+                    shape->intercept ? canned->parameters[CANNED_FEATURES * shape->outputs + k] : 0;
+                for (uint32_t v = canned->start[row]; v < canned->start[row + 1]; v++)
+                    m += (long double)canned->wide[v] *
+                         canned->parameters[canned->feature[v] * shape->outputs + k];
+                assert_true(fabsl(margins[i] - m) < 1e-13L);
+            }
+            free(canned);
+        }
+}
+
+static void kinds_go_by_name(void **state) {
+    (void)state;
+    for (int kind = OBJECTIVE_LOGISTIC; kind <= OBJECTIVE_SOFTMAX; kind++)
+        assert_int_equal(objective_from_name(objective_name((enum objective_kind)kind)), kind);
+    assert_int_equal(objective_from_name("hinge"), -1);
+    assert_true(objective_is_classification(OBJECTIVE_LOGISTIC));
+    assert_false(objective_is_classification(OBJECTIVE_SQUARED));
+    assert_false(objective_is_bounded(OBJECTIVE_SQUARED));
+    assert_int_equal(objective_parameters(&shapes[4]), (CANNED_FEATURES + 1) * 2);
+}
+
+static void the_proof_repeats(void **state) {
+    (void)state;
+    assert_true(objective_proof() == objective_proof());
+}
+
+static int set_up(void **state) {
+    (void)state;
+    numeric_setup();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_the_definitions),
+        cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
+        cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
+        cmocka_unit_test(margins_are_products_plus_intercept),
+        cmocka_unit_test(kinds_go_by_name),
+        cmocka_unit_test(the_proof_repeats),
+    };
+    return cmocka_run_group_tests_name("objective", tests, set_up, NULL);
+}
