@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/job_text.h"
 #include "coordinator/key.h"
 
 #define KEYS_MAX 64
@@ -142,6 +143,8 @@ static int read_file(struct job *job) {
         return code == ERROR_PERMISSION ? code : ERROR_CONFIG;
     if (strlen(text) != length)
         code = error_set(ERROR_CONFIG, "%s: is not a text file", job->file);
+    if (!code)
+        code = job_text_prepare(text, job->file);
     reading.job = job;
     reading.file = job->file;
     if (!code)

@@ -28,7 +28,7 @@
 #define DISMISS_GRACE_MS 3000
 
 /* Everything that a run holds, in the order in which it is acquired; run_release() mirrors it. */
-struct run {
+struct training {
     const struct options *options;
     struct job *job;
     int64_t started_ns, started_ms;
@@ -57,7 +57,7 @@ static double seconds_since(int64_t start_ns) {
 
 /* ---- acquiring ---- */
 
-static int open_state(struct run *run) {
+static int open_state(struct training *run) {
     int code = folder_make(run->job->state, 0700);
     if (!code)
         code = state_lock(run->job->state, &run->lock);
@@ -66,7 +66,7 @@ static int open_state(struct run *run) {
     return code;
 }
 
-static int open_data(struct run *run) {
+static int open_data(struct training *run) {
     progress_stage("reading the data");
     int code = dataset_open(run->job, &run->set, &run->seconds.pack);
     if (code)
@@ -95,7 +95,7 @@ static int new_uuid(char uuid[37]) {
     return 0;
 }
 
-static int begin_run(struct run *run) {
+static int begin_run(struct training *run) {
     char *identity = job_identity(run->job);
     json_t *settings = job_settings(run->job);
     char *settings_text = json_dumps(settings, JSON_COMPACT);
@@ -119,7 +119,7 @@ static int begin_run(struct run *run) {
 }
 
 /* Starts the workers that have no address of their own, and lists where each is. */
-static int start_workers(struct run *run) {
+static int start_workers(struct training *run) {
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
     uint32_t replicas_here = run->job->replica_addresses[0] ? 0 : replicas;
@@ -140,7 +140,7 @@ static int start_workers(struct run *run) {
     return 0;
 }
 
-static int make_coordinator(struct run *run) {
+static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
@@ -168,7 +168,7 @@ static int make_coordinator(struct run *run) {
 }
 
 /* The model is written beside its final place from the first slice on. */
-static int prepare_model(struct run *run) {
+static int prepare_model(struct training *run) {
     const struct set_info *info = set_info(run->set);
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
@@ -190,7 +190,7 @@ static int prepare_model(struct run *run) {
 
 static int on_record(void *context, const struct coordinator *coordinator,
                      const struct record *record) {
-    struct run *run = context;
+    struct training *run = context;
     if (record->kind == RECORD_SLICE && !run->recorder.writer) {
         int code = prepare_model(run);
         if (code)
@@ -200,26 +200,26 @@ static int on_record(void *context, const struct coordinator *coordinator,
 }
 
 static int on_tick(void *context, const struct coordinator *coordinator) {
-    struct run *run = context;
+    struct training *run = context;
     progress_run(coordinator, seconds_since(run->started_ns));
     return store_flush(run->store);
 }
 
 static json_t *on_status(void *context) {
-    struct run *run = context;
+    struct training *run = context;
     return live_json(run->coordinator, run->job->name, run->recorder.run, run->started_ms,
                      seconds_since(run->started_ns));
 }
 
 static void on_cancel(void *context) {
-    struct run *run = context;
+    struct training *run = context;
     log_info("cancelled over the control socket: stopping");
     cluster_cancel(run->cluster);
 }
 
 /* ---- training ---- */
 
-static int open_loop(struct run *run) {
+static int open_loop(struct training *run) {
     struct control_callbacks control = {.status = on_status, .cancel = on_cancel, .context = run};
     struct cluster_options options = {
         .addresses = run->addresses,
@@ -238,7 +238,7 @@ static int open_loop(struct run *run) {
     return code;
 }
 
-static int train(struct run *run) {
+static int train(struct training *run) {
     int64_t start_ns = clock_monotonic_ns();
     int code = open_loop(run);
     if (!code)
@@ -248,22 +248,22 @@ static int train(struct run *run) {
     return code;
 }
 
-static bool was_cancelled(const struct run *run) {
+static bool was_cancelled(const struct training *run) {
     return run->coordinator->phase != PHASE_READ;
 }
 
 /* ---- the result ---- */
 
-static json_t *model_details(const struct run *run) {
+static json_t *model_details(const struct training *run) {
     json_t *figures =
         result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
     return json_pack("{s:o, s:o, s:o, s:s, s:s}", "result", figures, "settings",
-                     job_settings(run->job), "source", score_options_json(&run->job->source),
+                     job_settings(run->job), "source", score_options_json(&run->job->source, 0),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
                      numeric_description());
 }
 
-static int publish_model(struct run *run) {
+static int publish_model(struct training *run) {
     char sha256[SHA256_TEXT], name[32];
     int code = model_writer_hash(run->recorder.writer, sha256);
     if (code)
@@ -284,7 +284,7 @@ static int publish_model(struct run *run) {
     return code;
 }
 
-static int score_test(struct run *run) {
+static int score_test(struct training *run) {
     if (!run->job->test[0])
         return 0;
     struct model *model = NULL;
@@ -304,7 +304,7 @@ static int score_test(struct run *run) {
     return code;
 }
 
-static int end_run(struct run *run, enum reason reason) {
+static int end_run(struct training *run, enum reason reason) {
     const struct optimizer *o = &run->coordinator->optimizer;
     char *text = json_dumps(run->result, JSON_COMPACT);
     int code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
@@ -313,7 +313,7 @@ static int end_run(struct run *run, enum reason reason) {
     return code;
 }
 
-static void print_result(const struct run *run) {
+static void print_result(const struct training *run) {
     if (run->options->json) {
         json_dumpf(run->result, stdout, JSON_COMPACT);
         putchar('\n');
@@ -324,7 +324,7 @@ static void print_result(const struct run *run) {
 }
 
 /* A run that was told to stop: no model, and an exit status that says so. */
-static int end_cancelled(struct run *run) {
+static int end_cancelled(struct training *run) {
     run->coordinator->optimizer.reason = REASON_CANCELLED;
     run->seconds.total = seconds_since(run->started_ns);
     run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
@@ -336,7 +336,7 @@ static int end_cancelled(struct run *run) {
                      (unsigned long long)run->coordinator->optimizer.step);
 }
 
-static int end_done(struct run *run) {
+static int end_done(struct training *run) {
     run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
     int code = publish_model(run);
     if (!code)
@@ -354,7 +354,7 @@ static int end_done(struct run *run) {
 
 /* ---- the whole ---- */
 
-static int run_stages(struct run *run) {
+static int run_stages(struct training *run) {
     int code = open_state(run);
     if (!code)
         code = open_data(run);
@@ -371,7 +371,7 @@ static int run_stages(struct run *run) {
     return was_cancelled(run) ? end_cancelled(run) : end_done(run);
 }
 
-static void run_release(struct run *run, int code) {
+static void run_release(struct training *run, int code) {
     progress_close();
     json_decref(run->result);
     model_writer_discard(run->recorder.writer);
@@ -396,7 +396,7 @@ static void run_release(struct run *run, int code) {
 int command_run(const struct options *options) {
     if (options->dry_run)
         return command_check(options);
-    struct run run = {.options = options,
+    struct training run = {.options = options,
                       .lock = -1,
                       .started_ns = clock_monotonic_ns(),
                       .started_ms = clock_wall_ms()};
