@@ -3,9 +3,7 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE double value_at(enum value_type type, const void *value, size_t i) {
+LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
     switch (type) {
     case VALUE_ONES:
         return 1;
@@ -18,8 +16,8 @@ INLINE double value_at(enum value_type type, const void *value, size_t i) {
 }
 
 /* Four sums, since one would wait for each addition; the order depends on the row alone. */
-INLINE double row_margin(enum value_type type, size_t begin, size_t end, const uint32_t *feature,
-                         const void *value, const double *x) {
+LANES_INLINE double row_margin(enum value_type type, size_t begin, size_t end,
+                               const uint32_t *feature, const void *value, const double *x) {
     double a = 0, b = 0, c = 0, d = 0;
     size_t i = begin;
     for (; i + 4 <= end; i += 4) {
@@ -37,19 +35,28 @@ INLINE double row_margin(enum value_type type, size_t begin, size_t end, const u
     return (a + b) + (c + d);
 }
 
-INLINE void row_margins(enum value_type type, size_t outputs, size_t begin, size_t end,
-                        const uint32_t *feature, const void *value, const double *x, double *m) {
+LANES_INLINE void row_margins(enum value_type type, size_t outputs, size_t begin, size_t end,
+                              const uint32_t *feature, const void *value, const double *x,
+                              double *m) {
     memset(m, 0, outputs * sizeof *m);
     for (size_t i = begin; i < end; i++) {
         const double v = value_at(type, value, i);
         const double *column = x + (size_t)feature[i] * outputs;
-        for (size_t k = 0; k < outputs; k++)
+        size_t k = 0;
+        for (; k + LANES <= outputs; k += LANES) {
+            lanes margin, parameter;
+            memcpy(&margin, m + k, sizeof margin);
+            memcpy(&parameter, column + k, sizeof parameter);
+            margin += v * parameter;
+            memcpy(m + k, &margin, sizeof margin);
+        }
+        for (; k < outputs; k++)
             m[k] += v * column[k];
     }
 }
 
-INLINE void typed_margins(enum value_type type, size_t outputs, const struct batch *batch,
-                          const double *x, double *margins) {
+LANES_INLINE void typed_margins(enum value_type type, size_t outputs, const struct batch *batch,
+                                const double *x, double *margins) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
@@ -62,6 +69,7 @@ INLINE void typed_margins(enum value_type type, size_t outputs, const struct bat
     }
 }
 
+VECTOR_CLONES
 void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
                     const double *parameters, double *margins) {
     switch (batch->rows->type) {
@@ -79,8 +87,9 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
 
 /* K = 1. Without exponents by column the one for all is in the derivative already; where all values
  * are 1 too, every value adds the same. */
-INLINE void row_gradient(enum value_type type, size_t begin, size_t end, const struct rows *rows,
-                         const int16_t *exponent, double derivative, int64_t *sum) {
+LANES_INLINE void row_gradient(enum value_type type, size_t begin, size_t end,
+                               const struct rows *rows, const int16_t *exponent, double derivative,
+                               int64_t *sum) {
     const uint32_t *feature = rows->feature;
     const void *value = rows->value;
     if (type == VALUE_ONES && !exponent) {
@@ -98,21 +107,29 @@ INLINE void row_gradient(enum value_type type, size_t begin, size_t end, const s
 }
 
 /* The same for any K. */
-INLINE void row_gradients(enum value_type type, size_t outputs, size_t begin, size_t end,
-                          const struct rows *rows, const int16_t *exponent,
-                          const double *derivatives, int64_t *sum) {
+LANES_INLINE void row_gradients(enum value_type type, size_t outputs, size_t begin, size_t end,
+                                const struct rows *rows, const int16_t *exponent,
+                                const double *derivatives, int64_t *sum) {
     for (size_t i = begin; i < end; i++) {
         const size_t j = rows->feature[i];
         const double v = value_at(type, rows->value, i);
         const double power = exponent ? fixed_power(exponent[j]) : 1;
         int64_t *column = sum + j * outputs;
-        for (size_t k = 0; k < outputs; k++)
+        size_t k = 0;
+        for (; k + LANES <= outputs; k += LANES) {
+            lanes terms;
+            memcpy(&terms, derivatives + k, sizeof terms);
+            terms = terms * v * power;
+            fixed_add_lanes(&column[k], &terms);
+        }
+        for (; k < outputs; k++)
             fixed_add(&column[k], derivatives[k] * v * power);
     }
 }
 
-INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *exponent,
-                           const struct batch *batch, const double *derivatives, int64_t *sum) {
+LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *exponent,
+                                 const struct batch *batch, const double *derivatives,
+                                 int64_t *sum) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
@@ -126,14 +143,15 @@ INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *
 }
 
 /* A copy of the loops with and without exponents by column. */
-INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
-                        const struct batch *batch, const double *derivatives, int64_t *sum) {
+LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
+                              const struct batch *batch, const double *derivatives, int64_t *sum) {
     if (exponent)
         typed_gradient(type, outputs, exponent, batch, derivatives, sum);
     else
         typed_gradient(type, outputs, NULL, batch, derivatives, sum);
 }
 
+VECTOR_CLONES
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct batch *batch, double *derivatives, int64_t *sum) {
     size_t outputs = shape->outputs;
