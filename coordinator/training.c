@@ -13,6 +13,7 @@
 #include "coordinator/live.h"
 #include "coordinator/lock.h"
 #include "coordinator/progress.h"
+#include "coordinator/report.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -173,6 +174,16 @@ static json_t *on_status(void *context) {
                      training_seconds(run));
 }
 
+static json_t *on_runs(void *context) {
+    struct training *run = context;
+    json_t *runs = NULL;
+    if (report_runs(run->store, &runs)) {
+        runs = json_pack("{s:s}", "error", error_text());
+        error_clear(); /* a question that could not be answered does not end the run */
+    }
+    return runs;
+}
+
 static void on_cancel(void *context) {
     struct training *run = context;
     log_info("cancelled over the control socket: stopping");
@@ -182,7 +193,8 @@ static void on_cancel(void *context) {
 /* ---- training ---- */
 
 static int open_loop(struct training *run) {
-    struct control_callbacks control = {.status = on_status, .cancel = on_cancel, .context = run};
+    struct control_callbacks control = {
+        .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct cluster_options options = {
         .addresses = run->addresses,
         .launch = run->launch.count ? &run->launch : NULL,
