@@ -1,5 +1,5 @@
-/* The job file: one table of keys, from which come the defaults, the checks, the error messages,
- * the listing of `check`, and the manual page's table. Syntax by libconfuse. */
+/* The job file, read and checked against the table of keys (coordinator/key.h). Syntax by
+ * libconfuse. */
 #ifndef DML_COORDINATOR_JOB_H
 #define DML_COORDINATOR_JOB_H
 
@@ -18,8 +18,8 @@ struct job {
     char *folder; /* of the job file */
     char *name;
     char *state;
-    char **data; /* patterns as written, NULL-terminated */
-    char **test; /* the same; may be empty */
+    char **data;                  /* patterns as written, NULL-terminated */
+    char **test;                  /* the same; may be empty */
     struct source_options source; /* points into this job */
     char *positive;               /* or NULL */
     enum objective_kind objective;
@@ -36,10 +36,10 @@ struct job {
     double checkpoint_seconds;
     uint32_t reconnect_seconds;
     uint32_t flush_ms;
-    char **shard_addresses;   /* NULL-terminated; empty: started here */
+    char **shard_addresses; /* NULL-terminated; empty: started here */
     char **replica_addresses;
-    char *http;               /* or NULL */
-    void *parsed;             /* libconfuse's tree */
+    char *http;   /* or NULL */
+    void *parsed; /* libconfuse's tree */
 };
 
 /* Reads and checks a job file; `settings` are the KEY=VALUE of --set, applied over it, and `state`

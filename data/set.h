@@ -26,18 +26,18 @@ struct set_info {
     bool dense;
     enum value_type type;
     enum label_kind labels;
-    uint32_t classes;                /* 2 for binary, 0 for targets */
-    const char *const *class_names;  /* `classes` texts, as in the data: "1", "-1", "M" */
-    double label_max_abs;            /* targets: the largest |target| */
-    const uint64_t *feature_id;      /* original id of each column */
-    const uint32_t *original_order;  /* columns by rising original id: a permutation */
-    const char *const *feature_names;/* by column, or NULL: CSV headers */
-    const int16_t *exponent;         /* base exponents (numeric/fixed.h), `features` + 1 with that
-                                        of the intercept last */
-    bool uniform;                    /* one exponent will do: */
+    uint32_t classes;                 /* 2 for binary, 0 for targets */
+    const char *const *class_names;   /* `classes` texts, as in the data: "1", "-1", "M" */
+    double label_max_abs;             /* targets: the largest |target| */
+    const uint64_t *feature_id;       /* original id of each column */
+    const uint32_t *original_order;   /* columns by rising original id: a permutation */
+    const char *const *feature_names; /* by column, or NULL: CSV headers */
+    const int16_t *exponent;          /* base exponents (numeric/fixed.h), `features` + 1 with that
+                                         of the intercept last */
+    bool uniform;                     /* one exponent will do: */
     int uniform_exponent;
-    const char *fingerprint;         /* of the data and how it was merged */
-    uint64_t rejected;               /* malformed lines skipped, over all sources */
+    const char *fingerprint; /* of the data and how it was merged */
+    uint64_t rejected;       /* malformed lines skipped, over all sources */
 };
 
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
@@ -45,8 +45,9 @@ struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. 
 /* Merges the packs, in order, into `sets`/FINGERPRINT.set unless it is there. `positive` names the
  * positive class of binary labels, or NULL. ERROR_DATA if labels do not fit the kind: one class
  * only, more than two for binary, a text for a target. */
-int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count, enum label_kind labels,
-                 const char *positive, unsigned threads, struct set **set, bool *made);
+int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
+                 enum label_kind labels, const char *positive, unsigned threads, struct set **set,
+                 bool *made);
 
 int set_open(const char *path, struct set **set);
 void set_close(struct set *set);

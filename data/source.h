@@ -15,39 +15,44 @@ enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 struct source_options {
     enum source_format format;
     enum csv_header header;
-    const char *label;        /* CSV: column by name or by number from 1; NULL: the last */
-    const char *const *skip;  /* CSV: columns to leave out, by name or number; NULL-terminated */
-    uint64_t bad_lines_max;   /* malformed lines that are skipped and reported before an error */
-    bool label_optional;      /* for prediction: rows may come without their label */
+    const char *label;       /* CSV: column by name or by number from 1; NULL: the last. If
+                                `label_optional`, one that is not there means no labels */
+    const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
+    uint64_t bad_lines_max;  /* malformed lines that are skipped and reported before an error */
+    bool label_optional;     /* for prediction: rows may come without their label */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
 struct source_rows {
     uint32_t count;
-    uint64_t first_line;           /* of the file, from 1 */
-    const uint64_t *start;         /* count+1 offsets into id and value */
-    const uint64_t *id;            /* original feature id: LIBSVM's index; CSV: column number from 1.
-                                      Rising within a row (sorted if the text was not) */
+    uint64_t first_line;   /* of the file, from 1 */
+    const uint64_t *start; /* count+1 offsets into id and value */
+    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: column number from 1.
+                              Rising within a row (sorted if the text was not) */
     const double *value;
-    const double *label;           /* NaN where the label is a text or absent */
-    const char *const *label_text; /* NULL where the label is a number; the whole array may be NULL */
+    const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
+    const double *label;      /* NaN where the label is a text or absent */
+    const char *const
+        *label_text; /* NULL where the label is a number; the whole array may be NULL */
 };
 
 /* What reading found out about a file. Release with source_report_release(). */
 struct source_report {
-    enum source_format format;
+    enum source_format format; /* known from the first call of `take` on */
     uint64_t bytes;      /* of the file as stored */
     uint64_t text_bytes; /* after decompression */
     uint64_t rows, values;
     char hash[HASH128_TEXT]; /* of the bytes as stored */
-    char **column_names;     /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL */
+    char **column_names; /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL */
+    uint32_t label_column;   /* CSV: from 1; 0 if there is none */
     uint64_t rejected;       /* malformed lines skipped */
     char **rejected_reasons; /* of the first 100, "FILE:LINE: why"; NULL-terminated; or NULL */
 };
 
 void source_report_release(struct source_report *report);
 
-/* Called with the rows in order; an answer other than 0 ends the reading with that code. */
+/* Called with the rows in order, by one thread at a time but not always the same one; an answer
+ * other than 0 ends the reading with that code. */
 typedef int source_take(void *context, const struct source_rows *rows);
 
 /* Reads a whole file, parsing on up to `threads` threads. Errors are ERROR_DATA with file and line,

@@ -1,1 +1,5 @@
-# man
+dist_man_MANS += \
+	man/dml-coordinator.1 \
+	man/dml-shard.1 \
+	man/dml-replica.1 \
+	man/dml.conf.5

@@ -1,1 +1,14 @@
-# model
+noinst_LIBRARIES += libmodel.a
+libmodel_a_SOURCES = \
+	model/figures.c model/figures.h \
+	model/labels.c model/labels.h \
+	model/lines.c model/lines.h \
+	model/model.h \
+	model/options.c \
+	model/reader.c \
+	model/score.c model/score.h \
+	model/tensors.c model/tensors.h \
+	model/text.c model/text.h \
+	model/writer.c
+libmodel_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+MODEL_LIBS = libmodel.a $(JANSSON_LIBS)

@@ -1,8 +1,6 @@
 /* Models on disk: STATE/models/RUN/model.safetensors (weight, bias, feature ids) and model.json
  * (what it is, settings, data, figures). Format: see doc/FORMATS.md.
- *
- * weight is outputs×features, row-major, features by rising original id; bias has `outputs`
- * elements (absent without an intercept); feature_id is u64. */
+ */
 #ifndef DML_MODEL_MODEL_H
 #define DML_MODEL_MODEL_H
 
@@ -12,56 +10,68 @@
 
 #include "base/hash.h"
 
-/* What a model is; enough to score data with it. Strings and arrays as noted. */
+/* The version of both files, raised when an older reader could not read a newer one. */
+#define MODEL_FORMAT_VERSION 1
+
+/* What a model is; enough to score data with it. `feature_id` and `feature_names` go by column as
+ * the run numbers them; `original_order` lists the columns by rising original id. */
 struct model_layout {
     const char *objective; /* "logistic", "squared", "softmax" */
     uint32_t outputs;      /* K; 1 unless softmax */
     bool intercept;
-    uint64_t features;                  /* F */
-    const uint64_t *feature_id;         /* F original ids, by column as the run numbers them */
-    const uint32_t *original_order;     /* F columns by rising original id */
-    const char *const *feature_names;   /* by column, or NULL */
-    uint32_t classes;                   /* 0 for targets */
-    const char *const *class_names;     /* `classes` */
+    uint64_t features;                /* F */
+    const uint64_t *feature_id;       /* F original ids, all different */
+    const uint32_t *original_order;   /* F columns, or NULL: they are in that order already */
+    const char *const *feature_names; /* F, or NULL */
+    uint32_t classes;                 /* 0 for targets */
+    const char *const *class_names;   /* `classes`; the positive one of two is the second */
 };
 
 /* ---- writing: slices in, files out, bounded memory ---- */
 
 struct model_writer; /* opaque */
 
-/* Starts FOLDER/model.safetensors; makes the folder. The layout must outlive the writer. */
+/* Starts a model beside its final place: FOLDER.tmp.PID/model.safetensors, at its full size, so
+ * that a full disk shows here. Makes the folders above. The layout must outlive the writer.
+ * ERROR_CREATE, ERROR_PERMISSION or ERROR_IO, with nothing left behind. */
 int model_writer_new(const char *folder, const struct model_layout *layout,
                      struct model_writer **writer);
 
 /* Takes parameters [first, first+count) of the run's vector (parameter j·K + k: column j, output k;
- * the intercept's last), each exactly once, in any order. −0 becomes +0. */
+ * the intercept's last), each exactly once, in any order. −0 becomes +0. ERROR_INTERNAL for one
+ * that is not finite. */
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
                        const double *values);
 
 /* The SHA-256 of the parameters as little-endian float64 in the order of original ids, class by
- * class, each class's intercept last. Call when all slices are in. */
+ * class, each class's intercept last. ERROR_INTERNAL unless all slices are in. */
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
-/* Writes model.json beside (`details` is merged into it; not consumed), fsyncs and publishes both:
- * the folder appears whole or not at all. Frees the writer, also on failure. */
+/* Writes model.json beside (`details`, an object or NULL, is merged into it; not consumed), fsyncs
+ * and publishes both: the folder appears whole or not at all; one that is there is replaced. Frees
+ * the writer, also on failure, and then nothing is left behind. */
 int model_writer_publish(struct model_writer *writer, const json_t *details);
+
+/* Drops what was written; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
 
-/* Points FOLDER/current (a symbolic link, replaced by rename) at `name`. */
+/* Points MODELS_FOLDER/current (a symbolic link, replaced by rename) at `name`. */
 int model_set_current(const char *models_folder, const char *name);
 
 /* ---- reading ---- */
 
 struct model {
-    struct model_layout layout; /* original order: original_order is the identity; owned */
-    const double *weight;       /* K×F, mapped */
-    const double *bias;         /* K, or NULL */
-    json_t *details;            /* the whole of model.json */
-    void *owned;                /* opaque */
+    struct model_layout layout; /* columns by rising original id: original_order is NULL */
+    const double *weight;       /* K×F, row-major, mapped */
+    const double *bias;         /* K, mapped, or NULL */
+    json_t *details;            /* the whole of model.json; layout's strings belong to it */
+    const void *mapping;
+    size_t mapping_bytes;
 };
 
-/* `path` is a model folder, a model.safetensors, or a state folder (its models/current). */
+/* `path` is a model folder, a model.safetensors, or a state folder (its models/current). ERROR_DATA
+ * for anything that is not a whole model of a version that is known here. */
 int model_open(const char *path, struct model **model);
-void model_close(struct model *model);
+void model_close(struct model *model); /* harmless on NULL */
 
 #endif

@@ -1,1 +1,14 @@
-# replica
+noinst_LIBRARIES += libreplica.a
+libreplica_a_SOURCES = \
+	replica/accrual.c replica/accrual.h \
+	replica/evaluation.c replica/state.h \
+	replica/flush.c replica/flush.h \
+	replica/replica.c replica/replica.h \
+	replica/work.h \
+	replica/workers.c replica/workers.h
+REPLICA_LIBS = libreplica.a
+
+bin_PROGRAMS += dml-replica
+dml_replica_SOURCES = replica/main.c
+dml_replica_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) \
+	$(BASE_LIBS)

@@ -32,16 +32,16 @@ int store_flush(struct store *store);
 int store_epoch_next(struct store *store, uint64_t *epoch);
 
 struct store_run {
-    int64_t run;           /* from 1 */
-    const char *uuid;      /* names the run to its workers */
-    const char *job;       /* name */
-    const char *identity;  /* job_identity() */
-    const char *settings;  /* JSON */
-    const char *data;      /* fingerprint of the set */
-    const char *build;     /* what computes here */
+    int64_t run;                  /* from 1 */
+    const char *uuid;             /* names the run to its workers */
+    const char *job;              /* name */
+    const char *identity;         /* job_identity() */
+    const char *settings;         /* JSON */
+    const char *data;             /* fingerprint of the set */
+    const char *build;            /* what computes here */
     int64_t started_ms, ended_ms; /* wall clock; ended_ms is 0 while it runs */
-    const char *reason;    /* NULL while it runs */
-    const char *result;    /* JSON, or NULL */
+    const char *reason;           /* NULL while it runs */
+    const char *result;           /* JSON, or NULL */
     uint64_t steps, evaluations;
     double loss, gradient_max;
 };

@@ -10,3 +10,20 @@ include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
 include tests/integration/local.mk
+
+SOURCE_TESTS = tests/layering.py tests/style.py
+TESTS += $(SOURCE_TESTS)
+EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/setup.sh
+
+# Every test prints TAP: cmocka's programs because they are told to, the scripts by themselves.
+TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(TAP_DRIVER)
+TEST_EXTENSIONS = .py
+PY_LOG_DRIVER = $(TAP_DRIVER)
+PY_LOG_COMPILER = $(PYTHON)
+AM_TESTS_ENVIRONMENT = \
+	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	DML_SOURCE='$(abs_top_srcdir)'; export DML_SOURCE; \
+	DML_BUILD='$(abs_top_builddir)'; export DML_BUILD; \
+	DML_BITS='$(DML_BITS)'; export DML_BITS; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

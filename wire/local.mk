@@ -1,1 +1,17 @@
-# wire
+noinst_LIBRARIES += libwire.a
+libwire_a_SOURCES = \
+	wire/address.c \
+	wire/bulk.c wire/bulk.h \
+	wire/frame.c wire/frame.h \
+	wire/host.c wire/host.h \
+	wire/inlet.c wire/inlet.h \
+	wire/mapping.c wire/mapping.h \
+	wire/message.c wire/message.h wire/messages.def \
+	wire/options.c \
+	wire/outbox.c wire/outbox.h \
+	wire/outlet.c wire/outlet.h \
+	wire/peer.c wire/peer.h \
+	wire/program.c wire/program.h \
+	wire/segment.c wire/segment.h
+libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
+WIRE_LIBS = libwire.a $(EVENT_LIBS)

@@ -95,11 +95,13 @@ enum message_type {
 
 /* Raw elements that travel with a message, outside its body. Where the two ends share a host,
  * memory of a segment (wire/segment.h) is handed over in place; elsewhere bytes are copied.
- * Received: `data` is 64-byte aligned; see peer_message for how long it is valid. */
+ * Received: `data` is 64-byte aligned and valid in the call that brings it; bulk_keep() in
+ * wire/bulk.h keeps it longer. */
 struct bulk {
     const void *data;
     size_t length;           /* bytes */
     struct segment *segment; /* sending: the segment that holds `data`, or NULL: copy */
+    struct peer *from;       /* received: the peer that holds it, or NULL: somebody else */
 };
 
 struct message {

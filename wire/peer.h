@@ -6,12 +6,13 @@
 #ifndef DML_WIRE_PEER_H
 #define DML_WIRE_PEER_H
 
-#include <event2/event.h>
 #include <stdbool.h>
 
+#include "wire/bulk.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
 
+struct event_base;
 struct peer; /* opaque */
 
 struct peer_callbacks {
@@ -24,8 +25,8 @@ struct peer_callbacks {
 };
 
 /* Takes over a connected non-blocking socket. */
-struct peer *peer_new(struct event_base *base, int descriptor, const struct peer_callbacks *callbacks,
-                      void *context);
+struct peer *peer_new(struct event_base *base, int descriptor,
+                      const struct peer_callbacks *callbacks, void *context);
 void peer_free(struct peer *peer); /* closes; what is queued is lost. Safe in callbacks */
 void peer_set_context(struct peer *peer, void *context);
 
@@ -40,16 +41,9 @@ size_t peer_queued(const struct peer *peer);
 /* Process id of the other end of a Unix socket; 0 elsewhere. */
 int peer_pid(const struct peer *peer);
 
-/* In a message call: the bulk now belongs to the caller until bulk_release(). Shared memory stays
- * where it is; copied bytes change owner. */
-struct kept_bulk {
-    const void *data;
-    size_t length;
-    void *owned; /* to free, or NULL */
-    struct shared_mapping *mapping; /* counted reference, or NULL */
-};
+/* In a message call: the bulk now belongs to the caller until kept_bulk_release(). Shared memory
+ * stays where it is; copied bytes change owner. The mapping outlives the peer. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
-void kept_bulk_release(struct kept_bulk *kept);
 
 /* ---- addresses: "unix:PATH" or "HOST:PORT" ---- */
 

@@ -58,15 +58,15 @@ enum operation_code {
 
 struct operation {
     enum operation_code code;
-    uint8_t a, b, c, d;  /* registers */
-    double alpha;        /* or lambda, gamma */
+    uint8_t a, b, c, d; /* registers */
+    double alpha;       /* or lambda, gamma */
     uint32_t slot;
-    uint32_t count;      /* of slots */
+    uint32_t count; /* of slots */
     uint16_t slots[SLOTS_MAX];
     double u[SLOTS_MAX], w[SLOTS_MAX];
-    uint64_t hash, folds;         /* CHECK */
-    uint32_t evaluation;          /* BEGIN */
-    int32_t derivative_exponent;  /* BEGIN */
+    uint64_t hash, folds;        /* CHECK */
+    uint32_t evaluation;         /* BEGIN */
+    int32_t derivative_exponent; /* BEGIN */
 };
 
 /* Scalars that an operation yields. */

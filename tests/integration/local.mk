@@ -1,1 +1,17 @@
-# tests that run the real programs
+# Python scripts that run the real programs. Each prints TAP.
+INTEGRATION_TESTS = \
+	tests/integration/test_manuals.py \
+	tests/integration/test_commands.py \
+	tests/integration/test_bad_input.py \
+	tests/integration/test_rounds.py \
+	tests/integration/test_optima.py \
+	tests/integration/test_bits.py
+TESTS += $(INTEGRATION_TESTS)
+EXTRA_DIST += $(INTEGRATION_TESTS) \
+	tests/integration/harness.py \
+	tests/integration/optimum.py
+
+# Every combination of the settings that must not change a bit: takes minutes.
+check-bits: all
+	$(MAKE) check-TESTS TESTS=tests/integration/test_bits.py DML_BITS=all
+.PHONY: check-bits

@@ -1,0 +1,202 @@
+#define _GNU_SOURCE
+#include "coordinator/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#define START_TIMEOUT_MS 20000
+#define LINE_BYTES_MAX_STARTED 512
+
+/* The worker's program: beside this one if it is there, else found on the PATH. Free it. */
+static char *program_of(enum role role) {
+    const char *name = role == ROLE_SHARD ? "dml-shard" : "dml-replica";
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length > 0) {
+        own[length] = '\0';
+        char *folder = path_folder(own);
+        char *beside = path_join(folder, name);
+        free(folder);
+        if (access(beside, X_OK) == 0)
+            return beside;
+        free(beside);
+    }
+    return memory_copy_string(name);
+}
+
+/* In the child: only async-signal-safe calls until exec. */
+static _Noreturn void become(char *const *arguments, int output, const char *program) {
+    int null = open("/dev/null", O_RDONLY);
+    setpgid(0, 0); /* Ctrl-C is for the coordinator, which then ends its workers in order */
+    dup2(null, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    execvp(program, arguments);
+    _exit(127);
+}
+
+static int start_one(struct launch *launch, struct launched *worker, const char *verbosity) {
+    char *program = program_of(worker->role);
+    char parent[16];
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) {
+        free(program);
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
+    }
+    worker->address =
+        memory_format("unix:%s/%s-%u.sock", launch->folder, role_name(worker->role), worker->index);
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    char *arguments[] = {program,        "--listen", worker->address,   "--once",
+                         "--parent-pid", parent,     (char *)verbosity, NULL};
+    worker->pid = fork();
+    if (worker->pid == 0)
+        become(arguments, ends[1], program);
+    close(ends[1]);
+    worker->output = ends[0];
+    free(program);
+    if (worker->pid < 0) {
+        worker->pid = 0;
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot start %s %u", role_name(worker->role),
+                               worker->index);
+    }
+    return 0;
+}
+
+/* A worker is up when it has written a line. */
+static int await_one(struct launched *worker, int64_t deadline_ns) {
+    char line[LINE_BYTES_MAX_STARTED];
+    size_t length = 0;
+    while (length < sizeof line && !memchr(line, '\n', length)) {
+        int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
+        struct pollfd pollfd = {.fd = worker->output, .events = POLLIN};
+        int ready = left_ms > 0 ? poll(&pollfd, 1, (int)left_ms) : 0;
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready <= 0)
+            return error_set(ERROR_UNAVAILABLE, "%s %u (pid %d) did not start to listen in %d s",
+                             role_name(worker->role), worker->index, (int)worker->pid,
+                             START_TIMEOUT_MS / 1000);
+        ssize_t got = read(worker->output, line + length, sizeof line - length);
+        if (got <= 0)
+            return error_set(ERROR_UNAVAILABLE,
+                             "%s %u could not be started: see the messages above; is dml-%s "
+                             "installed beside dml-coordinator?",
+                             role_name(worker->role), worker->index, role_name(worker->role));
+        length += (size_t)got;
+    }
+    return 0;
+}
+
+static int make_private_folder(struct launch *launch) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *temporary = getenv("TMPDIR");
+    const char *parent = runtime && *runtime       ? runtime
+                         : temporary && *temporary ? temporary
+                                                   : "/tmp";
+    launch->folder = memory_format("%s/dml-XXXXXX", parent);
+    if (mkdtemp(launch->folder))
+        return 0;
+    int code = error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets",
+                               launch->folder);
+    free(launch->folder);
+    launch->folder = NULL;
+    return code;
+}
+
+static int start_all(struct launch *launch, const char *verbosity) {
+    int code = make_private_folder(launch);
+    for (uint32_t i = 0; i < launch->count && !code; i++)
+        code = start_one(launch, &launch->workers[i], verbosity);
+    int64_t deadline_ns = clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS;
+    for (uint32_t i = 0; i < launch->count && !code; i++)
+        code = await_one(&launch->workers[i], deadline_ns);
+    return code;
+}
+
+int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas, const char *verbosity) {
+    *launch = (struct launch){.count = shards + replicas};
+    launch->workers = memory_new(launch->count, sizeof *launch->workers);
+    for (uint32_t i = 0; i < launch->count; i++)
+        launch->workers[i] = (struct launched){.role = i < shards ? ROLE_SHARD : ROLE_REPLICA,
+                                               .index = i < shards ? i : i - shards,
+                                               .output = -1};
+    int code = start_all(launch, verbosity);
+    if (code)
+        launch_release(launch, 0);
+    return code;
+}
+
+struct launched *launch_reap(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++) {
+        struct launched *worker = &launch->workers[i];
+        if (worker->pid && waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid) {
+            worker->pid = 0;
+            return worker;
+        }
+    }
+    return NULL;
+}
+
+const char *launch_ending(const struct launched *worker) {
+    static char text[96];
+    if (WIFSIGNALED(worker->status))
+        snprintf(text, sizeof text, "was killed by signal %d (%s)", WTERMSIG(worker->status),
+                 strsignal(WTERMSIG(worker->status)));
+    else
+        snprintf(text, sizeof text, "exited with status %d", WEXITSTATUS(worker->status));
+    return text;
+}
+
+static bool any_running(struct launch *launch) {
+    while (launch_reap(launch))
+        continue;
+    for (uint32_t i = 0; i < launch->count; i++)
+        if (launch->workers[i].pid)
+            return true;
+    return false;
+}
+
+static void await_ends(struct launch *launch, int grace_ms) {
+    int64_t deadline_ns = clock_monotonic_ns() + grace_ms * NS_PER_MS;
+    while (any_running(launch) && clock_monotonic_ns() < deadline_ns)
+        poll(NULL, 0, 2);
+}
+
+static void signal_all(const struct launch *launch, int number) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        if (launch->workers[i].pid)
+            kill(launch->workers[i].pid, number);
+}
+
+void launch_release(struct launch *launch, int grace_ms) {
+    await_ends(launch, grace_ms);
+    signal_all(launch, SIGTERM);
+    await_ends(launch, 2000);
+    signal_all(launch, SIGKILL);
+    await_ends(launch, 2000);
+    for (uint32_t i = 0; i < launch->count; i++) {
+        struct launched *worker = &launch->workers[i];
+        if (worker->output >= 0)
+            close(worker->output);
+        if (worker->address)
+            unlink(worker->address + strlen("unix:"));
+        free(worker->address);
+    }
+    if (launch->folder)
+        rmdir(launch->folder);
+    free(launch->folder);
+    free(launch->workers);
+    *launch = (struct launch){0};
+}

@@ -1,0 +1,132 @@
+#include "coordinator/lbfgs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/dense.h"
+
+/* Least reciprocal condition number of the scaled R: half the digits of the direction are good. */
+#define CONDITION_LEAST 1e-8
+
+void lbfgs_init(struct lbfgs *history, uint32_t memory) {
+    memset(history, 0, sizeof *history);
+    history->memory = memory;
+    history->gamma = 1;
+}
+
+void lbfgs_reset(struct lbfgs *history) {
+    history->pairs = 0;
+    history->gamma = 1;
+}
+
+static void drop_oldest(struct lbfgs *history) {
+    history->pairs--;
+    memmove(history->slot, history->slot + 1, history->pairs * sizeof history->slot[0]);
+}
+
+static bool slot_in_use(const struct lbfgs *history, uint16_t slot) {
+    for (uint32_t i = 0; i < history->pairs; i++)
+        if (history->slot[i] == slot)
+            return true;
+    return false;
+}
+
+/* The next slot round the ring that holds no pair: the one written longest ago. */
+static uint16_t free_slot(const struct lbfgs *history, uint16_t after) {
+    uint16_t slots = (uint16_t)(history->memory + 2);
+    uint16_t slot = after;
+    do
+        slot = (uint16_t)((slot + 1) % slots);
+    while (slot_in_use(history, slot));
+    return slot;
+}
+
+void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep) {
+    uint16_t new_slot = history->candidate;
+    uint32_t pairs = history->pairs;
+    for (uint32_t i = 0; i <= pairs; i++) {
+        uint16_t slot = i < pairs ? history->slot[i] : new_slot;
+        history->sg[slot] = products[i].sh;
+        history->yg[slot] = products[i].yh;
+        if (!keep)
+            continue;
+        history->sy[slot][new_slot] = products[i].sy;
+        history->yy[slot][new_slot] = products[i].yy;
+        history->yy[new_slot][slot] = products[i].yy;
+    }
+    if (!keep)
+        return;
+    history->gamma = products[pairs].sy / products[pairs].yy;
+    if (history->pairs == history->memory)
+        drop_oldest(history);
+    history->slot[history->pairs++] = new_slot;
+    history->candidate = free_slot(history, new_slot);
+}
+
+/* 1/√(s_i·y_i) for each pair. */
+static void scales(const struct lbfgs *history, double *scale) {
+    for (uint32_t i = 0; i < history->pairs; i++) {
+        uint16_t slot = history->slot[i];
+        scale[i] = 1 / sqrt(history->sy[slot][slot]);
+    }
+}
+
+/* R scaled on both sides, column-major with leading dimension `pairs`; free it. */
+static double *scaled_triangle(const struct lbfgs *history, const double *scale) {
+    uint32_t n = history->pairs;
+    double *r = memory_new((size_t)n * n, sizeof *r);
+    for (uint32_t j = 0; j < n; j++)
+        for (uint32_t i = 0; i <= j; i++)
+            r[i + (size_t)j * n] =
+                scale[i] * history->sy[history->slot[i]][history->slot[j]] * scale[j];
+    return r;
+}
+
+uint32_t lbfgs_condition(struct lbfgs *history) {
+    uint32_t n = history->pairs;
+    if (n == 0)
+        return 0;
+    double scale[HISTORY_MAX];
+    scales(history, scale);
+    double *r = scaled_triangle(history, scale);
+    uint32_t dropped = 0;
+    while (dropped < n) {
+        /* The triangle without its oldest pairs is its lower right corner. */
+        const double *corner = r + dropped + (size_t)dropped * n;
+        if (dense_upper_rcond(n - dropped, corner, n) >= CONDITION_LEAST)
+            break;
+        dropped++;
+        drop_oldest(history);
+    }
+    free(r);
+    return dropped;
+}
+
+void lbfgs_direction(const struct lbfgs *history, double *u, double *w) {
+    uint32_t n = history->pairs;
+    if (n == 0)
+        return;
+    double scale[HISTORY_MAX];
+    scales(history, scale);
+    double *r = scaled_triangle(history, scale);
+    for (uint32_t i = 0; i < n; i++)
+        w[i] = scale[i] * history->sg[history->slot[i]];
+    dense_upper_solve(n, r, n, false, w);
+    for (uint32_t i = 0; i < n; i++)
+        w[i] *= scale[i];
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t slot = history->slot[i];
+        double product = 0; /* (YᵀY w − Yᵀg)_i */
+        for (uint32_t j = 0; j < n; j++)
+            product += history->yy[slot][history->slot[j]] * w[j];
+        product -= history->yg[slot];
+        u[i] = scale[i] * (history->sy[slot][slot] * w[i] + history->gamma * product);
+    }
+    dense_upper_solve(n, r, n, true, u);
+    for (uint32_t i = 0; i < n; i++)
+        u[i] *= scale[i];
+    free(r);
+}

@@ -1,0 +1,54 @@
+/* Limited-memory BFGS in compact form, from scalars alone.
+ *
+ * The pairs s_i = x_{i+1} − x_i, y_i = g_{i+1} − g_i lie on the shards, in numbered slots. Here are
+ * their products: with R = upper triangle of SᵀY (oldest pair first), D = diag(s_i·y_i) and
+ * γ = s·y/y·y of the newest pair, the direction at a point with gradient g is
+ *
+ *     w = R⁻¹ Sᵀg    u = R⁻ᵀ ((D + γ YᵀY) w − γ Yᵀg)    d = −γ g − S u + γ Y w
+ *
+ * (Byrd, Nocedal and Schnabel, "Representations of quasi-Newton matrices and their use in limited
+ * memory methods", 1994, theorem 2.2.) R is scaled on both sides by (s_i·y_i)^-½ before it is
+ * judged and solved with; while it is ill-conditioned the oldest pairs are dropped.
+ *
+ * The struct is plain data: it can be stored and resumed. */
+#ifndef DML_COORDINATOR_LBFGS_H
+#define DML_COORDINATOR_LBFGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+struct lbfgs {
+    uint32_t memory;                 /* pairs kept at most; there are memory + 2 slots */
+    uint32_t pairs;                  /* pairs in use */
+    uint16_t slot[HISTORY_MAX];      /* their slots, oldest first */
+    uint16_t candidate;              /* the slot that the next pair is formed in */
+    double gamma;                    /* scale of the initial inverse Hessian; 1 without pairs */
+    double sy[SLOTS_MAX][SLOTS_MAX]; /* s_i·y_j by slot; meaningful where i is not newer than j */
+    double yy[SLOTS_MAX][SLOTS_MAX]; /* y_i·y_j, symmetric */
+    double sg[SLOTS_MAX], yg[SLOTS_MAX]; /* s_i·g, y_i·g at the current point */
+};
+
+/* Products of one pair i with the gradient h at a trial and with the candidate pair's y. */
+struct lbfgs_products {
+    double sh, yh, sy, yy; /* s_i·h, y_i·h, s_i·y, y_i·y */
+};
+
+void lbfgs_init(struct lbfgs *history, uint32_t memory);
+
+/* Forgets all pairs. */
+void lbfgs_reset(struct lbfgs *history);
+
+/* The trial was accepted: h is the gradient now, and `candidate` becomes the newest pair if
+ * `keep`. products[0 … pairs) belong to the pairs, oldest first, products[pairs] to the candidate.
+ * Makes room by dropping the oldest pair; picks the next candidate slot. */
+void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep);
+
+/* Drops oldest pairs while the scaled R is ill-conditioned; returns how many. */
+uint32_t lbfgs_condition(struct lbfgs *history);
+
+/* u and w of the formula above, `pairs` elements each, oldest first. */
+void lbfgs_direction(const struct lbfgs *history, double *u, double *w);
+
+#endif

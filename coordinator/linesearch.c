@@ -1,0 +1,230 @@
+#include "coordinator/linesearch.h"
+
+#include <math.h>
+
+#define SUFFICIENT_DECREASE 1e-4 /* c₁ */
+#define CURVATURE 0.9            /* c₂ */
+#define STEP_MAX 1e20
+#define INTERVAL_LEAST 1e-15 /* relative width at which an interval is exhausted */
+#define EXTRAPOLATION_LEAST 1.1
+#define EXTRAPOLATION_MOST 4.0
+#define SHRINK 0.1 /* after a trial that was not finite */
+
+void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
+                      double step) {
+    struct linesearch_point start = {.step = 0, .value = value, .slope = slope};
+    *search = (struct linesearch){
+        .step = step,
+        .value0 = value,
+        .slope0 = slope,
+        .noise = noise,
+        .step_max = STEP_MAX,
+        .best = start,
+        .other = start,
+        .lower = 0,
+        .upper = step + EXTRAPOLATION_MOST * step,
+        .width = STEP_MAX,
+        .width_before = 2 * STEP_MAX,
+        .decreasing = true,
+    };
+}
+
+/* The minimiser of the cubic that has the values and slopes of a and b, as a fraction of the way
+ * from a to b. `guard` keeps the radicand from being negative where a minimiser may not exist. */
+static double cubic_fraction(const struct linesearch_point *a, const struct linesearch_point *b,
+                             bool guard) {
+    double theta = 3 * (a->value - b->value) / (b->step - a->step) + a->slope + b->slope;
+    double scale = fmax(fabs(theta), fmax(fabs(a->slope), fabs(b->slope)));
+    double radicand = (theta / scale) * (theta / scale) - (a->slope / scale) * (b->slope / scale);
+    double gamma = scale * sqrt(guard ? fmax(0, radicand) : radicand);
+    if (b->step < a->step)
+        gamma = -gamma;
+    double p = (gamma - a->slope) + theta;
+    double q = ((gamma - a->slope) + gamma) + b->slope;
+    return p / q;
+}
+
+/* Case 1: a higher value. The minimum is bracketed; cubic or quadratic, whichever is nearer. */
+static double step_for_higher_value(const struct linesearch_point *best,
+                                    const struct linesearch_point *trial) {
+    double length = trial->step - best->step;
+    double cubic = best->step + cubic_fraction(best, trial, false) * length;
+    double quadratic = best->step + best->slope /
+                                        ((best->value - trial->value) / length + best->slope) / 2 *
+                                        length;
+    if (fabs(cubic - best->step) < fabs(quadratic - best->step))
+        return cubic;
+    return cubic + (quadratic - cubic) / 2;
+}
+
+/* Case 2: a lower value and slopes of opposite sign. Bracketed; cubic or secant, the farther. */
+static double step_for_opposite_slopes(const struct linesearch_point *best,
+                                       const struct linesearch_point *trial) {
+    double length = best->step - trial->step;
+    double cubic = trial->step + cubic_fraction(trial, best, false) * length;
+    double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
+    return fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
+}
+
+/* Case 3: a lower value and a slope that flattens. The cubic only where it tends to infinity in
+ * the direction of the step or its minimum lies beyond the trial; else the secant. */
+static double step_for_flatter_slope(const struct linesearch *search,
+                                     const struct linesearch_point *trial) {
+    const struct linesearch_point *best = &search->best;
+    double length = best->step - trial->step;
+    double fraction = cubic_fraction(trial, best, true);
+    double cubic;
+    if (fraction < 0 && isfinite(fraction))
+        cubic = trial->step + fraction * length;
+    else
+        cubic = trial->step > best->step ? search->upper : search->lower;
+    double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
+    if (!search->bracketed) {
+        double step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
+        return fmin(search->upper, fmax(search->lower, step));
+    }
+    double step = fabs(cubic - trial->step) < fabs(secant - trial->step) ? cubic : secant;
+    double limit = trial->step + 0.66 * (search->other.step - trial->step);
+    return trial->step > best->step ? fmin(limit, step) : fmax(limit, step);
+}
+
+/* Case 4: a lower value and a slope that does not flatten. */
+static double step_for_steeper_slope(const struct linesearch *search,
+                                     const struct linesearch_point *trial) {
+    if (search->bracketed) {
+        double length = search->other.step - trial->step;
+        return trial->step + cubic_fraction(trial, &search->other, false) * length;
+    }
+    return trial->step > search->best.step ? search->upper : search->lower;
+}
+
+/* Updates the interval with the trial and answers with the next step (Moré and Thuente, section
+ * 4). Values may be those of the auxiliary function psi. */
+static double interval_update(struct linesearch *search, const struct linesearch_point *trial) {
+    double step;
+    bool opposite = trial->slope * (search->best.slope / fabs(search->best.slope)) < 0;
+    bool higher = trial->value > search->best.value;
+    bool bracketed = search->bracketed;
+    if (higher) {
+        step = step_for_higher_value(&search->best, trial);
+        bracketed = true;
+    } else if (opposite) {
+        step = step_for_opposite_slopes(&search->best, trial);
+        bracketed = true;
+    } else if (fabs(trial->slope) < fabs(search->best.slope)) {
+        step = step_for_flatter_slope(search, trial);
+    } else {
+        step = step_for_steeper_slope(search, trial);
+    }
+    search->bracketed = bracketed;
+    if (higher) {
+        search->other = *trial;
+    } else {
+        if (opposite)
+            search->other = search->best;
+        search->best = *trial;
+    }
+    return step;
+}
+
+static struct linesearch_point tilted(struct linesearch_point point, double slope) {
+    point.value -= slope * point.step;
+    point.slope -= slope;
+    return point;
+}
+
+/* In the first stage the interval is updated with psi(α) = phi(α) − phi(0) − c₁·α·phi'(0). */
+static double next_step(struct linesearch *search, const struct linesearch_point *trial,
+                        double enough) {
+    double tilt = SUFFICIENT_DECREASE * search->slope0;
+    if (!search->decreasing || trial->value > search->best.value || trial->value <= enough)
+        return interval_update(search, trial);
+    struct linesearch_point turned = tilted(*trial, tilt);
+    search->best = tilted(search->best, tilt);
+    search->other = tilted(search->other, tilt);
+    double step = interval_update(search, &turned);
+    search->best = tilted(search->best, -tilt);
+    search->other = tilted(search->other, -tilt);
+    return step;
+}
+
+static void bounds_update(struct linesearch *search, double trial_step) {
+    double best = search->best.step, other = search->other.step;
+    if (search->bracketed) {
+        search->lower = fmin(best, other);
+        search->upper = fmax(best, other);
+    } else {
+        search->lower = trial_step + EXTRAPOLATION_LEAST * (trial_step - best);
+        search->upper = trial_step + EXTRAPOLATION_MOST * (trial_step - best);
+    }
+}
+
+static bool interval_exhausted(const struct linesearch *search, double step) {
+    return search->bracketed && (step <= search->lower || step >= search->upper ||
+                                 search->upper - search->lower <= INTERVAL_LEAST * search->upper);
+}
+
+/* Whether the best trial is worth going back to when nothing better can be found. */
+static bool best_decreases(const struct linesearch *search) {
+    return search->best.step > 0 && !search->best.rounded &&
+           search->best.value <=
+               search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0;
+}
+
+static enum linesearch_answer give_up(struct linesearch *search, double trial_step) {
+    if (!best_decreases(search))
+        return LINESEARCH_FAIL;
+    if (search->best.step == trial_step)
+        return LINESEARCH_ACCEPT;
+    search->last_chance = true;
+    search->step = search->best.step;
+    return LINESEARCH_TRY;
+}
+
+static enum linesearch_answer shrink(struct linesearch *search) {
+    double reach = search->step - search->best.step;
+    if (reach == 0 || search->trials >= LINESEARCH_TRIALS_MAX)
+        return give_up(search, search->step);
+    search->step_max = search->best.step + reach / 2;
+    search->step = search->best.step + SHRINK * reach;
+    search->upper = search->step_max;
+    return LINESEARCH_TRY;
+}
+
+enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope) {
+    search->trials++;
+    if (!isfinite(value) || !isfinite(slope))
+        return shrink(search);
+
+    struct linesearch_point trial = {.step = search->step, .value = value, .slope = slope};
+    if (fabs(value - search->value0) <= search->noise) {
+        trial.value = search->value0 + trial.step * (search->slope0 + slope) / 2;
+        trial.rounded = true;
+    }
+
+    double enough = search->value0 + SUFFICIENT_DECREASE * trial.step * search->slope0;
+    if (trial.value <= enough && fabs(slope) <= CURVATURE * -search->slope0)
+        return LINESEARCH_ACCEPT;
+    if (search->last_chance)
+        return trial.value <= enough ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    if (search->decreasing && trial.value <= enough && slope >= 0)
+        search->decreasing = false;
+    if (trial.step >= search->step_max && trial.value <= enough && slope <= 0)
+        return LINESEARCH_ACCEPT; /* downhill as far as the function is finite */
+
+    double step = next_step(search, &trial, enough);
+    if (search->bracketed) {
+        double width = fabs(search->other.step - search->best.step);
+        if (width >= 0.66 * search->width_before)
+            step = search->best.step + (search->other.step - search->best.step) / 2;
+        search->width_before = search->width;
+        search->width = width;
+    }
+    bounds_update(search, trial.step);
+    step = fmin(step, search->step_max);
+    if (interval_exhausted(search, step) || !isfinite(step) ||
+        search->trials >= LINESEARCH_TRIALS_MAX)
+        return give_up(search, trial.step);
+    search->step = step;
+    return LINESEARCH_TRY;
+}

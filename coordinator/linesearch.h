@@ -1,0 +1,56 @@
+/* Line search for a step length that satisfies the strong Wolfe conditions, as a state that is fed
+ * one trial at a time:
+ *
+ *     phi(α) ≤ phi(0) + c₁·α·phi'(0)    and    |phi'(α)| ≤ c₂·|phi'(0)|
+ *
+ * with safeguarded cubic interpolation (Moré and Thuente, "Line search algorithms with guaranteed
+ * sufficient decrease", 1994). Where phi(α) and phi(0) differ by no more than the rounding of F,
+ * phi(α) is replaced by the integral of the slopes, phi(0) + α·(phi'(0) + phi'(α))/2; the first
+ * condition then reads phi'(α) ≤ (2c₁ − 1)·phi'(0), which is the approximate Wolfe condition of
+ * Hager and Zhang ("A new conjugate gradient method with guaranteed descent", 2005).
+ *
+ * A trial whose value or slope is not finite is a failed one: the step shrinks.
+ *
+ * The struct is plain data: it can be stored and resumed between any two trials. */
+#ifndef DML_COORDINATOR_LINESEARCH_H
+#define DML_COORDINATOR_LINESEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct linesearch_point {
+    double step, value, slope;
+    bool rounded; /* value is the integral of the slopes: phi itself differs by rounding only */
+};
+
+struct linesearch {
+    double step;                   /* the trial to make now */
+    double value0, slope0;         /* phi(0), phi'(0) < 0 */
+    double noise;                  /* differences of phi up to this are rounding */
+    double step_max;               /* lowered below trials that were not finite */
+    struct linesearch_point best;  /* least value so far; an end of the interval */
+    struct linesearch_point other; /* the interval's other end */
+    double lower, upper;           /* bounds of the next trial */
+    double width, width_before;    /* of the interval, now and one trial ago */
+    bool bracketed;                /* a minimiser lies between best and other */
+    bool decreasing;  /* first stage: no trial yet with enough decrease and slope ≥ 0 */
+    bool last_chance; /* the interval is exhausted: one more trial, at `best` */
+    uint32_t trials;  /* made so far */
+};
+
+enum linesearch_answer {
+    LINESEARCH_TRY,    /* evaluate at `step` */
+    LINESEARCH_ACCEPT, /* the trial just given is the one */
+    LINESEARCH_FAIL,   /* there is no acceptable step along this direction */
+};
+
+#define LINESEARCH_TRIALS_MAX 40
+
+/* Starts at phi(0) = value, phi'(0) = slope < 0; the first trial is at `step` > 0. */
+void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
+                      double step);
+
+/* Takes phi and phi' at `search->step`. */
+enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope);
+
+#endif

@@ -1,0 +1,292 @@
+#include "coordinator/optimizer.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "wire/program.h"
+
+/* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
+#define CURVATURE_LEAST 1e-4
+
+/* Differences of F up to this, relative to F, count as rounding in the line search. */
+#define LOSS_NOISE 1e-11
+
+const char *reason_text(enum reason reason) {
+    static const char *const texts[] = {
+#define X(name, text) text,
+        REASON_TABLE(X)
+#undef X
+    };
+    return texts[reason];
+}
+
+const char *safeguard_text(enum safeguard safeguard) {
+    static const char *const texts[] = {
+#define X(name, text) text,
+        SAFEGUARD_TABLE(X)
+#undef X
+    };
+    return texts[safeguard];
+}
+
+static void fire(struct optimizer *o, enum safeguard safeguard) {
+    o->safeguards[safeguard]++;
+    o->fired |= 1u << safeguard;
+}
+
+void optimizer_init(struct optimizer *o, const struct optimizer_settings *settings) {
+    memset(o, 0, sizeof *o);
+    o->settings = *settings;
+    lbfgs_init(&o->history, settings->memory);
+}
+
+/* ---- pieces of programs ---- */
+
+static void add_swap(struct bytes *program, uint8_t a, uint8_t b) {
+    program_add(program, &(struct operation){.code = OPERATION_SWAP, .a = a, .b = b});
+}
+
+/* Puts an accepted trial into x and g; changes names only. */
+static void add_acceptance(struct optimizer *o, struct bytes *program) {
+    if (!o->accepted)
+        return;
+    add_swap(program, REGISTER_X, REGISTER_T);
+    add_swap(program, REGISTER_G, REGISTER_H);
+    o->accepted = false;
+}
+
+static void add_dot(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
+    program_add(program, &(struct operation){.code = code, .a = a, .b = b});
+}
+
+/* t = x + α·d, before an evaluation. */
+static void add_trial(struct bytes *program, double step) {
+    program_add(program, &(struct operation){.code = OPERATION_ADD,
+                                             .a = REGISTER_T,
+                                             .b = REGISTER_X,
+                                             .c = REGISTER_D,
+                                             .alpha = step});
+}
+
+static void add_direction(const struct optimizer *o, struct bytes *program) {
+    struct operation operation = {.code = OPERATION_DIRECTION,
+                                  .a = REGISTER_D,
+                                  .b = REGISTER_G,
+                                  .alpha = o->history.gamma,
+                                  .count = o->history.pairs};
+    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
+    lbfgs_direction(&o->history, operation.u, operation.w);
+    program_add(program, &operation);
+}
+
+/* Products of every pair, the candidate last, with h and with the candidate's y. */
+static void add_history_dots(const struct optimizer *o, struct bytes *program) {
+    struct operation operation = {.code = OPERATION_HISTORY_DOTS,
+                                  .a = REGISTER_H,
+                                  .slot = o->history.candidate,
+                                  .count = o->history.pairs + 1};
+    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
+    operation.slots[o->history.pairs] = o->history.candidate;
+    program_add(program, &operation);
+}
+
+/* ---- requests ---- */
+
+static enum optimizer_want finish(struct optimizer *o, enum reason reason, struct bytes *program) {
+    add_acceptance(o, program);
+    o->reason = reason;
+    return OPTIMIZER_FINISH;
+}
+
+static enum optimizer_want evaluate(struct optimizer *o, struct bytes *program) {
+    add_trial(program, o->search.step);
+    o->evaluations++;
+    return OPTIMIZER_EVALUATE;
+}
+
+static enum optimizer_want search_along(struct optimizer *o, double first_step,
+                                        struct bytes *program) {
+    double noise = LOSS_NOISE * fabs(o->loss);
+    linesearch_begin(&o->search, o->loss, o->slope, noise, first_step);
+    return evaluate(o, program);
+}
+
+/* The negative gradient, with a first step of length 1 at most: no curvature is known. */
+static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *program) {
+    lbfgs_reset(&o->history);
+    o->steepest = true;
+    add_acceptance(o, program);
+    add_direction(o, program);
+    o->slope = -o->gradient_square;
+    return search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
+}
+
+enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    o->search.step = 0;
+    return evaluate(o, program);
+}
+
+/* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
+static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    if (o->settings.l2 > 0)
+        program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
+                                                 .a = REGISTER_H,
+                                                 .b = REGISTER_T,
+                                                 .alpha = o->settings.l2});
+    add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_D);
+    add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_H);
+    add_dot(program, OPERATION_MAX_ABS, REGISTER_H, 0);
+    add_dot(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
+    if (o->started) {
+        program_add(program, &(struct operation){.code = OPERATION_PAIR,
+                                                 .slot = o->history.candidate,
+                                                 .a = REGISTER_T,
+                                                 .b = REGISTER_X,
+                                                 .c = REGISTER_H,
+                                                 .d = REGISTER_G});
+        add_history_dots(o, program);
+    }
+    o->measuring_trial = true;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+/* Round B: accept, form the direction, measure its slope. */
+static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *program) {
+    o->steepest = false;
+    add_acceptance(o, program);
+    add_direction(o, program);
+    add_dot(program, OPERATION_DOT, REGISTER_G, REGISTER_D);
+    o->measuring_trial = false;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+/* ---- decisions ---- */
+
+static bool loss_has_settled(const struct optimizer *o) {
+    if (o->settings.loss_tolerance <= 0 || o->step < LOSSES_KEPT)
+        return false;
+    /* losses[step mod kept] still holds F of `kept` steps ago. */
+    double before = o->losses[o->step % LOSSES_KEPT];
+    return before - o->loss < o->settings.loss_tolerance * fabs(before);
+}
+
+static enum reason reason_to_end(const struct optimizer *o) {
+    if (o->gradient_max <= o->settings.gradient_tolerance)
+        return REASON_GRADIENT_TOLERANCE;
+    if (loss_has_settled(o))
+        return REASON_LOSS_TOLERANCE;
+    if (o->step >= o->settings.steps_max)
+        return REASON_STEP_LIMIT;
+    return REASON_NONE;
+}
+
+static enum optimizer_want search_failed(struct optimizer *o, struct bytes *program) {
+    if (o->steepest)
+        return finish(o, REASON_STALLED, program);
+    fire(o, SAFEGUARD_SEARCH_RETRIED);
+    return search_steepest(o, program);
+}
+
+/* What follows a trial that the line search did not accept. */
+static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer answer,
+                                    struct bytes *program) {
+    if (answer == LINESEARCH_FAIL)
+        return search_failed(o, program);
+    o->retries++;
+    return evaluate(o, program);
+}
+
+/* t becomes x: products are those of HISTORY_DOTS, the candidate's last. */
+static void accept_pair(struct optimizer *o, const struct lbfgs_products *products) {
+    double curvature = products[o->history.pairs].sy;
+    bool keep = curvature > CURVATURE_LEAST * -o->search.step * o->slope;
+    if (!keep)
+        fire(o, SAFEGUARD_PAIR_SKIPPED);
+    lbfgs_accept(&o->history, products, keep);
+    if (lbfgs_condition(&o->history) > 0)
+        fire(o, SAFEGUARD_PAIRS_DROPPED);
+}
+
+static enum optimizer_want accepted(struct optimizer *o, double loss, struct bytes *program) {
+    if (o->started) {
+        o->step++;
+        o->last_step_length = o->search.step;
+        o->last_trials = o->search.trials;
+    }
+    o->started = true;
+    o->accepted = true;
+    o->loss = loss;
+    enum reason reason = reason_to_end(o);
+    o->losses[o->step % LOSSES_KEPT] = loss;
+    if (reason)
+        return finish(o, reason, program);
+    if (o->history.pairs == 0)
+        return search_steepest(o, program);
+    return measure_direction(o, program);
+}
+
+/* Asks the line search; the starting point, which belongs to none, has only to be finite. */
+static enum linesearch_answer judge_trial(struct optimizer *o, double loss, double slope) {
+    bool finite = isfinite(loss) && isfinite(slope);
+    o->trial_loss = loss;
+    o->trial_slope = slope;
+    if (!o->started)
+        return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    if (!finite)
+        fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
+    return linesearch_next(&o->search, loss, slope);
+}
+
+/* Where round A's scalars stand. */
+enum { MEASURED_SLOPE, MEASURED_SQUARE, MEASURED_MAX, MEASURED_NORM, MEASURED_PRODUCTS };
+
+static enum optimizer_want trial_measured(struct optimizer *o, const double *scalars,
+                                          struct bytes *program) {
+    double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
+    double slope = isfinite(scalars[MEASURED_MAX]) ? scalars[MEASURED_SLOPE] : NAN;
+    enum linesearch_answer answer = judge_trial(o, loss, slope);
+    if (answer != LINESEARCH_ACCEPT)
+        return o->started ? rejected(o, answer, program) : finish(o, REASON_STALLED, program);
+    if (o->started) {
+        struct lbfgs_products products[SLOTS_MAX];
+        memcpy(products, scalars + MEASURED_PRODUCTS, (o->history.pairs + 1) * sizeof products[0]);
+        accept_pair(o, products);
+    }
+    o->gradient_square = scalars[MEASURED_SQUARE];
+    o->gradient_max = scalars[MEASURED_MAX];
+    return accepted(o, loss, program);
+}
+
+static enum optimizer_want direction_measured(struct optimizer *o, double slope,
+                                              struct bytes *program) {
+    if (!(slope < 0) || !isfinite(slope)) {
+        fire(o, SAFEGUARD_HISTORY_RESET);
+        return search_steepest(o, program);
+    }
+    o->slope = slope;
+    return search_along(o, 1, program);
+}
+
+enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss,
+                                        struct bytes *program) {
+    o->mean_loss = mean_loss;
+    if (isfinite(mean_loss))
+        return measure_trial(o, program);
+    enum linesearch_answer answer = judge_trial(o, mean_loss, NAN);
+    return o->started ? rejected(o, answer, program) : finish(o, REASON_STALLED, program);
+}
+
+enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,
+                                       struct bytes *program) {
+    if (o->measuring_trial)
+        return trial_measured(o, scalars, program);
+    return direction_measured(o, scalars[0], program);
+}
+
+enum optimizer_want optimizer_stop(struct optimizer *o, enum reason reason, struct bytes *program) {
+    return finish(o, reason, program);
+}

@@ -1,0 +1,115 @@
+/* The optimizer: L-BFGS with a line search, driven one answer at a time.
+ *
+ * It never sees a vector. It asks for an evaluation (run this program, then compute loss and
+ * gradient sum at t), for the scalars of a program, or for the end; the caller answers and asks
+ * what is next. Two programs that return scalars an accepted step: one measures the trial (round
+ * A), one forms the direction (round B).
+ *
+ * Invariants between calls: register x holds the best point found (the last accepted one), g its
+ * gradient; a trial that was accepted but not yet put into x is put there by the next program.
+ *
+ * The struct is plain data: together with the registers it is the whole state of the run. */
+#ifndef DML_COORDINATOR_OPTIMIZER_H
+#define DML_COORDINATOR_OPTIMIZER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "coordinator/lbfgs.h"
+#include "coordinator/linesearch.h"
+
+/* Why a run ended. */
+#define REASON_TABLE(X)                                                                            \
+    X(REASON_NONE, "")                                                                             \
+    X(REASON_GRADIENT_TOLERANCE, "gradient tolerance")                                             \
+    X(REASON_LOSS_TOLERANCE, "loss tolerance")                                                     \
+    X(REASON_STEP_LIMIT, "step limit")                                                             \
+    X(REASON_TIME_LIMIT, "time limit")                                                             \
+    X(REASON_STALLED, "stalled")                                                                   \
+    X(REASON_CANCELLED, "cancelled")
+
+enum reason {
+#define X(name, text) name,
+    REASON_TABLE(X)
+#undef X
+};
+const char *reason_text(enum reason reason);
+
+/* What kept a step from going wrong; counted, and named in the log. */
+#define SAFEGUARD_TABLE(X)                                                                         \
+    X(SAFEGUARD_PAIR_SKIPPED, "pair skipped: too little curvature")                                \
+    X(SAFEGUARD_PAIRS_DROPPED, "oldest pairs dropped: ill-conditioned history")                    \
+    X(SAFEGUARD_HISTORY_RESET, "history reset: not a descent direction")                           \
+    X(SAFEGUARD_SEARCH_RETRIED, "line search failed: retried along the negative gradient")         \
+    X(SAFEGUARD_TRIAL_NOT_FINITE, "trial not finite: step shrunk")
+
+enum safeguard {
+#define X(name, text) name,
+    SAFEGUARD_TABLE(X)
+#undef X
+        SAFEGUARDS
+};
+const char *safeguard_text(enum safeguard safeguard);
+
+struct optimizer_settings {
+    uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
+    double l2;
+    double gradient_tolerance, loss_tolerance;
+    uint64_t steps_max;
+};
+
+enum optimizer_want {
+    OPTIMIZER_EVALUATE, /* run `program` (it forms t), evaluate at t, then optimizer_evaluated() */
+    OPTIMIZER_MEASURE,  /* run `program`, then optimizer_measured() with its scalars */
+    OPTIMIZER_FINISH,   /* run `program` (it may be empty); x is the answer, `reason` says why */
+};
+
+#define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */
+
+struct optimizer {
+    struct optimizer_settings settings;
+    struct lbfgs history;
+    struct linesearch search;
+    enum reason reason;
+    bool measuring_trial;   /* the scalars to come are those of round A, not B */
+    bool started;           /* x has been evaluated */
+    bool accepted;          /* t and h are to become x and g with the next program */
+    bool steepest;          /* d is −g scaled, not a quasi-Newton direction */
+    uint64_t step;          /* accepted steps */
+    uint64_t evaluations;   /* asked for */
+    uint64_t rounds;        /* programs that return scalars */
+    uint64_t retries;       /* evaluations beyond the first of a line search */
+    double mean_loss;       /* of the trial, without L2 */
+    double loss;            /* F at x */
+    double gradient_max;    /* max|∂F| at x */
+    double gradient_square; /* g·g at x */
+    double slope;           /* g·d */
+    double last_step_length;
+    uint32_t last_trials;           /* of the last accepted step */
+    double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
+    double losses[LOSSES_KEPT];     /* F after the last steps, at [step mod LOSSES_KEPT] */
+    uint64_t safeguards[SAFEGUARDS];
+    uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
+};
+
+void optimizer_init(struct optimizer *optimizer, const struct optimizer_settings *settings);
+
+/* The first request. Register x must hold the starting point. Programs are appended to `program`,
+ * which the caller cleared. */
+enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *program);
+
+/* The evaluation at t gave this mean loss; not finite if the trial is out of reach. */
+enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
+                                        struct bytes *program);
+
+/* The scalars of the program asked for, merged over the shards. */
+enum optimizer_want optimizer_measured(struct optimizer *optimizer, const double *scalars,
+                                       struct bytes *program);
+
+/* Ends the run for a reason from outside, whatever it is waiting for; what it was waiting for is
+ * not answered any more. */
+enum optimizer_want optimizer_stop(struct optimizer *optimizer, enum reason reason,
+                                   struct bytes *program);
+
+#endif

@@ -1,0 +1,57 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "coordinator/parts.h"
+
+void output_init(struct output *output) {
+    *output = (struct output){0};
+    outbox_init(&output->messages);
+}
+
+void output_release(struct output *output) {
+    outbox_release(&output->messages);
+    free(output->records);
+    *output = (struct output){0};
+}
+
+void output_clear(struct output *output) {
+    outbox_clear(&output->messages);
+    output->record_count = 0;
+}
+
+struct record *output_add(struct output *out, enum record_kind kind) {
+    if (out->record_count == out->record_capacity) {
+        out->record_capacity = 2 * out->record_capacity + 16;
+        out->records = memory_resize(out->records, out->record_capacity, sizeof *out->records);
+    }
+    struct record *record = &out->records[out->record_count++];
+    *record = (struct record){.kind = kind};
+    return record;
+}
+
+void output_event(struct output *out, const char *kind, const char *format, ...) {
+    struct record *record = output_add(out, RECORD_EVENT);
+    va_list arguments;
+    record->event.kind = kind;
+    va_start(arguments, format);
+    vsnprintf(record->event.text, sizeof record->event.text, format, arguments);
+    va_end(arguments);
+}
+
+void send_to(const struct coordinator *c, uint32_t link, struct message message,
+             struct output *out) {
+    message.epoch = c->settings.epoch;
+    outbox_add(&out->messages, link, &message);
+}
+
+void send_to_shards(const struct coordinator *c, struct message message, struct output *out) {
+    for (uint32_t i = 0; i < c->settings.shards; i++)
+        send_to(c, i, message, out);
+}
+
+void send_to_replicas(const struct coordinator *c, struct message message, struct output *out) {
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        send_to(c, i, message, out);
+}

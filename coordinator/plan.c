@@ -1,0 +1,147 @@
+#include "coordinator/plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
+    *plan = (struct plan){.chunks = chunks, .homes = homes};
+    plan->left = memory_new(homes, sizeof *plan->left);
+    plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
+    plan_begin(plan);
+}
+
+void plan_release(struct plan *plan) {
+    free(plan->left);
+    free(plan->returned);
+    free(plan->counted);
+    *plan = (struct plan){0};
+}
+
+static uint32_t home_start(const struct plan *plan, uint32_t home) {
+    return (uint32_t)((uint64_t)plan->chunks * home / plan->homes);
+}
+
+void plan_begin(struct plan *plan) {
+    for (uint32_t i = 0; i < plan->homes; i++) {
+        uint32_t first = home_start(plan, i);
+        plan->left[i] = (struct run){.first = first, .count = home_start(plan, i + 1) - first};
+    }
+    plan->returned_count = 0;
+    memset(plan->counted, 0, (plan->chunks / 64 + 1) * sizeof *plan->counted);
+    plan->counted_chunks = 0;
+    plan->waiting = plan->chunks;
+}
+
+static bool is_counted(const struct plan *plan, uint32_t chunk) {
+    return plan->counted[chunk / 64] >> (chunk % 64) & 1;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static struct run take_front(struct run *from, uint32_t chunks) {
+    struct run taken = {.first = from->first, .count = least(chunks, from->count)};
+    from->first += taken.count;
+    from->count -= taken.count;
+    return taken;
+}
+
+static struct run take_back(struct run *from, uint32_t chunks) {
+    struct run taken = {.count = least(chunks, from->count)};
+    from->count -= taken.count;
+    taken.first = from->first + from->count;
+    return taken;
+}
+
+static struct run *furthest_behind(struct plan *plan) {
+    struct run *most = &plan->left[0];
+    for (uint32_t i = 1; i < plan->homes; i++)
+        if (plan->left[i].count > most->count)
+            most = &plan->left[i];
+    return most;
+}
+
+bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run) {
+    if (plan->waiting == 0)
+        return false;
+    assert(chunks_max > 0);
+    if (plan->returned_count) {
+        struct run *last = &plan->returned[plan->returned_count - 1];
+        *run = take_front(last, chunks_max);
+        plan->returned_count -= last->count == 0;
+    } else if (plan->left[home].count) {
+        *run = take_front(&plan->left[home], chunks_max);
+    } else {
+        *run = take_back(furthest_behind(plan), chunks_max);
+    }
+    plan->waiting -= run->count;
+    return true;
+}
+
+static void return_run(struct plan *plan, struct run run) {
+    if (plan->returned_count == plan->returned_capacity) {
+        plan->returned_capacity = 2 * plan->returned_capacity + 8;
+        plan->returned =
+            memory_resize(plan->returned, plan->returned_capacity, sizeof *plan->returned);
+    }
+    plan->returned[plan->returned_count++] = run;
+    plan->waiting += run.count;
+}
+
+static bool run_is_valid(const struct plan *plan, struct run run) {
+    return run.count > 0 && run.first < plan->chunks && run.count <= plan->chunks - run.first;
+}
+
+void plan_return(struct plan *plan, const struct run_list *runs) {
+    for (uint32_t i = 0; i < runs->length; i++) {
+        if (!run_is_valid(plan, runs->items[i]))
+            continue;
+        uint32_t end = runs->items[i].first + runs->items[i].count;
+        struct run open = {.first = runs->items[i].first};
+        for (uint32_t chunk = open.first; chunk < end; chunk++) {
+            if (!is_counted(plan, chunk)) {
+                open.count++;
+                continue;
+            }
+            if (open.count)
+                return_run(plan, open);
+            open = (struct run){.first = chunk + 1};
+        }
+        if (open.count)
+            return_run(plan, open);
+    }
+}
+
+bool plan_may_count(const struct plan *plan, const struct run_list *runs) {
+    for (uint32_t i = 0; i < runs->length; i++) {
+        struct run run = runs->items[i];
+        if (!run_is_valid(plan, run))
+            return false;
+        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+            if (is_counted(plan, chunk))
+                return false;
+        for (uint32_t j = 0; j < i; j++) {
+            struct run other = runs->items[j];
+            if (run.first < other.first + other.count && other.first < run.first + run.count)
+                return false;
+        }
+    }
+    return true;
+}
+
+void plan_count(struct plan *plan, const struct run_list *runs) {
+    for (uint32_t i = 0; i < runs->length; i++) {
+        struct run run = runs->items[i];
+        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+            plan->counted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+        plan->counted_chunks += run.count;
+    }
+}
+
+bool plan_complete(const struct plan *plan) {
+    return plan->counted_chunks == plan->chunks;
+}

@@ -1,0 +1,45 @@
+/* The plan of one evaluation: which chunks are handed out, which are counted.
+ *
+ * Every replica has a home range of consecutive chunks, the same in every evaluation, so that what
+ * it computed last time is still in its cache. It is given its home range in sequence; when that is
+ * handed out, it takes from the end of the range that is furthest behind. */
+#ifndef DML_COORDINATOR_PLAN_H
+#define DML_COORDINATOR_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+struct plan {
+    uint32_t chunks;
+    uint32_t homes;       /* replicas */
+    struct run *left;     /* [homes]: what of each home range is not handed out */
+    struct run *returned; /* runs that were handed out and came back */
+    uint32_t returned_count, returned_capacity;
+    uint64_t *counted; /* bit set of chunks */
+    uint32_t counted_chunks;
+    uint32_t waiting; /* chunks not handed out: in `left` and `returned` */
+};
+
+void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes);
+void plan_release(struct plan *plan);
+
+/* A new evaluation: nothing is handed out, nothing counted. */
+void plan_begin(struct plan *plan);
+
+/* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
+bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run);
+
+/* Gives back those chunks of the runs that are not counted. */
+void plan_return(struct plan *plan, const struct run_list *runs);
+
+/* True if the runs lie within the data, do not overlap, and none of their chunks is counted. */
+bool plan_may_count(const struct plan *plan, const struct run_list *runs);
+
+/* Counts the chunks of the runs; plan_may_count() must have said so. */
+void plan_count(struct plan *plan, const struct run_list *runs);
+
+bool plan_complete(const struct plan *plan);
+
+#endif

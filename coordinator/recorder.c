@@ -1,0 +1,64 @@
+#include "coordinator/recorder.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static int take_step(struct recorder *recorder, const struct record *record) {
+    struct store_step step = record->step;
+    step.note = record->note;
+    step.wall_ms = clock_wall_ms();
+    log_info("step %llu: loss %.12g gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step.step, step.loss, step.gradient_max, step.step_length,
+             step.trials, step.history, *step.note ? ": " : "", step.note);
+    return store_step(recorder->store, recorder->run, &step);
+}
+
+static int take_evaluation(struct recorder *recorder, const struct record *record) {
+    const struct store_evaluation *e = &record->evaluation;
+    log_debug("evaluation %llu: step length %.6g loss %.12g slope %.3e, %s, %.3f ms",
+              (unsigned long long)e->evaluation, e->step_length, e->loss, e->slope, e->outcome,
+              e->seconds * 1e3);
+    return store_evaluation(recorder->store, recorder->run, e);
+}
+
+static int take_portion(struct recorder *recorder, const struct coordinator *c,
+                        const struct record *record) {
+    const struct flush_id *flush = &record->portion.flush;
+    return store_portion(recorder->store, recorder->run, flush->attempt, c->evaluations,
+                         flush->incarnation, flush->sequence, record->portion.run.first,
+                         record->portion.run.count);
+}
+
+static int take_worker(struct recorder *recorder, const struct coordinator *c,
+                       const struct record *record) {
+    const struct worker *worker = &c->workers[record->worker.link];
+    log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
+              record->worker.state, worker->pid, worker->host);
+    return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
+                         worker->incarnation, (int)worker->pid, worker->host, record->worker.state);
+}
+
+static int take_event(struct recorder *recorder, const struct record *record) {
+    log_info("%s", record->event.text);
+    return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
+}
+
+int recorder_take(struct recorder *recorder, const struct coordinator *c,
+                  const struct record *record) {
+    switch (record->kind) {
+    case RECORD_STEP:
+        return take_step(recorder, record);
+    case RECORD_EVALUATION:
+        return take_evaluation(recorder, record);
+    case RECORD_PORTION:
+        return take_portion(recorder, c, record);
+    case RECORD_WORKER:
+        return take_worker(recorder, c, record);
+    case RECORD_EVENT:
+        return take_event(recorder, record);
+    case RECORD_SLICE:
+        return model_writer_slice(recorder->writer, record->slice.first, record->slice.count,
+                                  record->slice.values);
+    }
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* What becomes of the coordinator's records: rows in the store, lines in the log, and the model's
+ * slices on their way to the writer. */
+#ifndef DML_COORDINATOR_RECORDER_H
+#define DML_COORDINATOR_RECORDER_H
+
+#include "coordinator/coordinator.h"
+#include "model/model.h"
+
+struct recorder {
+    struct store *store;
+    int64_t run;
+    struct model_writer *writer; /* set before the model is read */
+};
+
+/* Takes one record; answers the first error. */
+int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
+                  const struct record *record);
+
+#endif

@@ -1,0 +1,87 @@
+#include "coordinator/result.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* JSON has no infinities and no NaN: they become null. */
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *safeguards_json(const struct optimizer *o) {
+    json_t *all = json_object();
+    for (unsigned i = 0; i < SAFEGUARDS; i++)
+        if (o->safeguards[i])
+            json_object_set_new(all, safeguard_text(i), json_integer((json_int_t)o->safeguards[i]));
+    return all;
+}
+
+json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
+                    const struct result_seconds *seconds) {
+    const struct optimizer *o = &c->optimizer;
+    const struct coordinator_settings *settings = &c->settings;
+    return json_pack(
+        "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:i,"
+        " s:{s:i, s:i, s:i}, s:{s:f, s:f, s:f}, s:o}",
+        "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
+        objective_name(settings->shape.kind), "loss", number(o->loss), "gradient_max",
+        number(o->gradient_max), "steps", (json_int_t)o->step, "evaluations",
+        (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
+        (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
+        (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
+        "parameters", (json_int_t)c->parameters, "replicas", (int)settings->replicas, "shards",
+        (int)settings->shards, "backup_copies", 0, "restarts", "coordinator", 0, "shard", 0,
+        "replica", 0, "seconds", "total", seconds->total, "pack", seconds->pack, "train",
+        seconds->train, "safeguards", safeguards_json(o));
+}
+
+void result_add_model(json_t *result, const char *folder, const char *sha256) {
+    json_object_set_new(result, "model", json_string(folder));
+    json_object_set_new(result, "model_sha256", json_string(sha256));
+}
+
+static const char *text_of(const json_t *result, const char *member) {
+    const char *text = json_string_value(json_object_get(result, member));
+    return text ? text : "";
+}
+
+static long long count_of(const json_t *result, const char *member) {
+    return (long long)json_integer_value(json_object_get(result, member));
+}
+
+static double number_of(const json_t *result, const char *member) {
+    const json_t *value = json_object_get(result, member);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void print_test(const json_t *test) {
+    if (!test)
+        return;
+    printf("%-12s %lld examples", "test", count_of(test, "examples"));
+    static const char *const figures[] = {"loss", "accuracy", "auc", "rmse"};
+    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        if (json_object_get(test, figures[i]))
+            printf(", %s %.6g", figures[i], number_of(test, figures[i]));
+    if (count_of(test, "unseen_labels"))
+        printf(", %lld with labels that training never saw", count_of(test, "unseen_labels"));
+    putchar('\n');
+}
+
+void result_print(const json_t *result) {
+    const json_t *seconds = json_object_get(result, "seconds");
+    printf("%-12s %s, run %lld\n", "job", text_of(result, "job"), count_of(result, "run"));
+    printf("%-12s %s\n", "ended", text_of(result, "reason"));
+    printf("%-12s %.12g\n", "loss", number_of(result, "loss"));
+    printf("%-12s %.3g (largest component)\n", "gradient", number_of(result, "gradient_max"));
+    printf("%-12s %lld, %lld evaluations\n", "steps", count_of(result, "steps"),
+           count_of(result, "evaluations"));
+    printf("%-12s %lld examples, %lld features, %lld values\n", "data",
+           count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
+    print_test(json_object_get(result, "test"));
+    printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
+           number_of(seconds, "total"), number_of(seconds, "pack"), number_of(seconds, "train"));
+    if (json_object_get(result, "model")) {
+        printf("%-12s %s\n", "model", text_of(result, "model"));
+        printf("%-12s %s\n", "sha256", text_of(result, "model_sha256"));
+    }
+}

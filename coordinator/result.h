@@ -1,0 +1,24 @@
+/* The result of a run, as INTERFACE's members: one JSON object, or a short table. */
+#ifndef DML_COORDINATOR_RESULT_H
+#define DML_COORDINATOR_RESULT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "coordinator/coordinator.h"
+
+struct result_seconds {
+    double total, pack, train;
+};
+
+/* What the coordinator knows: everything but the test figures and the model. A new reference. */
+json_t *result_json(const struct coordinator *coordinator, const char *job, int64_t run,
+                    const struct result_seconds *seconds);
+
+/* Adds the model's place and hash. */
+void result_add_model(json_t *result, const char *folder, const char *sha256);
+
+/* A table on standard output. */
+void result_print(const json_t *result);
+
+#endif

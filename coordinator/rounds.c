@@ -1,0 +1,82 @@
+#include "coordinator/rounds.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/exact.h"
+#include "wire/program.h"
+
+void round_init(struct round *round, uint32_t shards) {
+    assert(shards <= SHARDS_MAX);
+    memset(round, 0, sizeof *round);
+    round->shards = shards;
+    round->sums = memory_new(SCALARS_MAX, sizeof *round->sums);
+}
+
+void round_release(struct round *round) {
+    free(round->sums);
+    round->sums = NULL;
+}
+
+/* Notes which scalars are maxima, and resets all. */
+static void scalars_prepare(struct round *round, const struct bytes *program) {
+    struct cursor cursor = cursor_over(program->data, program->length);
+    struct operation operation;
+    round->scalars = 0;
+    while (program_next(&cursor, &operation)) {
+        uint32_t yields = operation_scalars(&operation);
+        assert(round->scalars + yields <= SCALARS_MAX);
+        for (uint32_t i = 0; i < yields; i++) {
+            uint32_t scalar = round->scalars++;
+            round->is_max[scalar] = operation.code == OPERATION_MAX_ABS;
+            round->maxima[scalar] = 0;
+            exact_init(&round->sums[scalar]);
+        }
+    }
+    assert(!cursor.failed);
+}
+
+void round_begin(struct round *round, const struct bytes *program) {
+    round->number++;
+    round->hash = program_hash(program->data, program->length);
+    round->running = true;
+    round->answered = 0;
+    memset(round->has_answered, 0, sizeof round->has_answered);
+    scalars_prepare(round, program);
+}
+
+static bool merge(struct round *round, const struct blob *scalars) {
+    struct cursor cursor = cursor_over(scalars->data, scalars->length);
+    for (uint32_t i = 0; i < round->scalars; i++) {
+        if (round->is_max[i]) {
+            round->maxima[i] = fmax(round->maxima[i], cursor_f64(&cursor));
+            continue;
+        }
+        struct exact part;
+        if (!exact_decode(&part, &cursor))
+            return false;
+        exact_merge(&round->sums[i], &part);
+    }
+    return !cursor.failed && cursor_left(&cursor) == 0;
+}
+
+enum round_answer round_take(struct round *round, uint32_t shard, uint64_t number,
+                             const struct blob *scalars) {
+    if (!round->running || number != round->number || round->has_answered[shard])
+        return ROUND_IGNORED;
+    if (!merge(round, scalars))
+        return ROUND_BROKEN;
+    round->has_answered[shard] = true;
+    if (++round->answered < round->shards)
+        return ROUND_WAIT;
+    round->running = false;
+    return ROUND_DONE;
+}
+
+void round_scalars(const struct round *round, double *scalars) {
+    for (uint32_t i = 0; i < round->scalars; i++)
+        scalars[i] = round->is_max[i] ? round->maxima[i] : exact_value(&round->sums[i]);
+}

@@ -1,0 +1,44 @@
+/* The flushes of one evaluation and the verdicts on them: one verdict a flush id, the same
+ * whenever it is asked for again, and which shards have confirmed the fold. */
+#ifndef DML_COORDINATOR_VERDICTS_H
+#define DML_COORDINATOR_VERDICTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "wire/message.h"
+
+struct flush {
+    struct flush_id id;
+    bool accepted;
+    uint32_t replica;                    /* index of the one that sent it */
+    uint32_t unconfirmed;                /* shards whose FOLDED is still to come */
+    uint64_t confirmed[SHARDS_MAX / 64]; /* bit set of shards */
+};
+
+struct verdicts {
+    struct flush *items;
+    uint32_t count, capacity;
+    uint32_t unfolded;  /* accepted flushes that some shard has not confirmed */
+    uint64_t folds;     /* accepted flushes */
+    uint64_t fold_hash; /* sum (mod 2⁶⁴) of their ids' hashes */
+};
+
+void verdicts_init(struct verdicts *verdicts);
+void verdicts_release(struct verdicts *verdicts);
+
+/* Forgets all: a new evaluation. */
+void verdicts_begin(struct verdicts *verdicts);
+
+/* The flush, or NULL if there is no verdict on it. Valid until the next verdicts_add(). */
+struct flush *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id);
+
+/* Records the verdict on a flush that has none. */
+struct flush *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
+                           bool accepted, uint32_t shards);
+
+/* Shard `shard` has folded it. True if that was the last shard to confirm. */
+bool verdicts_confirm(struct verdicts *verdicts, struct flush *flush, uint32_t shard);
+
+#endif

@@ -1,0 +1,144 @@
+#define _GNU_SOURCE
+#include "data/batch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+void batch_init(struct batch *batch) {
+    *batch = (struct batch){.start = memory_new(1, sizeof *batch->start)};
+}
+
+void batch_clear(struct batch *batch) {
+    for (uint64_t i = 0; i < batch->bad_count; i++)
+        free(batch->bad[i].why);
+    batch->bad_count = 0;
+    batch->row_count = 0;
+    batch->value_count = 0;
+    batch->has_label_text = false;
+    batch->has_positions = false;
+}
+
+void batch_release(struct batch *batch) {
+    batch_clear(batch);
+    free(batch->text);
+    free(batch->start);
+    free(batch->id);
+    free(batch->value);
+    free(batch->label);
+    free(batch->label_text);
+    free(batch->position);
+    free(batch->bad);
+    *batch = (struct batch){0};
+}
+
+static void grow_rows(struct batch *batch) {
+    uint32_t capacity = batch->row_capacity = 2 * batch->row_capacity + 256;
+    batch->start = memory_resize(batch->start, (size_t)capacity + 1, sizeof *batch->start);
+    batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
+    batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
+}
+
+static void grow_values(struct batch *batch, uint64_t least) {
+    uint64_t capacity = batch->value_capacity = 2 * batch->value_capacity + least + 4096;
+    batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
+    batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
+    batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
+}
+
+void batch_reserve(struct batch *batch, uint64_t values) {
+    if (batch->row_count == batch->row_capacity)
+        grow_rows(batch);
+    if (batch->value_capacity - batch->value_count < values)
+        grow_values(batch, values);
+    batch->start[batch->row_count] = batch->value_count;
+}
+
+struct entry {
+    uint64_t id;
+    double value;
+    uint32_t position;
+};
+
+static int compare_entries(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void number_positions(struct batch *batch, uint64_t first, uint64_t end) {
+    for (uint64_t i = first; i < end; i++)
+        batch->position[i] = (uint32_t)(i - first);
+}
+
+/* Sorts [first, value_count). Answers whether all ids differ. */
+static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
+    uint64_t count = batch->value_count - first;
+    struct entry *entries = memory_new(count, sizeof *entries);
+    for (uint64_t i = 0; i < count; i++)
+        entries[i] = (struct entry){batch->id[first + i], batch->value[first + i], (uint32_t)i};
+    qsort(entries, count, sizeof *entries, compare_entries);
+    bool differ = true;
+    for (uint64_t i = 0; i < count && differ; i++) {
+        batch->id[first + i] = entries[i].id;
+        batch->value[first + i] = entries[i].value;
+        batch->position[first + i] = entries[i].position;
+        if (i && entries[i].id == entries[i - 1].id) {
+            *repeated = entries[i].id;
+            differ = false;
+        }
+    }
+    free(entries);
+    return differ;
+}
+
+bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
+               uint64_t *repeated) {
+    uint64_t first = batch->start[batch->row_count];
+    if (!sorted) {
+        if (!batch->has_positions)
+            for (uint32_t row = 0; row < batch->row_count; row++)
+                number_positions(batch, batch->start[row], batch->start[row + 1]);
+        batch->has_positions = true;
+        if (!sort_row(batch, first, repeated))
+            return false;
+    } else if (batch->has_positions) {
+        number_positions(batch, first, batch->value_count);
+    }
+    batch->label[batch->row_count] = label;
+    batch->label_text[batch->row_count] = label_text;
+    batch->has_label_text |= label_text != NULL;
+    batch->start[++batch->row_count] = batch->value_count;
+    return true;
+}
+
+bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
+    if (batch->row_count < batch->row_capacity)
+        batch->value_count = batch->start[batch->row_count];
+    if (batch->bad_count == batch->bad_capacity) {
+        batch->bad_capacity = 2 * batch->bad_capacity + 4;
+        batch->bad = memory_resize(batch->bad, batch->bad_capacity, sizeof *batch->bad);
+    }
+    char why[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    batch->bad[batch->bad_count++] = (struct bad_line){line, memory_copy_string(why)};
+    return false;
+}
+
+const struct source_rows *batch_view(struct batch *batch) {
+    batch->rows = (struct source_rows){
+        .count = batch->row_count,
+        .first_line = batch->first_line,
+        .start = batch->start,
+        .id = batch->id,
+        .value = batch->value,
+        .position = batch->has_positions ? batch->position : NULL,
+        .label = batch->label,
+        .label_text = batch->has_label_text ? batch->label_text : NULL,
+    };
+    return &batch->rows;
+}

@@ -1,0 +1,63 @@
+/* A block of whole lines of a source, and the rows they hold: what travels through the reading
+ * pipeline. Its memory is used again for the next block. */
+#ifndef DML_DATA_BATCH_H
+#define DML_DATA_BATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/source.h"
+
+struct bad_line {
+    uint64_t line;
+    char *why; /* owned */
+};
+
+struct batch {
+    char *text; /* owned, with a 0 behind it; parsers may write into it */
+    size_t text_length, text_capacity;
+    uint64_t first_line;
+
+    struct source_rows rows; /* the view that is handed out; filled by batch_view() */
+    uint32_t row_count, row_capacity;
+    uint64_t value_count, value_capacity;
+    uint64_t *start; /* of each row, and the end of the last */
+    uint64_t *id;
+    double *value;
+    double *label;
+    const char **label_text;
+    uint32_t *position;
+    bool has_label_text, has_positions;
+
+    struct bad_line *bad;
+    uint64_t bad_count, bad_capacity;
+};
+
+void batch_init(struct batch *batch);
+void batch_release(struct batch *batch);
+
+/* Forgets rows and bad lines; the text stays. */
+void batch_clear(struct batch *batch);
+
+/* Makes room for a row of up to `values` values. */
+void batch_reserve(struct batch *batch, uint64_t values);
+
+/* Adds a value to the row being read; room was reserved. */
+static inline void batch_value(struct batch *batch, uint64_t id, double value) {
+    batch->id[batch->value_count] = id;
+    batch->value[batch->value_count++] = value;
+}
+
+/* Ends the row being read; `label_text` as in struct source_rows. Sorts it if `sorted` is false; a
+ * repeated id is then found, written to *repeated, and the row not taken (false). */
+bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
+               uint64_t *repeated);
+
+/* Takes back the row being read and notes why. Always false, for `return batch_reject(…)`. */
+bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+const struct source_rows *batch_view(struct batch *batch);
+
+#endif

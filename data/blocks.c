@@ -1,0 +1,103 @@
+#define _GNU_SOURCE
+#include "data/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/memory.h"
+
+void blocks_init(struct blocks *blocks, struct input *input, const char *path) {
+    *blocks = (struct blocks){.input = input, .path = path, .next_line = 1};
+}
+
+void blocks_release(struct blocks *blocks) {
+    free(blocks->rest);
+    *blocks = (struct blocks){0};
+}
+
+static void reserve_text(struct batch *batch, size_t length) {
+    if (batch->text_capacity >= length + 1)
+        return;
+    batch->text_capacity = length + length / 2 + 1;
+    batch->text = memory_resize(batch->text, batch->text_capacity, 1);
+}
+
+/* Reads until the text is `length` long or ends. */
+static int fill(struct blocks *blocks, struct batch *batch, size_t length) {
+    reserve_text(batch, length);
+    while (batch->text_length < length && !blocks->ended) {
+        size_t got;
+        int code = input_read(blocks->input, batch->text + batch->text_length,
+                              length - batch->text_length, &got);
+        if (code)
+            return code;
+        batch->text_length += got;
+        blocks->text_bytes += got;
+        blocks->ended = got == 0;
+    }
+    return 0;
+}
+
+/* Where the whole lines end; 0 if there is none. */
+static size_t whole_lines(const struct blocks *blocks, const struct batch *batch) {
+    if (blocks->ended)
+        return batch->text_length;
+    const char *last = memrchr(batch->text, '\n', batch->text_length);
+    return last ? (size_t)(last - batch->text) + 1 : 0;
+}
+
+static void keep_rest(struct blocks *blocks, const struct batch *batch, size_t whole) {
+    blocks->rest_length = batch->text_length - whole;
+    if (blocks->rest_capacity < blocks->rest_length) {
+        blocks->rest_capacity = blocks->rest_length;
+        blocks->rest = memory_resize(blocks->rest, blocks->rest_capacity, 1);
+    }
+    if (blocks->rest_length)
+        memcpy(blocks->rest, batch->text + whole, blocks->rest_length);
+}
+
+static uint64_t count_lines(const char *text, size_t length) {
+    uint64_t count = 0;
+    const char *end = text + length;
+    for (const char *p = text; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        count++;
+    return count;
+}
+
+/* Windows editors begin a file with these three bytes. */
+static void drop_byte_order_mark(struct batch *batch) {
+    if (batch->text_length < 3 || memcmp(batch->text, "\xef\xbb\xbf", 3))
+        return;
+    batch->text_length -= 3;
+    memmove(batch->text, batch->text + 3, batch->text_length + 1);
+}
+
+int blocks_next(struct blocks *blocks, struct batch *batch) {
+    batch->first_line = blocks->next_line;
+    reserve_text(batch, blocks->rest_length);
+    if (blocks->rest_length)
+        memcpy(batch->text, blocks->rest, blocks->rest_length);
+    batch->text_length = blocks->rest_length;
+    size_t aim = BLOCK_TEXT_BYTES, whole = 0;
+    while (!whole) {
+        int code = fill(blocks, batch, aim);
+        if (code)
+            return code;
+        whole = whole_lines(blocks, batch);
+        if (blocks->ended)
+            break;
+        if (!whole && aim > LINE_BYTES_MAX)
+            return error_set(ERROR_DATA, "%s:%llu: the line is longer than %u bytes", blocks->path,
+                             (unsigned long long)blocks->next_line, LINE_BYTES_MAX);
+        aim *= 2;
+    }
+    keep_rest(blocks, batch, whole);
+    batch->text_length = whole;
+    batch->text[whole] = '\0';
+    blocks->next_line += count_lines(batch->text, whole);
+    if (batch->first_line == 1)
+        drop_byte_order_mark(batch);
+    return 0;
+}

@@ -1,0 +1,183 @@
+#define _GNU_SOURCE
+#include "data/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+static uint64_t header_checksum(const struct container_header *header) {
+    struct container_header copy = *header;
+    copy.checksum = 0;
+    return hash64(&copy, sizeof copy);
+}
+
+int container_create(struct container_writer *writer, const struct container_kind *kind,
+                     const char *path) {
+    *writer = (struct container_writer){.end = align_up(sizeof writer->header)};
+    memcpy(writer->header.magic, kind->magic, sizeof kind->magic);
+    writer->header.version = kind->version;
+    writer->header.sections = CONTAINER_SECTIONS;
+    return new_file_open(&writer->file, path);
+}
+
+uint64_t container_reserve(struct container_writer *writer, uint64_t length) {
+    uint64_t offset = writer->end;
+    writer->end = align_up(offset + length);
+    return offset;
+}
+
+int container_write(const struct container_writer *writer, uint64_t offset, const void *data,
+                    size_t length) {
+    const char *at = data;
+    while (length) {
+        ssize_t written = pwrite(writer->file.descriptor, at, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return error_set_errno(ERROR_IO, "cannot write %s", writer->file.path);
+        at += written;
+        offset += (uint64_t)written;
+        length -= (size_t)written;
+    }
+    return 0;
+}
+
+int container_section(struct container_writer *writer, unsigned number, const void *data,
+                      size_t length) {
+    uint64_t offset = container_reserve(writer, length);
+    writer->header.section[number] = (struct section){offset, length, hash64(data, length)};
+    return container_write(writer, offset, data, length);
+}
+
+int container_publish(struct container_writer *writer, const char *path) {
+    writer->header.file_bytes = writer->end;
+    writer->header.checksum = header_checksum(&writer->header);
+    int code = container_write(writer, 0, &writer->header, sizeof writer->header);
+    if (!code && ftruncate(writer->file.descriptor, (off_t)writer->end))
+        code = error_set_errno(ERROR_IO, "cannot write %s", path);
+    if (code) {
+        container_discard(writer);
+        return code;
+    }
+    free(writer->file.path);
+    writer->file.path = memory_copy_string(path);
+    return new_file_publish(&writer->file);
+}
+
+void container_discard(struct container_writer *writer) {
+    new_file_discard(&writer->file);
+}
+
+int container_damaged(const struct container *container, const char *what) {
+    return error_set(ERROR_DATA, "%s is damaged (%s): delete it, and it will be made again",
+                     container->path, what);
+}
+
+/* Answers what is wrong with a header, or NULL. */
+static const char *header_fault(const struct container_header *header,
+                                const struct container_kind *kind, uint64_t length) {
+    if (memcmp(header->magic, kind->magic, sizeof kind->magic))
+        return "it does not begin as one";
+    if (header->version != kind->version)
+        return "it is of another version";
+    if (header->sections != CONTAINER_SECTIONS || header->checksum != header_checksum(header))
+        return "its header is damaged";
+    if (header->file_bytes != length)
+        return "its length is wrong";
+    return NULL;
+}
+
+static int verify_sections(const struct container *container) {
+    for (unsigned i = 0; i < CONTAINER_SECTIONS; i++) {
+        const struct section *section = &container->header->section[i];
+        if (section->offset > container->length ||
+            section->length > container->length - section->offset)
+            return container_damaged(container, "a section is out of bounds");
+        if (section->length &&
+            hash64(container->data + section->offset, section->length) != section->checksum)
+            return container_damaged(container, "the checksum of a section is wrong");
+    }
+    return 0;
+}
+
+int container_open(struct container *container, const struct container_kind *kind,
+                   const char *path) {
+    *container = (struct container){.path = memory_copy_string(path)};
+    const void *data = NULL;
+    int code = file_map(path, &data, &container->length);
+    container->data = data;
+    container->header = data;
+    if (!code) {
+        const char *fault = container->length < sizeof *container->header
+                                ? "it is too short"
+                                : header_fault(container->header, kind, container->length);
+        code = fault ? error_set(ERROR_DATA, "%s is no sound %s: %s", path, kind->name, fault)
+                     : verify_sections(container);
+    }
+    if (code)
+        container_close(container);
+    return code;
+}
+
+void container_close(struct container *container) {
+    if (container->data)
+        memory_unmap((void *)(uintptr_t)container->data, container->length);
+    free(container->path);
+    *container = (struct container){0};
+}
+
+const void *container_get(const struct container *container, unsigned number, size_t *length) {
+    const struct section *section = &container->header->section[number];
+    *length = section->length;
+    return section->length ? container->data + section->offset : NULL;
+}
+
+int container_array(const struct container *container, unsigned number, uint64_t count, size_t size,
+                    const void **array) {
+    size_t length;
+    *array = container_get(container, number, &length);
+    if (length / size != count || length % size)
+        return container_damaged(container, "a section has the wrong length");
+    return 0;
+}
+
+int container_strings(const struct container *container, unsigned number, uint64_t count,
+                      const char ***list) {
+    size_t length;
+    const char *at = container_get(container, number, &length);
+    const char *end = at + length;
+    if (count > length || (length && end[-1]))
+        return container_damaged(container, "its texts are incomplete");
+    *list = memory_new(count + 1, sizeof **list);
+    for (uint64_t i = 0; i < count; i++) {
+        if (at == end) {
+            free(*list);
+            return container_damaged(container, "its texts are incomplete");
+        }
+        (*list)[i] = at;
+        at += strlen(at) + 1;
+    }
+    return 0;
+}
+
+bool container_peek(const struct container_kind *kind, const char *path, void *data,
+                    size_t length) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return false;
+    struct container_header header;
+    off_t bytes = lseek(descriptor, 0, SEEK_END);
+    bool sound =
+        pread(descriptor, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        !header_fault(&header, kind, (uint64_t)bytes) && header.section[0].length == length &&
+        pread(descriptor, data, length, (off_t)header.section[0].offset) == (ssize_t)length &&
+        hash64(data, length) == header.section[0].checksum;
+    close(descriptor);
+    return sound;
+}

@@ -1,0 +1,97 @@
+/* What packs and sets have in common on disk: a header, bulk in the middle, and sections, each with
+ * a checksum. See doc/FORMATS.md. */
+#ifndef DML_DATA_CONTAINER_H
+#define DML_DATA_CONTAINER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+
+#define CONTAINER_ALIGNMENT 64
+#define CONTAINER_SECTIONS 16
+
+static inline uint64_t align_up(uint64_t offset) {
+    return (offset + CONTAINER_ALIGNMENT - 1) / CONTAINER_ALIGNMENT * CONTAINER_ALIGNMENT;
+}
+
+struct container_kind {
+    char magic[8];
+    uint32_t version;
+    const char *name; /* "pack": for messages */
+};
+
+struct section {
+    uint64_t offset, length, checksum; /* length 0: not there */
+};
+
+/* Little-endian, at the start of the file. */
+struct container_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t sections; /* CONTAINER_SECTIONS */
+    uint64_t file_bytes;
+    uint64_t checksum; /* of the header with 0 here */
+    struct section section[CONTAINER_SECTIONS];
+};
+_Static_assert(sizeof(struct container_header) == 32 + 24 * CONTAINER_SECTIONS, "no padding");
+
+/* ---- writing ---- */
+
+struct container_writer {
+    struct new_file file;
+    struct container_header header;
+    uint64_t end; /* where the next bulk or section goes; aligned */
+};
+
+int container_create(struct container_writer *writer, const struct container_kind *kind,
+                     const char *path);
+
+/* Sets aside room for `length` bytes of bulk; returns where. */
+uint64_t container_reserve(struct container_writer *writer, uint64_t length);
+
+/* Writes into reserved room. Safe from many threads. */
+int container_write(const struct container_writer *writer, uint64_t offset, const void *data,
+                    size_t length);
+
+/* Writes a section behind what is there. */
+int container_section(struct container_writer *writer, unsigned number, const void *data,
+                      size_t length);
+
+/* Completes the file and puts it at `path`, which may differ from that of container_create() in
+ * the same folder. Discards it on failure. */
+int container_publish(struct container_writer *writer, const char *path);
+void container_discard(struct container_writer *writer);
+
+/* ---- reading ---- */
+
+struct container {
+    char *path;
+    const uint8_t *data; /* mapped */
+    size_t length;
+    const struct container_header *header;
+};
+
+/* Maps a file and verifies header and sections. ERROR_DATA names the file. */
+int container_open(struct container *container, const struct container_kind *kind,
+                   const char *path);
+void container_close(struct container *container);
+
+/* A section, or NULL if it is not there. */
+const void *container_get(const struct container *container, unsigned number, size_t *length);
+
+/* The same, checked to be `count` elements of `size` bytes (or absent, if there are none). */
+int container_array(const struct container *container, unsigned number, uint64_t count, size_t size,
+                    const void **array);
+
+int container_damaged(const struct container *container, const char *what);
+
+/* Reads section 0 of a file of `length` bytes without the rest; false if there is none such. */
+bool container_peek(const struct container_kind *kind, const char *path, void *data, size_t length);
+
+/* `count` strings with a 0 behind each in a section, as pointers into it. Free *list. */
+int container_strings(const struct container *container, unsigned number, uint64_t count,
+                      const char ***list);
+
+#endif

@@ -1,0 +1,138 @@
+/* Dense CSV: every cell a number, but for the label's. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/format.h"
+#include "data/number.h"
+
+/* A quoted cell: `p` is behind the opening quote. A doubled quote is one. */
+static char *unquote(char *p, char *end, char **behind) {
+    char *to = p, *from = p;
+    for (; from < end; from++) {
+        if (*from == '"') {
+            if (from[1] != '"')
+                break;
+            from++;
+        }
+        *to++ = *from;
+    }
+    if (from >= end)
+        return NULL;
+    *to = '\0';
+    for (from++; from < end && *from == ' ';)
+        from++;
+    *behind = from;
+    return p;
+}
+
+char *csv_cell(char **at, char *end, char delimiter) {
+    char *p = *at, *behind, *cell;
+    while (p < end && *p == ' ')
+        p++;
+    if (p < end && *p == '"') {
+        cell = unquote(p + 1, end, &behind);
+        if (!cell || (behind < end && *behind != delimiter))
+            return NULL;
+    } else {
+        cell = p;
+        behind = memchr(p, delimiter, (size_t)(end - p));
+        if (!behind)
+            behind = end;
+        char *last = behind;
+        while (last > p && last[-1] == ' ')
+            last--;
+        *last = '\0';
+    }
+    *at = behind < end ? behind + 1 : NULL;
+    *behind = '\0';
+    return cell;
+}
+
+static bool reject_cell(const struct format *format, struct batch *batch, uint64_t number,
+                        uint32_t column, const char *cell) {
+    char name[128] = "";
+    if (format->names)
+        snprintf(name, sizeof name, " (%.100s)", format->names[column]);
+    if (*cell == '\0')
+        return batch_reject(batch, number, "column %u%s is empty: every cell must be a number",
+                            column + 1, name);
+    return batch_reject(batch, number,
+                        "column %u%s holds \"%.40s\", which is not a finite number; leave out "
+                        "columns of text with \"skip\"",
+                        column + 1, name, cell);
+}
+
+/* Takes the label's cell: a number, a text, or nothing if labels are optional. */
+static bool take_label(const struct format *format, const char *cell, double *label,
+                       const char **text) {
+    if (number_of_text(cell, label)) {
+        *label += 0.0; /* −0 is 0 */
+        return true;
+    }
+    *label = NAN;
+    if (*cell)
+        *text = cell;
+    return *cell || format->options->label_optional;
+}
+
+/* A plain number followed by the delimiter or the end needs no copying about. */
+static bool fast_cell(char **at, char *end, char delimiter, double *value) {
+    const char *behind = number_parse(*at, value);
+    if (!behind || behind > end || (behind < end && *behind != delimiter))
+        return false;
+    *at = behind < end ? *at + (behind - *at) + 1 : NULL;
+    return true;
+}
+
+static bool parse_cell(const struct format *format, struct batch *batch, char **at, char *end,
+                       uint64_t number, uint32_t column) {
+    double value;
+    if (!fast_cell(at, end, format->delimiter, &value)) {
+        char *cell = csv_cell(at, end, format->delimiter);
+        if (!cell)
+            return batch_reject(batch, number, "column %u: a quote is not closed", column + 1);
+        if (!number_of_text(cell, &value))
+            return reject_cell(format, batch, number, column, cell);
+    }
+    batch_value(batch, (uint64_t)column + 1, value);
+    return true;
+}
+
+static bool reject_count(const struct format *format, struct batch *batch, uint64_t number,
+                         uint32_t seen, bool more) {
+    return batch_reject(batch, number, "%s: %s%u columns where the first line has %u",
+                        more ? "an extra column" : "a missing column", more ? "more than " : "",
+                        seen, format->columns);
+}
+
+bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
+                    uint64_t number) {
+    *end = '\0';
+    if (line + strspn(line, " \t\r") == end)
+        return false;
+    if (memchr(line, '\0', (size_t)(end - line)))
+        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    batch_reserve(batch, format->columns);
+    char *at = line;
+    double label = NAN;
+    const char *label_text = NULL;
+    for (uint32_t column = 0; column < format->columns; column++) {
+        if (!at)
+            return reject_count(format, batch, number, column, false);
+        if (column != format->label && !format->skip[column]) {
+            if (!parse_cell(format, batch, &at, end, number, column))
+                return false;
+            continue;
+        }
+        char *cell = csv_cell(&at, end, format->delimiter);
+        if (!cell)
+            return batch_reject(batch, number, "column %u: a quote is not closed", column + 1);
+        if (column == format->label && !take_label(format, cell, &label, &label_text))
+            return batch_reject(batch, number, "column %u: the label is empty", column + 1);
+    }
+    if (at)
+        return reject_count(format, batch, number, format->columns, true);
+    uint64_t repeated;
+    return batch_row(batch, label, label_text, true, &repeated);
+}

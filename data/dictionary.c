@@ -1,0 +1,145 @@
+#include "data/dictionary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/memory.h"
+
+/* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
+#define DIRECT_MAX (UINT64_C(1) << 24)
+
+void dictionary_init(struct dictionary *dictionary) {
+    *dictionary = (struct dictionary){0};
+}
+
+void dictionary_release(struct dictionary *dictionary) {
+    free(dictionary->id);
+    free(dictionary->direct);
+    free(dictionary->table);
+    *dictionary = (struct dictionary){0};
+}
+
+static uint32_t append_id(struct dictionary *dictionary, uint64_t id) {
+    if (dictionary->count == FEATURES_MAX)
+        return DICTIONARY_NONE;
+    if (dictionary->count == dictionary->capacity) {
+        dictionary->capacity = 2 * dictionary->capacity + 1024;
+        dictionary->id = memory_resize(dictionary->id, dictionary->capacity, sizeof(uint64_t));
+    }
+    dictionary->id[dictionary->count] = id;
+    return dictionary->count++;
+}
+
+static uint64_t scatter(uint64_t id) {
+    return (id * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+}
+
+/* The place of `id` in the table, or the free one where it belongs. */
+static uint32_t *find_place(const struct dictionary *dictionary, uint64_t id) {
+    uint64_t mask = dictionary->table_size - 1;
+    uint64_t i = scatter(id) & mask;
+    while (dictionary->table[i] && dictionary->id[dictionary->table[i] - 1] != id)
+        i = (i + 1) & mask;
+    return &dictionary->table[i];
+}
+
+static void grow_table(struct dictionary *dictionary) {
+    uint32_t *old = dictionary->table;
+    uint64_t old_size = dictionary->table_size;
+    dictionary->table_size = old_size ? 2 * old_size : 4096;
+    dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
+    for (uint64_t i = 0; i < old_size; i++)
+        if (old[i])
+            *find_place(dictionary, dictionary->id[old[i] - 1]) = old[i];
+    free(old);
+}
+
+static void grow_direct(struct dictionary *dictionary, uint64_t id) {
+    uint64_t old_size = dictionary->direct_size, size = old_size ? old_size : 4096;
+    while (size <= id)
+        size *= 2;
+    dictionary->direct = memory_resize(dictionary->direct, size, sizeof *dictionary->direct);
+    memset(dictionary->direct + old_size, 0, (size - old_size) * sizeof *dictionary->direct);
+    dictionary->direct_size = size;
+}
+
+static uint32_t *place_of(struct dictionary *dictionary, uint64_t id) {
+    if (id < DIRECT_MAX) {
+        if (id >= dictionary->direct_size)
+            grow_direct(dictionary, id);
+        return &dictionary->direct[id];
+    }
+    if (2 * (dictionary->in_table + 1) > dictionary->table_size)
+        grow_table(dictionary);
+    return find_place(dictionary, id);
+}
+
+uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id) {
+    uint32_t *place = place_of(dictionary, id);
+    if (*place)
+        return *place - 1;
+    uint32_t number = append_id(dictionary, id);
+    if (number != DICTIONARY_NONE) {
+        *place = number + 1;
+        dictionary->in_table += id >= DIRECT_MAX;
+    }
+    return number;
+}
+
+uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id) {
+    uint32_t after = 0;
+    if (id < DIRECT_MAX)
+        after = id < dictionary->direct_size ? dictionary->direct[id] : 0;
+    else if (dictionary->table_size)
+        after = *find_place(dictionary, id);
+    return after ? after - 1 : DICTIONARY_NONE;
+}
+
+void text_dictionary_init(struct text_dictionary *dictionary) {
+    *dictionary = (struct text_dictionary){0};
+}
+
+void text_dictionary_release(struct text_dictionary *dictionary) {
+    bytes_release(&dictionary->texts);
+    free(dictionary->offset);
+    free(dictionary->table);
+    *dictionary = (struct text_dictionary){0};
+}
+
+const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32_t number) {
+    return (const char *)dictionary->texts.data + dictionary->offset[number];
+}
+
+static uint32_t *find_text(struct text_dictionary *dictionary, const char *text) {
+    uint64_t mask = dictionary->table_size - 1;
+    uint64_t i = hash64(text, strlen(text)) & mask;
+    while (dictionary->table[i] &&
+           strcmp(text_dictionary_get(dictionary, dictionary->table[i] - 1), text))
+        i = (i + 1) & mask;
+    return &dictionary->table[i];
+}
+
+static void grow_texts(struct text_dictionary *dictionary) {
+    dictionary->capacity = dictionary->capacity ? 2 * dictionary->capacity : 64;
+    dictionary->offset =
+        memory_resize(dictionary->offset, dictionary->capacity, sizeof *dictionary->offset);
+    free(dictionary->table);
+    dictionary->table_size = 2 * (uint64_t)dictionary->capacity;
+    dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
+    for (uint32_t i = 0; i < dictionary->count; i++)
+        *find_text(dictionary, text_dictionary_get(dictionary, i)) = i + 1;
+}
+
+uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *text) {
+    if (dictionary->count == dictionary->capacity)
+        grow_texts(dictionary);
+    uint32_t *place = find_text(dictionary, text);
+    if (!*place) {
+        dictionary->offset[dictionary->count] = dictionary->texts.length;
+        bytes_append(&dictionary->texts, text, strlen(text) + 1);
+        *place = ++dictionary->count;
+    }
+    return *place - 1;
+}

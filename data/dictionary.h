@@ -1,0 +1,51 @@
+/* Dictionaries that number what they are shown by first appearance, from 0. */
+#ifndef DML_DATA_DICTIONARY_H
+#define DML_DATA_DICTIONARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+#define DICTIONARY_NONE UINT32_MAX
+
+/* Feature ids. */
+struct dictionary {
+    uint64_t *id; /* of each number; owned */
+    uint32_t count;
+    uint32_t capacity;
+    uint32_t *direct; /* small ids: number + 1, 0 for none */
+    uint64_t direct_size;
+    uint32_t *table; /* the others: open addressing, number + 1 */
+    uint64_t table_size;
+    uint64_t in_table;
+};
+
+void dictionary_init(struct dictionary *dictionary);
+void dictionary_release(struct dictionary *dictionary);
+
+/* The number of `id`, which is added if it is new; DICTIONARY_NONE when FEATURES_MAX are there. */
+uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id);
+
+/* The number of `id`, or DICTIONARY_NONE. Safe from many threads while nobody adds. */
+uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id);
+
+/* Texts. */
+struct text_dictionary {
+    struct bytes texts; /* each with a 0 behind it */
+    size_t *offset;     /* of each number; owned */
+    uint32_t count, capacity;
+    uint32_t *table; /* number + 1 */
+    uint64_t table_size;
+};
+
+void text_dictionary_init(struct text_dictionary *dictionary);
+void text_dictionary_release(struct text_dictionary *dictionary);
+
+/* The number of `text`, which is added if it is new. */
+uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *text);
+
+/* Valid until the next text is added. */
+const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32_t number);
+
+#endif

@@ -1,0 +1,53 @@
+/* How the lines of one source are to be read, found out from its first line, and the parsers. */
+#ifndef DML_DATA_FORMAT_H
+#define DML_DATA_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/batch.h"
+#include "data/source.h"
+
+#define CSV_COLUMNS_MAX (1u << 24)
+
+struct format {
+    const struct source_options *options; /* the caller's */
+    enum source_format kind;              /* never FORMAT_AUTO once found */
+    char delimiter;
+    bool header;      /* the first line holds names */
+    uint32_t columns; /* of each CSV line */
+    uint32_t label;   /* column from 0; `columns` if there is none */
+    bool *skip;       /* `columns`; owned */
+    char **names;     /* `columns` and a NULL, or NULL; owned */
+};
+
+/* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
+int format_find(struct format *format, const char *path, const char *text, size_t length,
+                const struct source_options *options);
+void format_release(struct format *format);
+
+/* The rest of format_find() for CSV: `line` is the first that is not empty, without its end. */
+int csv_layout_find(struct format *format, const char *path, uint64_t line_number, const char *line,
+                    size_t length);
+
+/* Parses the line [line, end); *end may be overwritten, and is a line end or 0. True if a row was
+ * added, else the line was rejected or holds none. */
+bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
+                       uint64_t number);
+bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
+                    uint64_t number);
+
+/* Parses all lines of the batch's text, but for the first if `skip_first`; stops after more than
+ * options->bad_lines_max bad ones. */
+void format_parse(const struct format *format, struct batch *batch, bool skip_first);
+
+/* The next cell of a CSV line: quotes are taken off in place and it is ended with a 0. *at moves
+ * behind the delimiter; to NULL after the last cell. NULL: a quote is not closed. */
+char *csv_cell(char **at, char *end, char delimiter);
+
+static inline bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+#endif

@@ -1,0 +1,221 @@
+#define _GNU_SOURCE
+#include "data/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#define STORED_BYTES_AT_ONCE (256u << 10)
+
+enum compression { PLAIN, GZIP, ZSTANDARD };
+
+struct input {
+    const char *path;
+    int descriptor;
+    enum compression compression;
+    struct hash_stream *hash;
+    uint64_t stored_bytes;
+    uint8_t *stored; /* what was read and not yet used: [at, end) */
+    size_t at, end;
+    bool ended;  /* of the file */
+    bool inside; /* an archive member or frame has begun and not ended */
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+};
+
+/* Reads on when all that is there was used. */
+static int refill(struct input *input) {
+    if (input->at < input->end || input->ended)
+        return 0;
+    ssize_t got;
+    do {
+        got = read(input->descriptor, input->stored, STORED_BYTES_AT_ONCE);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return error_set_errno(ERROR_IO, "cannot read %s", input->path);
+    hash_stream_add(input->hash, input->stored, (size_t)got);
+    input->stored_bytes += (uint64_t)got;
+    input->at = 0;
+    input->end = (size_t)got;
+    input->ended = got == 0;
+    return 0;
+}
+
+static int open_regular(const char *path, int *descriptor) {
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (*descriptor < 0)
+        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
+    struct stat status;
+    int code = 0;
+    if (fstat(*descriptor, &status))
+        code = error_set_errno(ERROR_IO, "cannot look at %s", path);
+    else if (S_ISDIR(status.st_mode))
+        code = error_set(ERROR_DATA, "%s is a folder: name the files in it, or a glob such as %s/*",
+                         path, path);
+    else if (!S_ISREG(status.st_mode))
+        code = error_set(ERROR_DATA, "%s is not a regular file", path);
+    else if (status.st_size == 0)
+        code = error_set(ERROR_DATA, "%s is empty: there is nothing to learn from", path);
+    if (code)
+        close(*descriptor);
+    return code;
+}
+
+static int start_decompression(struct input *input) {
+    static const uint8_t gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+    size_t length = input->end - input->at;
+    if (length >= sizeof gzip_magic && !memcmp(input->stored, gzip_magic, sizeof gzip_magic)) {
+        input->compression = GZIP;
+        if (inflateInit2(&input->gzip, 15 + 16) != Z_OK)
+            return error_set(ERROR_INTERNAL, "cannot start zlib for %s", input->path);
+    } else if (length >= sizeof zstd_magic &&
+               !memcmp(input->stored, zstd_magic, sizeof zstd_magic)) {
+        input->compression = ZSTANDARD;
+        input->zstd = ZSTD_createDStream();
+        if (!input->zstd)
+            return error_set(ERROR_INTERNAL, "cannot start zstd for %s", input->path);
+    }
+    return 0;
+}
+
+int input_open(const char *path, struct input **opened) {
+    int descriptor;
+    int code = open_regular(path, &descriptor);
+    if (code)
+        return code;
+    struct input *input = memory_new(1, sizeof *input);
+    input->path = path;
+    input->descriptor = descriptor;
+    input->hash = hash_stream_new();
+    input->stored = memory_new(STORED_BYTES_AT_ONCE, 1);
+    code = refill(input);
+    if (!code)
+        code = start_decompression(input);
+    if (code) {
+        input_close(input);
+        return code;
+    }
+    *opened = input;
+    return 0;
+}
+
+void input_close(struct input *input) {
+    if (!input)
+        return;
+    if (input->compression == GZIP)
+        inflateEnd(&input->gzip);
+    ZSTD_freeDStream(input->zstd);
+    hash_stream_free(input->hash);
+    free(input->stored);
+    close(input->descriptor);
+    free(input);
+}
+
+static int damaged(const struct input *input, const char *kind, const char *why) {
+    return error_set(ERROR_DATA, "%s: the %s data is damaged near byte %llu: %s", input->path, kind,
+                     (unsigned long long)(input->stored_bytes - (input->end - input->at)), why);
+}
+
+static int read_plain(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    size_t there = input->end - input->at;
+    *length = there < capacity ? there : capacity;
+    memcpy(buffer, input->stored + input->at, *length);
+    input->at += *length;
+    return 0;
+}
+
+/* A .gz may have several members, one after the other. */
+static int read_gzip(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    z_stream *gzip = &input->gzip;
+    if (!input->inside && inflateReset(gzip) != Z_OK)
+        return damaged(input, "gzip", "zlib cannot start anew");
+    gzip->next_in = input->stored + input->at;
+    gzip->avail_in = (unsigned)(input->end - input->at);
+    gzip->next_out = buffer;
+    gzip->avail_out = (unsigned)capacity;
+    int answer = inflate(gzip, Z_NO_FLUSH);
+    input->at = input->end - gzip->avail_in;
+    *length = capacity - gzip->avail_out;
+    if (answer != Z_OK && answer != Z_STREAM_END && answer != Z_BUF_ERROR)
+        return damaged(input, "gzip", gzip->msg ? gzip->msg : "zlib gives no reason");
+    input->inside = answer != Z_STREAM_END;
+    return 0;
+}
+
+static int read_zstd(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    ZSTD_inBuffer in = {input->stored, input->end, input->at};
+    ZSTD_outBuffer out = {buffer, capacity, 0};
+    size_t answer = ZSTD_decompressStream(input->zstd, &out, &in);
+    input->at = in.pos;
+    *length = out.pos;
+    if (ZSTD_isError(answer))
+        return damaged(input, "zstd", ZSTD_getErrorName(answer));
+    input->inside = answer != 0;
+    return 0;
+}
+
+static int read_some(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    switch (input->compression) {
+    case GZIP:
+        return read_gzip(input, buffer, capacity, length);
+    case ZSTANDARD:
+        return read_zstd(input, buffer, capacity, length);
+    default:
+        return read_plain(input, buffer, capacity, length);
+    }
+}
+
+int input_read(struct input *input, void *buffer, size_t capacity, size_t *length) {
+    if (capacity > STORED_BYTES_AT_ONCE * 1024u)
+        capacity = STORED_BYTES_AT_ONCE * 1024u; /* what zlib counts in fits */
+    *length = 0;
+    for (;;) {
+        /* A decompressor may hold text back although all that is stored was used. */
+        bool more = input->at < input->end || input->inside;
+        int code = more ? read_some(input, buffer, capacity, length) : 0;
+        if (code || *length)
+            return code;
+        if (input->at < input->end)
+            continue;
+        if (input->ended)
+            return input->inside
+                       ? error_set(ERROR_DATA, "%s is truncated: the compressed data ends early",
+                                   input->path)
+                       : 0;
+        code = refill(input);
+        if (code)
+            return code;
+    }
+}
+
+uint64_t input_stored_bytes(const struct input *input) {
+    return input->stored_bytes;
+}
+
+void input_hash(const struct input *input, char text[HASH128_TEXT]) {
+    hash_stream_text(input->hash, text);
+}
+
+int input_hash_file(const char *path, char text[HASH128_TEXT]) {
+    struct input *input;
+    int code = input_open(path, &input);
+    if (code)
+        return code;
+    while (!code && !input->ended) {
+        input->at = input->end;
+        code = refill(input);
+    }
+    if (!code)
+        hash_stream_text(input->hash, text);
+    input_close(input);
+    return code;
+}

@@ -1,0 +1,28 @@
+/* The text of a source file: opened, hashed as stored, decompressed, in one pass. */
+#ifndef DML_DATA_INPUT_H
+#define DML_DATA_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct input; /* opaque; used by one thread at a time */
+
+/* Opens a regular file. ERROR_DATA if it is missing, a folder or empty; ERROR_PERMISSION. The path
+ * must outlive the input. */
+int input_open(const char *path, struct input **input);
+void input_close(struct input *input);
+
+/* Fills up to `capacity` bytes with text; *length 0 is the end. A damaged or truncated archive is
+ * ERROR_DATA. */
+int input_read(struct input *input, void *buffer, size_t capacity, size_t *length);
+
+/* At the end of the text: bytes as stored, and their hash. */
+uint64_t input_stored_bytes(const struct input *input);
+void input_hash(const struct input *input, char text[HASH128_TEXT]);
+
+/* The hash of a whole file as stored. */
+int input_hash_file(const char *path, char text[HASH128_TEXT]);
+
+#endif

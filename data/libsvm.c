@@ -1,0 +1,110 @@
+/* LIBSVM text: LABEL ID:VALUE ID:VALUE … # comment */
+#include <math.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "data/format.h"
+#include "data/number.h"
+
+/* How much of a line a message quotes. */
+#define QUOTED 40
+
+static const char *skip_blanks(const char *p) {
+    while (is_blank(*p))
+        p++;
+    return p;
+}
+
+static int word_length(const char *p) {
+    int length = 0;
+    while (length < QUOTED && p[length] && !is_blank(p[length]) && p[length] != '\n')
+        length++;
+    return length;
+}
+
+/* The id at `p`, up to its colon; NULL if there is none that fits. */
+static const char *parse_id(const char *p, uint64_t *id) {
+    uint64_t value = 0;
+    const char *first = p;
+    for (; (unsigned char)(*p - '0') < 10; p++) {
+        value = value * 10 + (uint64_t)(*p - '0');
+        if (value > FEATURE_ID_MAX)
+            return NULL;
+    }
+    *id = value;
+    return p > first && *p == ':' && value ? p : NULL;
+}
+
+static bool reject_id(struct batch *batch, uint64_t number, const char *word) {
+    size_t digits = strspn(word, "0123456789");
+    int length = word_length(word);
+    if (!digits || word[digits] != ':')
+        return batch_reject(batch, number, "expected INDEX:VALUE but found \"%.*s\"", length, word);
+    if (strspn(word, "0") == digits)
+        return batch_reject(batch, number, "index 0 in \"%.*s\": indices start at 1", length, word);
+    return batch_reject(batch, number, "the index in \"%.*s\" is over the limit of %llu", length,
+                        word, (unsigned long long)FEATURE_ID_MAX);
+}
+
+static bool is_value_end(const char *p) {
+    return !p || is_blank(*p) || *p == '\0';
+}
+
+/* Reads the label if the line has one; false if the line was rejected. */
+static bool parse_label(const struct format *format, struct batch *batch, const char **at,
+                        uint64_t number, double *label) {
+    const char *first = *at;
+    const char *end = number_parse(first, label);
+    if (end && is_value_end(end)) {
+        *at = end;
+        *label += 0.0; /* −0 is 0 */
+        return true;
+    }
+    bool missing = first[strcspn(first, ": \t")] == ':';
+    if (missing && format->options->label_optional) {
+        *label = NAN;
+        return true;
+    }
+    int length = word_length(first);
+    if (missing)
+        return batch_reject(batch, number,
+                            "the line begins with \"%.*s\" where its label should be", length,
+                            first);
+    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number", length, first);
+}
+
+bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
+                       uint64_t number) {
+    char *comment = memchr(line, '#', (size_t)(end - line));
+    if (comment)
+        end = comment;
+    *end = '\0';
+    const char *p = skip_blanks(line);
+    if (p == end)
+        return false;
+    batch_reserve(batch, (uint64_t)(end - p) / 2 + 1);
+    double label;
+    if (!parse_label(format, batch, &p, number, &label))
+        return false;
+    bool sorted = true;
+    uint64_t id, before = 0;
+    for (p = skip_blanks(p); p < end && *p; p = skip_blanks(p)) {
+        const char *colon = parse_id(p, &id);
+        if (!colon)
+            return reject_id(batch, number, p);
+        double value;
+        const char *behind = number_parse(colon + 1, &value);
+        if (!behind || !is_value_end(behind))
+            return batch_reject(batch, number, "the value in \"%.*s\" is not a finite number",
+                                word_length(p), p);
+        sorted &= id > before;
+        before = id;
+        batch_value(batch, id, value);
+        p = behind;
+    }
+    if (p < end)
+        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    if (!batch_row(batch, label, NULL, sorted, &id))
+        return batch_reject(batch, number, "index %llu is repeated", (unsigned long long)id);
+    return true;
+}

@@ -1,0 +1,136 @@
+#define _GNU_SOURCE
+#include "data/number.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the digits say: mantissa·10^exponent, if `exact`. */
+struct decimal {
+    uint64_t mantissa;
+    int exponent;
+    bool negative;
+    bool exact;
+};
+
+#define DIGITS_EXACT 19     /* as many fit into 64 bits */
+#define EXPONENT_LARGE 9999 /* beyond every double */
+
+static bool is_digit(char c) {
+    return (unsigned char)(c - '0') < 10;
+}
+
+/* Takes digits into the mantissa; returns how many significant ones it then has. */
+static int take_digits(const char **at, struct decimal *decimal, int digits) {
+    const char *p = *at;
+    uint64_t mantissa = decimal->mantissa;
+    for (; is_digit(*p); p++) {
+        mantissa = mantissa * 10 + (uint64_t)(*p - '0');
+        digits += mantissa != 0;
+    }
+    decimal->mantissa = mantissa;
+    *at = p;
+    return digits;
+}
+
+static const char *take_exponent(const char *p, int *exponent) {
+    bool negative = *p == '-';
+    if (*p == '-' || *p == '+')
+        p++;
+    if (!is_digit(*p))
+        return NULL;
+    int e = 0;
+    for (; is_digit(*p); p++)
+        if (e < EXPONENT_LARGE)
+            e = e * 10 + (*p - '0');
+    *exponent += negative ? -e : e;
+    return p;
+}
+
+/* Returns the end, or NULL if this is no number. */
+static const char *scan(const char *p, struct decimal *decimal) {
+    *decimal = (struct decimal){.negative = *p == '-'};
+    if (*p == '-' || *p == '+')
+        p++;
+    const char *first = p;
+    int digits = take_digits(&p, decimal, 0);
+    size_t seen = (size_t)(p - first);
+    if (*p == '.') {
+        first = ++p;
+        digits = take_digits(&p, decimal, digits);
+        seen += (size_t)(p - first);
+        decimal->exponent = p - first > EXPONENT_LARGE ? -EXPONENT_LARGE : (int)(first - p);
+    }
+    if (seen == 0)
+        return NULL;
+    if (*p == 'e' || *p == 'E')
+        p = take_exponent(p + 1, &decimal->exponent);
+    decimal->exact = digits <= DIGITS_EXACT;
+    return p;
+}
+
+/* A mantissa and a power of ten that are doubles both give the right double in one operation. */
+static bool convert_in_double(const struct decimal *decimal, double *value) {
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (decimal->mantissa >> DBL_MANT_DIG || decimal->exponent < -22 || decimal->exponent > 22)
+        return false;
+    double m = (double)decimal->mantissa;
+    *value = decimal->exponent < 0 ? m / power[-decimal->exponent] : m * power[decimal->exponent];
+    return true;
+}
+
+/* The same with 64 bits of mantissa. Rounding a second time, to a double, is right unless the
+ * bits that go are exactly one half. */
+static bool convert_in_extended(const struct decimal *decimal, double *value) {
+#if LDBL_MANT_DIG == 64
+    static const long double power[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
+                                        1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
+                                        1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
+                                        1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+    if (decimal->exponent < -27 || decimal->exponent > 27)
+        return false;
+    long double m = (long double)decimal->mantissa;
+    long double v =
+        decimal->exponent < 0 ? m / power[-decimal->exponent] : m * power[decimal->exponent];
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    *value = (double)v;
+    return (bits & 0x7ff) != 0x400;
+#else
+    (void)decimal, (void)value;
+    return false;
+#endif
+}
+
+const char *number_parse(const char *at, double *value) {
+    struct decimal decimal;
+    const char *end = scan(at, &decimal);
+    if (!end)
+        return NULL;
+    if (decimal.exact &&
+        (convert_in_double(&decimal, value) || convert_in_extended(&decimal, value))) {
+        if (decimal.negative)
+            *value = -*value;
+        return end;
+    }
+    *value = strtod(at, NULL);
+    return isfinite(*value) ? end : NULL;
+}
+
+bool number_of_text(const char *text, double *value) {
+    const char *end = number_parse(text, value);
+    return end && *end == '\0';
+}
+
+void number_format(double value, char text[NUMBER_TEXT]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, NUMBER_TEXT, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}

@@ -1,0 +1,266 @@
+/* Opens packs, and finds the one of a source. */
+#define _GNU_SOURCE
+#include "data/pack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/input.h"
+#include "data/pack_file.h"
+
+const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
+
+static int map_sections(struct pack *pack) {
+    const struct container *container = &pack->container;
+    const void *facts, *block = NULL, *id = NULL, *count = NULL;
+    size_t length;
+    int code = container_array(container, PACK_FACTS, 1, sizeof *pack->facts, &facts);
+    if (code)
+        return code;
+    pack->facts = facts;
+    code =
+        container_array(container, PACK_BLOCKS, pack->facts->blocks, sizeof *pack->block, &block);
+    if (!code)
+        code = container_array(container, PACK_IDS, pack->facts->features, sizeof *pack->id, &id);
+    if (!code)
+        code = container_array(container, PACK_COUNTS, pack->facts->features, sizeof *pack->count,
+                               &count);
+    if (!code && pack->facts->named)
+        code = container_strings(container, PACK_NAMES, pack->facts->features, &pack->name);
+    if (!code)
+        code = container_strings(container, PACK_LABEL_TEXTS, pack->facts->label_texts,
+                                 &pack->label_text);
+    if (!code)
+        code = container_strings(container, PACK_REASONS, pack->facts->reasons, &pack->reason);
+    if (code)
+        return code;
+    pack->block = block;
+    pack->id = id;
+    pack->count = count;
+    const char *source = container_get(container, PACK_SOURCE, &length);
+    pack->source = memory_format("%.*s", (int)length, source ? source : "");
+    return 0;
+}
+
+static int verify_blocks(const struct pack *pack) {
+    const struct container *container = &pack->container;
+    for (uint32_t i = 0; i < pack->facts->blocks; i++) {
+        const struct pack_block *block = &pack->block[i];
+        if (block->offset > container->length || block->bytes > container->length - block->offset ||
+            pack_block_layout(block).bytes != block->bytes)
+            return container_damaged(container, "a block is out of bounds");
+        if (hash64(container->data + block->offset, block->bytes) != block->checksum)
+            return container_damaged(container, "the checksum of a block is wrong");
+    }
+    return 0;
+}
+
+int pack_open(const char *path, struct pack **opened) {
+    struct pack *pack = memory_new(1, sizeof *pack);
+    int code = container_open(&pack->container, &pack_kind, path);
+    if (!code)
+        code = map_sections(pack);
+    if (!code)
+        code = verify_blocks(pack);
+    if (code) {
+        pack_close(pack);
+        return code;
+    }
+    *opened = pack;
+    return 0;
+}
+
+void pack_close(struct pack *pack) {
+    if (!pack)
+        return;
+    free(pack->name);
+    free(pack->label_text);
+    free(pack->reason);
+    free(pack->source);
+    container_close(&pack->container);
+    free(pack);
+}
+
+const char *pack_path(const struct pack *pack) {
+    return pack->container.path;
+}
+
+const char *pack_source(const struct pack *pack) {
+    return pack->source;
+}
+
+const char *pack_fingerprint(const struct pack *pack) {
+    return pack->facts->fingerprint;
+}
+
+struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
+    const struct pack_block *block = &pack->block[number];
+    struct pack_block_layout layout = pack_block_layout(block);
+    const uint8_t *data = pack->container.data + block->offset;
+    return (struct pack_rows){
+        .rows = block->rows,
+        .values = block->values,
+        .type = block->type,
+        .start = block->dense ? NULL : (const void *)(data + layout.start),
+        .feature = block->dense ? NULL : (const void *)(data + layout.feature),
+        .value = block->type == VALUE_ONES ? NULL : data + layout.value,
+        .label = (const void *)(data + layout.label),
+        .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
+    };
+}
+
+static void add_text(struct hash_stream *stream, const char *text) {
+    const char *there = text ? text : "\1";
+    hash_stream_add(stream, there, strlen(there) + 1);
+}
+
+/* Every option that shapes what a pack holds. */
+static uint64_t hash_options(const struct source_options *options) {
+    struct hash_stream *stream = hash_stream_new();
+    uint64_t numbers[] = {options->format, options->header, options->bad_lines_max,
+                          options->label_optional};
+    hash_stream_add(stream, numbers, sizeof numbers);
+    add_text(stream, options->label);
+    for (const char *const *skip = options->skip; skip && *skip; skip++)
+        add_text(stream, *skip);
+    char text[HASH128_TEXT];
+    hash_stream_text(stream, text);
+    hash_stream_free(stream);
+    return hash64(text, sizeof text);
+}
+
+void pack_fingerprint_make(const char *source_hash, uint64_t options_hash,
+                           char text[HASH128_TEXT]) {
+    struct hash_stream *stream = hash_stream_new();
+    uint64_t numbers[] = {PACK_VERSION, options_hash};
+    hash_stream_add(stream, numbers, sizeof numbers);
+    add_text(stream, source_hash);
+    hash_stream_text(stream, text);
+    hash_stream_free(stream);
+}
+
+char *pack_path_make(const char *packs, const char *fingerprint) {
+    return memory_format("%s/%s.pack", packs, fingerprint);
+}
+
+/* What can be known about a source without reading it. */
+static int look_at(const char *source, const struct source_options *options,
+                   struct pack_facts *known) {
+    struct stat status;
+    char *absolute = realpath(source, NULL);
+    if (!absolute || stat(absolute, &status)) {
+        free(absolute);
+        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", source);
+    }
+    *known = (struct pack_facts){
+        .source_bytes = (uint64_t)status.st_size,
+        .source_time_ns = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec,
+        .path_hash = hash64(absolute, strlen(absolute)),
+        .options_hash = hash_options(options),
+    };
+    free(absolute);
+    return 0;
+}
+
+enum likeness { UNLIKE, MAYBE, SAME };
+
+/* SAME: untouched since it was packed. MAYBE: only reading it can tell. */
+static enum likeness compare(const struct pack_facts *pack, const struct pack_facts *known) {
+    if (pack->options_hash != known->options_hash || pack->source_bytes != known->source_bytes)
+        return UNLIKE;
+    if (pack->path_hash == known->path_hash && pack->source_time_ns == known->source_time_ns)
+        return SAME;
+    return MAYBE;
+}
+
+static bool is_pack_name(const char *name) {
+    size_t length = strlen(name);
+    return length > 5 && !strcmp(name + length - 5, ".pack");
+}
+
+/* Looks through the folder for the likest pack; its fingerprint goes to `found`. */
+static enum likeness search_folder(const char *packs, const struct pack_facts *known,
+                                   char found[HASH128_TEXT]) {
+    enum likeness best = UNLIKE;
+    DIR *folder = opendir(packs);
+    if (!folder)
+        return UNLIKE;
+    for (struct dirent *entry; best != SAME && (entry = readdir(folder));) {
+        if (!is_pack_name(entry->d_name))
+            continue;
+        char *path = path_join(packs, entry->d_name);
+        struct pack_facts facts;
+        if (container_peek(&pack_kind, path, &facts, sizeof facts) &&
+            compare(&facts, known) > best) {
+            best = compare(&facts, known);
+            memcpy(found, facts.fingerprint, HASH128_TEXT);
+        }
+        free(path);
+    }
+    closedir(folder);
+    return best;
+}
+
+/* Opens the pack of that fingerprint if it is there and sound. */
+static struct pack *reuse(const char *packs, const char *fingerprint) {
+    char *path = pack_path_make(packs, fingerprint);
+    struct stat status;
+    struct pack *pack = NULL;
+    if (stat(path, &status) == 0 && pack_open(path, &pack)) {
+        log_warning("%s; it is made again", error_text());
+        error_clear();
+    }
+    free(path);
+    return pack;
+}
+
+static int find_pack(const char *packs, const char *source, const struct pack_facts *known,
+                     struct pack **pack) {
+    char fingerprint[HASH128_TEXT], hash[HASH128_TEXT];
+    *pack = NULL;
+    enum likeness likeness = search_folder(packs, known, fingerprint);
+    if (likeness == SAME)
+        *pack = reuse(packs, fingerprint);
+    if (likeness != MAYBE)
+        return 0;
+    int code = input_hash_file(source, hash);
+    if (code)
+        return code;
+    pack_fingerprint_make(hash, known->options_hash, fingerprint);
+    *pack = reuse(packs, fingerprint);
+    return 0;
+}
+
+int pack_of_source(const char *packs, const char *source, const struct source_options *options,
+                   unsigned threads, struct pack **pack, bool *made) {
+    struct pack_facts known;
+    int code = look_at(source, options, &known);
+    if (!code)
+        code = folder_make(packs, 0755);
+    if (!code)
+        code = find_pack(packs, source, &known, pack);
+    if (code)
+        return code;
+    *made = !*pack;
+    if (*made) {
+        char *path;
+        code = pack_write(packs, source, options, threads, &known, &path);
+        if (code)
+            return code;
+        code = pack_open(path, pack);
+        free(path);
+        if (code)
+            return code;
+    }
+    /* The same content may have been packed under another name. */
+    free((*pack)->source);
+    (*pack)->source = memory_copy_string(source);
+    return 0;
+}

@@ -1,0 +1,110 @@
+/* The inside of a pack, for those who write and merge it. The layout is that of doc/FORMATS.md. */
+#ifndef DML_DATA_PACK_FILE_H
+#define DML_DATA_PACK_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/rows.h"
+#include "data/container.h"
+#include "data/pack.h"
+
+/* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
+ * made again from their sources. */
+#define PACK_VERSION 1
+extern const struct container_kind pack_kind;
+
+enum pack_section {
+    PACK_FACTS,
+    PACK_BLOCKS,      /* struct pack_block × blocks */
+    PACK_IDS,         /* u64 × features: original ids by first appearance */
+    PACK_COUNTS,      /* u64 × features: values stored of each */
+    PACK_NAMES,       /* texts × features, if the source has a header line */
+    PACK_LABEL_TEXTS, /* texts × label_texts */
+    PACK_SOURCE,      /* one text: the path as given when it was packed */
+    PACK_REASONS,     /* texts × reasons: why lines were rejected */
+};
+
+struct pack_facts {
+    uint64_t rows, values;
+    uint32_t features, blocks;
+    uint32_t label_texts, reasons;
+    uint32_t format;       /* enum source_format */
+    uint32_t type;         /* enum value_type: that of the widest block */
+    uint32_t label_column; /* CSV: from 1; 0 for none */
+    uint32_t named;        /* 1 if there are names */
+    uint64_t source_bytes, text_bytes, rejected;
+    int64_t source_time_ns; /* modification time */
+    uint64_t path_hash;     /* of the source's absolute path */
+    uint64_t options_hash;
+    char source_hash[40]; /* HASH128_TEXT, padded with 0 */
+    char fingerprint[40];
+};
+_Static_assert(sizeof(struct pack_facts) == 176, "no padding");
+
+/* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
+ * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
+ * label f64 × rows (NaN: a text or absent), label_text u32 × rows (only if `texts`: number of the
+ * text + 1, or 0). */
+struct pack_block {
+    uint64_t offset, bytes, checksum;
+    uint64_t first_row;
+    uint32_t rows, values;
+    uint8_t type, dense, texts, unused[5];
+};
+_Static_assert(sizeof(struct pack_block) == 48, "no padding");
+
+struct pack_block_layout {
+    uint64_t start, feature, value, label, label_text, bytes; /* offsets within the block */
+};
+struct pack_block_layout pack_block_layout(const struct pack_block *block);
+
+/* A block's arrays in the mapping; as above, NULL where there is none. */
+struct pack_rows {
+    uint32_t rows, values;
+    enum value_type type;
+    const uint32_t *start, *feature;
+    const void *value;
+    const double *label;
+    const uint32_t *label_text;
+};
+
+struct pack {
+    struct container container;
+    const struct pack_facts *facts;
+    const struct pack_block *block;
+    const uint64_t *id, *count;
+    const char **name; /* by feature, or NULL */
+    const char **label_text;
+    const char **reason;
+    char *source;
+};
+
+struct pack_rows pack_rows(const struct pack *pack, uint32_t block);
+
+static inline double pack_value(const struct pack_rows *rows, uint64_t i) {
+    switch (rows->type) {
+    case VALUE_ONES:
+        return 1;
+    case VALUE_FLOAT:
+        return (double)((const float *)rows->value)[i];
+    default:
+        return ((const double *)rows->value)[i];
+    }
+}
+
+static inline size_t value_bytes(enum value_type type) {
+    return type == VALUE_ONES ? 0 : type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
+}
+
+/* Reads `source` into a new pack in folder `packs`. `known` gives the source's size, time and path
+ * hash and the options' hash. *path is where it was put; free it. */
+int pack_write(const char *packs, const char *source, const struct source_options *options,
+               unsigned threads, const struct pack_facts *known, char **path);
+
+/* The name of a pack of content with `source_hash` read with options of `options_hash`. */
+void pack_fingerprint_make(const char *source_hash, uint64_t options_hash, char text[HASH128_TEXT]);
+char *pack_path_make(const char *packs, const char *fingerprint);
+
+#endif

@@ -1,0 +1,278 @@
+/* Writes a pack while its source is read: a block of rows at a time, then what is known at the end.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "data/dictionary.h"
+#include "data/pack_file.h"
+
+struct pack_writer {
+    const char *source;
+    struct container_writer container;
+    struct pack_facts facts;
+    struct dictionary features;
+    uint64_t *count; /* values of each feature */
+    uint32_t count_capacity;
+    struct text_dictionary label_texts;
+    struct bytes blocks; /* struct pack_block, as they are written */
+    struct bytes block;  /* the one being made */
+    struct bytes local;  /* its feature numbers */
+    struct bytes order;  /* scratch: values of a row in the text's order */
+};
+
+struct pack_block_layout pack_block_layout(const struct pack_block *block) {
+    struct pack_block_layout layout = {0};
+    uint64_t values = block->values, rows = block->rows, at = 0;
+    layout.start = at;
+    at = align_up(at + (block->dense ? 0 : (rows + 1) * sizeof(uint32_t)));
+    layout.feature = at;
+    at = align_up(at + (block->dense ? 0 : values * sizeof(uint32_t)));
+    layout.value = at;
+    at = align_up(at + values * value_bytes(block->type));
+    layout.label = at;
+    at = align_up(at + rows * sizeof(double));
+    layout.label_text = at;
+    layout.bytes = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
+    return layout;
+}
+
+static enum value_type narrowest_type(const double *value, uint64_t count) {
+    bool ones = true, floats = true;
+    for (uint64_t i = 0; i < count && floats; i++) {
+        ones &= value[i] == 1;
+        floats &=
+            fabs(value[i]) <= (double)3.4028234663852886e38f && (double)(float)value[i] == value[i];
+    }
+    return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
+}
+
+static void count_value(struct pack_writer *writer, uint32_t feature) {
+    if (feature >= writer->count_capacity) {
+        uint32_t capacity = 2 * writer->count_capacity + 1024;
+        if (capacity <= feature)
+            capacity = feature + 1;
+        writer->count = memory_resize(writer->count, capacity, sizeof *writer->count);
+        memset(writer->count + writer->count_capacity, 0,
+               (capacity - writer->count_capacity) * sizeof *writer->count);
+        writer->count_capacity = capacity;
+    }
+    writer->count[feature]++;
+}
+
+/* Shows a row whose text was not sorted to the dictionary, in the order of the text. */
+static void show_in_text_order(struct pack_writer *writer, const struct source_rows *rows,
+                               uint64_t first, uint64_t end) {
+    bytes_clear(&writer->order);
+    uint64_t *id = bytes_extend(&writer->order, (end - first) * sizeof *id);
+    for (uint64_t i = first; i < end; i++)
+        id[rows->position[i]] = rows->id[i];
+    for (uint64_t i = 0; i < end - first; i++)
+        dictionary_add(&writer->features, id[i]);
+}
+
+/* Numbers the features of all values; false if there are too many. */
+static bool number_features(struct pack_writer *writer, const struct source_rows *rows,
+                            uint32_t *local) {
+    for (uint32_t row = 0; row < rows->count; row++) {
+        if (rows->position)
+            show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
+        for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
+            uint32_t number = dictionary_add(&writer->features, rows->id[i]);
+            if (number == DICTIONARY_NONE)
+                return false;
+            count_value(writer, number);
+            local[i] = number;
+        }
+    }
+    return true;
+}
+
+/* True if every row has just the features 0 … values/rows−1, as rows of CSV have. */
+static bool is_dense(const struct source_rows *rows, const uint32_t *local) {
+    uint64_t width = rows->start[1] - rows->start[0];
+    for (uint32_t row = 0; row < rows->count; row++) {
+        if (rows->start[row + 1] - rows->start[row] != width)
+            return false;
+        for (uint64_t i = 0; i < width; i++)
+            if (local[rows->start[row] + i] != i)
+                return false;
+    }
+    return width > 0;
+}
+
+static void put_values(void *to, enum value_type type, const double *value, uint64_t count) {
+    if (type == VALUE_DOUBLE)
+        memcpy(to, value, count * sizeof *value);
+    if (type == VALUE_FLOAT)
+        for (uint64_t i = 0; i < count; i++)
+            ((float *)to)[i] = (float)value[i];
+}
+
+static void put_label_texts(struct pack_writer *writer, const struct source_rows *rows,
+                            uint32_t *to) {
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const char *text = rows->label_text[row];
+        to[row] = text ? text_dictionary_add(&writer->label_texts, text) + 1 : 0;
+    }
+}
+
+/* Lays the block out in writer->block. */
+static void fill_block(struct pack_writer *writer, const struct source_rows *rows,
+                       const struct pack_block *block, const uint32_t *local) {
+    struct pack_block_layout layout = pack_block_layout(block);
+    bytes_clear(&writer->block);
+    uint8_t *data = bytes_extend(&writer->block, layout.bytes);
+    memset(data, 0, layout.bytes);
+    if (!block->dense) {
+        uint32_t *start = (uint32_t *)(void *)(data + layout.start);
+        for (uint32_t row = 0; row <= rows->count; row++)
+            start[row] = (uint32_t)rows->start[row];
+        memcpy(data + layout.feature, local, block->values * sizeof *local);
+    }
+    put_values(data + layout.value, block->type, rows->value, block->values);
+    memcpy(data + layout.label, rows->label, rows->count * sizeof *rows->label);
+    if (block->texts)
+        put_label_texts(writer, rows, (uint32_t *)(void *)(data + layout.label_text));
+}
+
+static int take_rows(void *context, const struct source_rows *rows) {
+    struct pack_writer *writer = context;
+    uint64_t values = rows->start[rows->count];
+    bytes_clear(&writer->local);
+    uint32_t *local = bytes_extend(&writer->local, values * sizeof *local);
+    if (!number_features(writer, rows, local))
+        return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
+                         FEATURES_MAX);
+    struct pack_block block = {.rows = rows->count,
+                               .values = (uint32_t)values,
+                               .first_row = writer->facts.rows,
+                               .type = (uint8_t)narrowest_type(rows->value, values),
+                               .dense = is_dense(rows, local),
+                               .texts = rows->label_text != NULL};
+    fill_block(writer, rows, &block, local);
+    if (writer->label_texts.count > CLASSES_MAX)
+        return error_set(ERROR_DATA,
+                         "%s: more than %u different texts as labels: is the label "
+                         "column the right one?",
+                         writer->source, CLASSES_MAX);
+    block.bytes = writer->block.length;
+    block.checksum = hash64(writer->block.data, block.bytes);
+    block.offset = container_reserve(&writer->container, block.bytes);
+    bytes_append(&writer->blocks, &block, sizeof block);
+    writer->facts.rows += rows->count;
+    writer->facts.blocks++;
+    if (block.type > writer->facts.type)
+        writer->facts.type = block.type;
+    return container_write(&writer->container, block.offset, writer->block.data, block.bytes);
+}
+
+static int write_strings(struct pack_writer *writer, unsigned section, char *const *strings,
+                         uint32_t *count) {
+    struct bytes texts;
+    bytes_init(&texts);
+    for (*count = 0; strings && strings[*count]; ++*count)
+        bytes_append(&texts, strings[*count], strlen(strings[*count]) + 1);
+    int code = container_section(&writer->container, section, texts.data, texts.length);
+    bytes_release(&texts);
+    return code;
+}
+
+/* The names of the columns that are features, in the order of their numbers. */
+static int write_names(struct pack_writer *writer, char **column_names) {
+    struct dictionary *features = &writer->features;
+    if (!column_names)
+        return 0;
+    char **name = memory_new((size_t)features->count + 1, sizeof *name);
+    for (uint32_t i = 0; i < features->count; i++)
+        name[i] = column_names[features->id[i] - 1];
+    uint32_t count;
+    int code = write_strings(writer, PACK_NAMES, name, &count);
+    free(name);
+    writer->facts.named = 1;
+    return code;
+}
+
+static int write_sections(struct pack_writer *writer, const struct source_report *report) {
+    struct container_writer *container = &writer->container;
+    struct pack_facts *facts = &writer->facts;
+    uint32_t features = facts->features = writer->features.count;
+    facts->label_texts = writer->label_texts.count;
+    int code =
+        container_section(container, PACK_BLOCKS, writer->blocks.data, writer->blocks.length);
+    if (!code)
+        code = container_section(container, PACK_IDS, writer->features.id,
+                                 features * sizeof(uint64_t));
+    if (!code)
+        code =
+            container_section(container, PACK_COUNTS, writer->count, features * sizeof(uint64_t));
+    if (!code)
+        code = write_names(writer, report->column_names);
+    if (!code)
+        code = container_section(container, PACK_LABEL_TEXTS, writer->label_texts.texts.data,
+                                 writer->label_texts.texts.length);
+    if (!code)
+        code =
+            container_section(container, PACK_SOURCE, writer->source, strlen(writer->source) + 1);
+    if (!code)
+        code = write_strings(writer, PACK_REASONS, report->rejected_reasons, &facts->reasons);
+    if (!code)
+        code = container_section(container, PACK_FACTS, facts, sizeof *facts);
+    return code;
+}
+
+static void note_report(struct pack_facts *facts, const struct source_report *report) {
+    facts->values = report->values;
+    facts->format = report->format;
+    facts->label_column = report->label_column;
+    facts->source_bytes = report->bytes;
+    facts->text_bytes = report->text_bytes;
+    facts->rejected = report->rejected;
+    memcpy(facts->source_hash, report->hash, HASH128_TEXT);
+    pack_fingerprint_make(report->hash, facts->options_hash, facts->fingerprint);
+}
+
+static int read_and_write(struct pack_writer *writer, const char *packs,
+                          const struct source_options *options, unsigned threads, char **path) {
+    struct source_report report;
+    int code = source_read(writer->source, options, threads, take_rows, writer, &report);
+    if (code)
+        return code;
+    note_report(&writer->facts, &report);
+    code = write_sections(writer, &report);
+    source_report_release(&report);
+    if (code)
+        return code;
+    *path = pack_path_make(packs, writer->facts.fingerprint);
+    code = container_publish(&writer->container, *path);
+    if (code)
+        free(*path);
+    return code;
+}
+
+int pack_write(const char *packs, const char *source, const struct source_options *options,
+               unsigned threads, const struct pack_facts *known, char **path) {
+    struct pack_writer writer = {.source = source, .facts = *known};
+    /* The name depends on the content, which is not read yet. */
+    char *provisional = memory_format("%s/%016llx", packs, (unsigned long long)known->path_hash);
+    int code = container_create(&writer.container, &pack_kind, provisional);
+    free(provisional);
+    if (code)
+        return code;
+    code = read_and_write(&writer, packs, options, threads, path);
+    container_discard(&writer.container);
+    dictionary_release(&writer.features);
+    text_dictionary_release(&writer.label_texts);
+    free(writer.count);
+    bytes_release(&writer.blocks);
+    bytes_release(&writer.block);
+    bytes_release(&writer.local);
+    bytes_release(&writer.order);
+    return code;
+}

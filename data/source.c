@@ -1,0 +1,237 @@
+/* The reading pipeline. Each thread in turn takes the next block of text, parses it beside the
+ * others, and waits for its turn to hand out the rows: blocks come in order, and no more of them
+ * are in memory than there are threads. */
+#define _GNU_SOURCE
+#include "data/source.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "data/blocks.h"
+#include "data/format.h"
+#include "data/input.h"
+
+#define REASONS_MAX 100
+
+struct reader {
+    const char *path;
+    const struct source_options *options;
+    source_take *take;
+    void *context;
+    struct source_report *report;
+    struct format format;
+    struct input *input;
+    struct blocks blocks;
+
+    pthread_mutex_t reading; /* guards input, blocks, next_block, stopped_reading */
+    uint64_t next_block;
+    bool stopped_reading;
+
+    pthread_mutex_t handing; /* guards what follows, the report and calls of `take` */
+    pthread_cond_t turn;
+    uint64_t next_turn;
+    bool failed;
+    int code;
+    char *text; /* of the error */
+};
+
+/* The first failure in the order of the file is the one that counts. Called while handing. */
+static void fail(struct reader *reader, int code) {
+    reader->failed = true;
+    reader->code = code;
+    reader->text = memory_copy_string(error_text());
+    error_clear();
+}
+
+static void note_reason(struct source_report *report, char *reason) {
+    uint64_t kept = report->rejected < REASONS_MAX ? report->rejected : REASONS_MAX;
+    if (kept == REASONS_MAX) {
+        free(reason);
+        return;
+    }
+    report->rejected_reasons =
+        memory_resize(report->rejected_reasons, kept + 2, sizeof *report->rejected_reasons);
+    report->rejected_reasons[kept] = reason;
+    report->rejected_reasons[kept + 1] = NULL;
+}
+
+/* Counts the bad lines of a batch; an error once there are more than allowed. */
+static int take_bad_lines(struct reader *reader, const struct batch *batch) {
+    struct source_report *report = reader->report;
+    uint64_t limit = reader->options->bad_lines_max;
+    for (uint64_t i = 0; i < batch->bad_count; i++) {
+        const struct bad_line *bad = &batch->bad[i];
+        char *reason =
+            memory_format("%s:%llu: %s", reader->path, (unsigned long long)bad->line, bad->why);
+        if (report->rejected == limit) {
+            if (limit)
+                error_set(ERROR_DATA,
+                          "%s; this is one more malformed line than the %llu that "
+                          "bad_lines allows",
+                          reason, (unsigned long long)limit);
+            else
+                error_set(ERROR_DATA, "%s", reason);
+            free(reason);
+            return ERROR_DATA;
+        }
+        note_reason(report, reason);
+        report->rejected++;
+    }
+    return 0;
+}
+
+static int hand_out(struct reader *reader, struct batch *batch) {
+    int code = take_bad_lines(reader, batch);
+    if (code || batch->row_count == 0)
+        return code;
+    reader->report->rows += batch->row_count;
+    reader->report->values += batch->value_count;
+    return reader->take(reader->context, batch_view(batch));
+}
+
+/* Reads a block; answers whether there is one to hand out, be it an error. */
+static bool next_block(struct reader *reader, struct batch *batch, uint64_t *number, int *code) {
+    pthread_mutex_lock(&reader->reading);
+    bool there = !reader->stopped_reading;
+    if (there) {
+        *number = reader->next_block++;
+        *code = *number ? blocks_next(&reader->blocks, batch) : 0; /* the first is there already */
+        if (*code || batch->text_length == 0)
+            reader->stopped_reading = true;
+        there = *code || batch->text_length;
+    }
+    pthread_mutex_unlock(&reader->reading);
+    return there;
+}
+
+/* Waits for the turn of block `number` and hands it out. Answers whether to go on. */
+static bool take_turn(struct reader *reader, struct batch *batch, uint64_t number, int code) {
+    pthread_mutex_lock(&reader->handing);
+    while (reader->next_turn != number && !reader->failed)
+        pthread_cond_wait(&reader->turn, &reader->handing);
+    bool mine = !reader->failed;
+    if (mine && !code)
+        code = hand_out(reader, batch);
+    if (mine && code)
+        fail(reader, code);
+    error_clear();
+    reader->next_turn = number + 1;
+    bool go_on = !reader->failed;
+    pthread_cond_broadcast(&reader->turn);
+    pthread_mutex_unlock(&reader->handing);
+    return go_on;
+}
+
+static void work(struct reader *reader, struct batch *batch) {
+    uint64_t number = 0;
+    int code = 0;
+    while (next_block(reader, batch, &number, &code)) {
+        if (!code)
+            format_parse(&reader->format, batch, number == 0 && reader->format.header);
+        if (!take_turn(reader, batch, number, code))
+            break;
+    }
+}
+
+static void *work_in_thread(void *argument) {
+    struct batch batch;
+    batch_init(&batch);
+    work(argument, &batch);
+    batch_release(&batch);
+    return NULL;
+}
+
+/* The caller's thread is one of `threads`, and begins with the block that told the format. */
+static void work_on_all(struct reader *reader, struct batch *first, unsigned threads) {
+    pthread_t others[THREADS_MAX];
+    unsigned started = 0;
+    threads = threads > THREADS_MAX ? THREADS_MAX : threads;
+    uint64_t number;
+    int code;
+    bool there = next_block(reader, first, &number, &code);
+    if (reader->blocks.ended)
+        threads = 1;
+    for (unsigned i = 1; i < threads; i++)
+        if (!pthread_create(&others[started], NULL, work_in_thread, reader))
+            started++;
+    if (there) {
+        format_parse(&reader->format, first, reader->format.header);
+        if (take_turn(reader, first, number, 0))
+            work(reader, first);
+    }
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+}
+
+static int finish(struct reader *reader) {
+    struct source_report *report = reader->report;
+    if (reader->failed)
+        return error_set(reader->code, "%s", reader->text);
+    if (report->rows == 0)
+        return error_set(ERROR_DATA, "%s has no rows", reader->path);
+    report->bytes = input_stored_bytes(reader->input);
+    report->text_bytes = reader->blocks.text_bytes;
+    input_hash(reader->input, report->hash);
+    report->column_names = reader->format.names;
+    reader->format.names = NULL;
+    if (reader->format.kind == FORMAT_CSV && reader->format.label < reader->format.columns)
+        report->label_column = reader->format.label + 1;
+    return 0;
+}
+
+static int read_opened(struct reader *reader, unsigned threads) {
+    struct batch first;
+    batch_init(&first);
+    blocks_init(&reader->blocks, reader->input, reader->path);
+    int code = blocks_next(&reader->blocks, &first);
+    if (!code)
+        code = format_find(&reader->format, reader->path, first.text, first.text_length,
+                           reader->options);
+    if (!code) {
+        reader->report->format = reader->format.kind;
+        work_on_all(reader, &first, threads);
+        code = finish(reader);
+    }
+    blocks_release(&reader->blocks);
+    batch_release(&first);
+    return code;
+}
+
+int source_read(const char *path, const struct source_options *options, unsigned threads,
+                source_take *take, void *context, struct source_report *report) {
+    struct reader reader = {.path = path,
+                            .options = options,
+                            .take = take,
+                            .context = context,
+                            .report = report,
+                            .reading = PTHREAD_MUTEX_INITIALIZER,
+                            .handing = PTHREAD_MUTEX_INITIALIZER,
+                            .turn = PTHREAD_COND_INITIALIZER};
+    *report = (struct source_report){0};
+    int code = input_open(path, &reader.input);
+    if (code)
+        return code;
+    code = read_opened(&reader, threads);
+    input_close(reader.input);
+    format_release(&reader.format);
+    free(reader.text);
+    if (code)
+        source_report_release(report);
+    return code;
+}
+
+static void free_strings(char **strings) {
+    for (char **string = strings; string && *string; string++)
+        free(*string);
+    free(strings);
+}
+
+void source_report_release(struct source_report *report) {
+    free_strings(report->column_names);
+    free_strings(report->rejected_reasons);
+    *report = (struct source_report){0};
+}

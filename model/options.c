@@ -1,0 +1,96 @@
+/* How the data was read that a model was trained on, so that other data is read alike. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/score.h"
+#include "model/text.h"
+
+static const char *const format_names[] = {
+    [FORMAT_AUTO] = "auto", [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv"};
+static const char *const header_names[] = {
+    [CSV_HEADER_AUTO] = "auto", [CSV_HEADER_YES] = "yes", [CSV_HEADER_NO] = "no"};
+#define COUNT(table) (sizeof table / sizeof table[0])
+
+json_t *score_options_json(const struct source_options *options) {
+    json_t *object = json_pack("{s:s, s:s}", "format", format_names[options->format], "header",
+                               header_names[options->header]);
+    if (options->label)
+        json_object_set_new(object, "label", text_to_json(options->label));
+    json_t *skip = json_array();
+    for (const char *const *name = options->skip; name && *name; name++)
+        json_array_append_new(skip, text_to_json(*name));
+    json_object_set_new(object, "skip", skip);
+    return object;
+}
+
+/* The place of a member's text in a table; 0 if the member is not there. */
+static int find_name(const json_t *source, const char *member, const char *const *names,
+                     size_t count, size_t *found) {
+    const json_t *value = json_object_get(source, member);
+    *found = 0;
+    if (!value)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        if (json_is_string(value) && strcmp(names[i], json_string_value(value)) == 0) {
+            *found = i;
+            return 0;
+        }
+    return error_set(ERROR_DATA, "model.json: \"%s\" of \"source\" is none that is known here",
+                     member);
+}
+
+static int read_skip(const json_t *array, struct source_options *options) {
+    size_t count = json_array_size(array);
+    if (!count)
+        return 0;
+    const char **skip = memory_new(count + 1, sizeof *skip);
+    options->skip = skip;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(array, i));
+        if (!name)
+            return error_set(ERROR_DATA, "model.json: \"skip\" of \"source\" must list texts");
+        skip[i] = memory_copy_string(name);
+    }
+    return 0;
+}
+
+/* The label's column; NULL leaves it to the file, of which it is then the last. */
+static char *read_label(const json_t *source, const struct model_layout *layout,
+                        const struct source_options *options) {
+    const char *label = json_string_value(json_object_get(source, "label"));
+    if (label)
+        return memory_copy_string(label);
+    if (options->skip || !layout->features)
+        return NULL;
+    uint64_t last = layout->feature_id[layout->features - 1];
+    return memory_format("%llu", (unsigned long long)last + 1);
+}
+
+int score_options(const struct model *model, struct source_options *options) {
+    const json_t *source = json_object_get(model->details, "source");
+    size_t format, header;
+    *options = (struct source_options){0};
+    int code = find_name(source, "format", format_names, COUNT(format_names), &format);
+    if (!code)
+        code = find_name(source, "header", header_names, COUNT(header_names), &header);
+    if (!code)
+        code = read_skip(json_object_get(source, "skip"), options);
+    if (code) {
+        score_options_release(options);
+        return code;
+    }
+    options->format = (enum source_format)format;
+    options->header = (enum csv_header)header;
+    options->label = read_label(source, &model->layout, options);
+    return 0;
+}
+
+void score_options_release(struct source_options *options) {
+    for (const char *const *name = options->skip; name && *name; name++)
+        free((void *)*name);
+    free((void *)options->skip);
+    free((void *)options->label);
+    *options = (struct source_options){0};
+}

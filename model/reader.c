@@ -1,0 +1,186 @@
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/tensors.h"
+
+#define JSON_BYTES_MAX (UINT64_C(1) << 32)
+
+static bool is_file(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* The path of the model.safetensors that `path` means; free it. NULL if there is none. */
+static char *find_tensors(const char *path) {
+    if (is_file(path))
+        return memory_copy_string(path);
+    static const char *const places[] = {"model.safetensors", "models/current/model.safetensors"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char *candidate = path_join(path, places[i]);
+        if (is_file(candidate))
+            return candidate;
+        free(candidate);
+    }
+    return NULL;
+}
+
+static int read_json(const char *path, json_t **details) {
+    char *text;
+    size_t length;
+    if (!is_file(path))
+        return error_set(ERROR_DATA, "%s is missing: a model is both of its files", path);
+    int code = file_read(path, JSON_BYTES_MAX, &text, &length);
+    if (code)
+        return code;
+    json_error_t error;
+    *details = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!json_is_object(*details))
+        return error_set(ERROR_DATA, "%s:%d: not a JSON object: %s", path, error.line, error.text);
+    json_int_t version = json_integer_value(json_object_get(*details, "format_version"));
+    if (version < 1)
+        return error_set(ERROR_DATA, "%s does not describe a model: no format_version", path);
+    if (version > MODEL_FORMAT_VERSION)
+        return error_set(ERROR_DATA,
+                         "%s is of format version %lld, newer than %d, the newest that is known "
+                         "here; use the program that wrote it",
+                         path, (long long)version, MODEL_FORMAT_VERSION);
+    return 0;
+}
+
+/* The strings of an array member, which they stay part of; *names is NULL if it is not there. */
+static int read_names(const json_t *details, const char *member, const char *path,
+                      const char *const **names, size_t *count) {
+    const json_t *array = json_object_get(details, member);
+    *names = NULL;
+    *count = 0;
+    if (!array)
+        return 0;
+    *count = json_array_size(array);
+    const char **list = memory_new(*count, sizeof *list);
+    *names = list;
+    for (size_t i = 0; i < *count; i++) {
+        list[i] = json_string_value(json_array_get(array, i));
+        if (!list[i])
+            return error_set(ERROR_DATA, "%s: entry %zu of %s is not a text", path, i + 1, member);
+    }
+    return 0;
+}
+
+static bool fits_objective(const struct model_layout *layout, size_t classes) {
+    if (strcmp(layout->objective, "softmax") == 0)
+        return classes == layout->outputs;
+    if (strcmp(layout->objective, "logistic") == 0)
+        return layout->outputs == 1 && classes == 2;
+    return strcmp(layout->objective, "squared") == 0 && layout->outputs == 1 && classes == 0;
+}
+
+static int read_layout(const char *path, struct model *model) {
+    struct model_layout *layout = &model->layout;
+    size_t classes, names;
+    layout->objective = json_string_value(json_object_get(model->details, "objective"));
+    if (!layout->objective)
+        return error_set(ERROR_DATA, "%s: no objective", path);
+    int code = read_names(model->details, "classes", path, &layout->class_names, &classes);
+    if (!code)
+        code = read_names(model->details, "feature_names", path, &layout->feature_names, &names);
+    if (code)
+        return code;
+    layout->classes = (uint32_t)classes;
+    if (layout->feature_names && names != layout->features)
+        return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
+                         (unsigned long long)layout->features);
+    if (!fits_objective(layout, classes))
+        return error_set(ERROR_DATA,
+                         "%s: no model for %s that is known here has %u outputs and %zu classes",
+                         path, layout->objective, layout->outputs, classes);
+    return 0;
+}
+
+static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {
+    int code = file_map(path, &model->mapping, &model->mapping_bytes);
+    if (!code)
+        code = tensors_parse(path, model->mapping, model->mapping_bytes, tensors);
+    if (code)
+        return code;
+    const uint8_t *file = model->mapping;
+    model->weight = (const double *)(file + tensors->weight);
+    model->bias = tensors->intercept ? (const double *)(file + tensors->bias) : NULL;
+    model->layout.feature_id = (const uint64_t *)(file + tensors->feature_id);
+    model->layout.features = tensors->features;
+    model->layout.outputs = tensors->outputs;
+    model->layout.intercept = tensors->intercept;
+    for (uint64_t j = 1; j < tensors->features; j++)
+        if (model->layout.feature_id[j] <= model->layout.feature_id[j - 1])
+            return error_set(ERROR_DATA, "%s: the feature ids are not in rising order", path);
+    return 0;
+}
+
+/* The hash in model.json, if there is one, tells damage and files that do not belong together. */
+static int check_parameters(const char *tensors_path, const char *json_path,
+                            const struct model *model, const struct tensors *tensors) {
+    const char *stored = json_string_value(json_object_get(model->details, "model_sha256"));
+    char actual[SHA256_TEXT];
+    tensors_hash(tensors, model->weight, model->bias, actual);
+    if (stored && strcmp(stored, actual))
+        return error_set(ERROR_DATA, "%s is damaged: its parameters do not have the hash in %s",
+                         tensors_path, json_path);
+    for (uint64_t i = 0; i < tensors->features * tensors->outputs; i++)
+        if (!isfinite(model->weight[i]))
+            return error_set(ERROR_DATA, "%s: a weight is not finite", tensors_path);
+    for (uint32_t k = 0; model->bias && k < tensors->outputs; k++)
+        if (!isfinite(model->bias[k]))
+            return error_set(ERROR_DATA, "%s: an intercept is not finite", tensors_path);
+    return 0;
+}
+
+static int open_files(const char *tensors_path, struct model *model) {
+    struct tensors tensors;
+    char *folder = path_folder(tensors_path);
+    char *json_path = path_join(folder, "model.json");
+    int code = map_tensors(tensors_path, model, &tensors);
+    if (!code)
+        code = read_json(json_path, &model->details);
+    if (!code)
+        code = read_layout(json_path, model);
+    if (!code)
+        code = check_parameters(tensors_path, json_path, model, &tensors);
+    free(json_path);
+    free(folder);
+    return code;
+}
+
+int model_open(const char *path, struct model **result) {
+    char *tensors_path = find_tensors(path);
+    if (!tensors_path)
+        return error_set(ERROR_DATA,
+                         "%s holds no model: give a model.safetensors, its folder, or a state "
+                         "folder with models/current",
+                         path);
+    struct model *model = memory_new(1, sizeof *model);
+    int code = open_files(tensors_path, model);
+    free(tensors_path);
+    if (code) {
+        model_close(model);
+        return code;
+    }
+    *result = model;
+    return 0;
+}
+
+void model_close(struct model *model) {
+    if (!model)
+        return;
+    free((void *)model->layout.class_names);
+    free((void *)model->layout.feature_names);
+    json_decref(model->details);
+    memory_unmap((void *)model->mapping, model->mapping_bytes);
+    free(model);
+}

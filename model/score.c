@@ -1,0 +1,159 @@
+#include "model/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "model/figures.h"
+#include "model/lines.h"
+
+struct scorer {
+    const struct model *model;
+    const char *path;            /* being read, */
+    struct source_report report; /* and what is known about it */
+    struct figures *figures;     /* or NULL */
+    struct lines *lines;         /* or NULL */
+    FILE *predictions;
+    double *margins; /* of one example */
+    uint64_t unseen_features;
+};
+
+/* The first of the rising ids[from … count) that is at least `id`: by steps that double and then a
+ * binary search, so that ids that lie close together are found in a step or two. */
+static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_t id) {
+    uint64_t step = 1, end = from;
+    while (end < count && ids[end] < id) {
+        from = end + 1;
+        end = step < count - end ? end + step : count;
+        step *= 2;
+    }
+    while (from < end) {
+        uint64_t middle = from + (end - from) / 2;
+        if (ids[middle] < id)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return from;
+}
+
+/* Terms are added in the order of the row, the intercept last. Returns how many values were of
+ * features that the model has. */
+static uint64_t compute_margins(struct scorer *scorer, const struct source_rows *rows,
+                                uint32_t row) {
+    const struct model *model = scorer->model;
+    uint64_t features = model->layout.features, column = 0, known = 0;
+    uint32_t outputs = model->layout.outputs;
+    double *margins = scorer->margins;
+    for (uint32_t k = 0; k < outputs; k++)
+        margins[k] = 0;
+    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
+        column = seek(model->layout.feature_id, column, features, rows->id[i]);
+        if (column == features || model->layout.feature_id[column] != rows->id[i]) {
+            scorer->unseen_features++;
+            continue;
+        }
+        known++;
+        for (uint32_t k = 0; k < outputs; k++)
+            margins[k] += model->weight[k * features + column] * rows->value[i];
+    }
+    for (uint32_t k = 0; model->bias && k < outputs; k++)
+        margins[k] += model->bias[k];
+    return known;
+}
+
+/* A CSV row has all columns: one that lacks some belongs to another table, or its label is not
+ * where it was in training. */
+static int check_row(const struct scorer *scorer, uint64_t known, uint64_t line) {
+    uint64_t features = scorer->model->layout.features;
+    if (scorer->report.format == FORMAT_CSV && known < features)
+        return error_set(ERROR_DATA,
+                         "%s: about line %llu: only %llu of the %llu columns that the model was "
+                         "trained on; they must be in the same places, and so must the label if "
+                         "it is there",
+                         scorer->path, (unsigned long long)line, (unsigned long long)known,
+                         (unsigned long long)features);
+    for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
+        if (!isfinite(scorer->margins[k]))
+            return error_set(ERROR_DATA,
+                             "%s: about line %llu: the values are too large for this model: its "
+                             "margin is %g",
+                             scorer->path, (unsigned long long)line, scorer->margins[k]);
+    return 0;
+}
+
+static int take_rows(void *context, const struct source_rows *rows) {
+    struct scorer *scorer = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        uint64_t known = compute_margins(scorer, rows, row);
+        int code = check_row(scorer, known, rows->first_line + row);
+        if (code)
+            return code;
+        if (scorer->figures)
+            figures_add(scorer->figures, scorer->margins, rows->label[row],
+                        rows->label_text ? rows->label_text[row] : NULL);
+        if (scorer->lines)
+            lines_write(scorer->lines, scorer->margins);
+    }
+    if (scorer->predictions && ferror(scorer->predictions))
+        return error_set(ERROR_IO, "cannot write the predictions");
+    return 0;
+}
+
+static int score_all(struct scorer *scorer, char *const *paths,
+                     const struct source_options *options, unsigned threads) {
+    for (; *paths; paths++) {
+        scorer->path = *paths;
+        int code = source_read(*paths, options, threads, take_rows, scorer, &scorer->report);
+        source_report_release(&scorer->report);
+        if (code)
+            return code;
+    }
+    if (scorer->predictions && fflush(scorer->predictions))
+        return error_set_errno(ERROR_IO, "cannot write the predictions");
+    return 0;
+}
+
+int score_files(const struct model *model, char *const *paths, const struct source_options *options,
+                unsigned threads, FILE *predictions, enum score_format format,
+                struct score_figures *figures) {
+    struct scorer scorer = {.model = model, .predictions = predictions};
+    scorer.margins = memory_new(model->layout.outputs, sizeof *scorer.margins);
+    if (figures)
+        scorer.figures = figures_new(&model->layout);
+    if (predictions)
+        scorer.lines = lines_new(&model->layout, predictions, format);
+    int code = score_all(&scorer, paths, options, threads);
+    if (!code && figures) {
+        figures_finish(scorer.figures, figures);
+        figures->unseen_features = scorer.unseen_features;
+    }
+    lines_free(scorer.lines);
+    figures_free(scorer.figures);
+    free(scorer.margins);
+    return code;
+}
+
+static void set_figure(json_t *object, const char *name, double value) {
+    if (isfinite(value))
+        json_object_set_new(object, name, json_real(value));
+}
+
+static void set_count(json_t *object, const char *name, uint64_t count) {
+    if (count)
+        json_object_set_new(object, name, json_integer((json_int_t)count));
+}
+
+json_t *score_figures_json(const struct score_figures *figures) {
+    json_t *object = json_pack("{s:I}", "examples", (json_int_t)figures->examples);
+    set_figure(object, "loss", figures->loss);
+    set_figure(object, "log_loss", isnan(figures->accuracy) ? NAN : figures->loss);
+    set_figure(object, "accuracy", figures->accuracy);
+    set_figure(object, "auc", figures->auc);
+    set_figure(object, "rmse", figures->rmse);
+    set_count(object, "unseen_labels", figures->unseen_labels);
+    set_count(object, "unseen_features", figures->unseen_features);
+    set_count(object, "unlabelled", figures->unlabelled);
+    return object;
+}

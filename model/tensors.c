@@ -1,0 +1,194 @@
+#include "model/tensors.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "model/model.h"
+
+#define ALIGNMENT 64
+#define PREFIX_BYTES 8 /* the header's length */
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they are stored");
+_Static_assert(sizeof(double) == 8 && sizeof(size_t) == 8, "tensors are mapped as they are stored");
+
+static json_t *shape_of(uint64_t rows, uint64_t columns, bool matrix) {
+    return matrix ? json_pack("[I, I]", (json_int_t)rows, (json_int_t)columns)
+                  : json_pack("[I]", (json_int_t)columns);
+}
+
+/* Adds a tensor of `bytes` at *offset, counted from the end of the header. */
+static void add_tensor(json_t *header, const char *name, const char *type, json_t *shape,
+                       size_t *offset, size_t bytes) {
+    json_t *tensor = json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape,
+                               "data_offsets", (json_int_t)*offset, (json_int_t)(*offset + bytes));
+    json_object_set_new(header, name, tensor);
+    *offset += bytes;
+}
+
+char *tensors_plan(struct tensors *tensors, const char *objective) {
+    uint64_t k = tensors->outputs, f = tensors->features;
+    char version[16];
+    snprintf(version, sizeof version, "%d", MODEL_FORMAT_VERSION);
+    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
+                               "format_version", version, "objective", objective);
+    size_t offset = 0;
+    add_tensor(header, "weight", "F64", shape_of(k, f, true), &offset, 8 * k * f);
+    tensors->bias = tensors->intercept ? offset : 0;
+    if (tensors->intercept)
+        add_tensor(header, "bias", "F64", shape_of(1, k, false), &offset, 8 * k);
+    tensors->feature_id = offset;
+    add_tensor(header, "feature_id", "U64", shape_of(1, f, false), &offset, 8 * f);
+
+    char *text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    uint64_t length = strlen(text);
+    size_t start = (PREFIX_BYTES + length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *prefix = memory_new(start, 1);
+    uint64_t padded = start - PREFIX_BYTES;
+    memcpy(prefix, &padded, PREFIX_BYTES);
+    memset(prefix + PREFIX_BYTES, ' ', padded);
+    memcpy(prefix + PREFIX_BYTES, text, length);
+    free(text);
+
+    tensors->weight = start;
+    tensors->bias += tensors->intercept ? start : 0;
+    tensors->feature_id += start;
+    tensors->bytes = start + offset;
+    return prefix;
+}
+
+/* One tensor as its header describes it. */
+struct described {
+    const char *type;
+    uint64_t dimension[2];
+    size_t dimensions;
+    uint64_t begin, end; /* bytes from the end of the header */
+};
+
+static bool describe(const json_t *header, const char *name, struct described *tensor) {
+    json_int_t begin, end;
+    json_t *shape;
+    const json_t *entry = json_object_get(header, name);
+    if (json_unpack((json_t *)entry, "{s:s, s:o, s:[I, I]}", "dtype", &tensor->type, "shape",
+                    &shape, "data_offsets", &begin, &end))
+        return false;
+    tensor->dimensions = json_array_size(shape);
+    if (!json_is_array(shape) || tensor->dimensions > 2)
+        return false;
+    for (size_t i = 0; i < tensor->dimensions; i++) {
+        const json_t *dimension = json_array_get(shape, i);
+        json_int_t size = json_integer_value(dimension);
+        if (!json_is_integer(dimension) || size < 0)
+            return false;
+        tensor->dimension[i] = (uint64_t)size;
+    }
+    tensor->begin = (uint64_t)begin;
+    tensor->end = (uint64_t)end;
+    return begin >= 0 && end >= begin;
+}
+
+/* Turns a described tensor of elements of 8 bytes into its place in the file. */
+static int place(const char *path, size_t data, size_t length, const char *name,
+                 const struct described *tensor, const char *type, uint64_t elements, size_t *at) {
+    if (strcmp(tensor->type, type))
+        return error_set(ERROR_DATA, "%s: tensor %s is of type %s, not %s", path, name,
+                         tensor->type, type);
+    if (tensor->end > length - data)
+        return error_set(ERROR_DATA, "%s is cut short: tensor %s ends %llu bytes behind its end",
+                         path, name, (unsigned long long)(tensor->end - (length - data)));
+    if (tensor->end - tensor->begin != 8 * elements || (data + tensor->begin) % 8)
+        return error_set(ERROR_DATA, "%s: the place of tensor %s does not fit its shape", path,
+                         name);
+    *at = data + tensor->begin;
+    return 0;
+}
+
+static int check_version(const char *path, const json_t *header) {
+    const json_t *metadata = json_object_get(header, "__metadata__");
+    const char *text = json_string_value(json_object_get(metadata, "format_version"));
+    char *end = NULL;
+    long version = text ? strtol(text, &end, 10) : 0;
+    if (version < 1 || *end)
+        return error_set(ERROR_DATA, "%s holds tensors, but not a model of this program", path);
+    if (version > MODEL_FORMAT_VERSION)
+        return error_set(ERROR_DATA,
+                         "%s is of format version %ld, newer than %d, the newest that is known "
+                         "here; use the program that wrote it",
+                         path, version, MODEL_FORMAT_VERSION);
+    return 0;
+}
+
+static int check_shapes(const char *path, const struct described *weight,
+                        const struct described *bias, const struct described *feature_id) {
+    uint64_t k = weight->dimension[0], f = weight->dimension[1];
+    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX)
+        return error_set(ERROR_DATA, "%s: tensor weight is not of shape [outputs, features]", path);
+    if (bias && (bias->dimensions != 1 || bias->dimension[0] != k))
+        return error_set(ERROR_DATA, "%s: tensor bias is not of shape [%llu]", path,
+                         (unsigned long long)k);
+    if (feature_id->dimensions != 1 || feature_id->dimension[0] != f)
+        return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,
+                         (unsigned long long)f);
+    return 0;
+}
+
+static int place_all(const char *path, const json_t *header, size_t data, size_t length,
+                     struct tensors *tensors) {
+    struct described weight, bias, feature_id;
+    bool intercept = json_object_get(header, "bias") != NULL;
+    int code = check_version(path, header);
+    if (code)
+        return code;
+    if (!describe(header, "weight", &weight) || !describe(header, "feature_id", &feature_id) ||
+        (intercept && !describe(header, "bias", &bias)))
+        return error_set(ERROR_DATA, "%s lacks a well-formed weight, bias or feature_id", path);
+    code = check_shapes(path, &weight, intercept ? &bias : NULL, &feature_id);
+    if (code)
+        return code;
+    uint64_t k = weight.dimension[0], f = weight.dimension[1];
+    *tensors = (struct tensors){
+        .outputs = (uint32_t)k, .features = f, .intercept = intercept, .bytes = length};
+    code = place(path, data, length, "weight", &weight, "F64", k * f, &tensors->weight);
+    if (!code && intercept)
+        code = place(path, data, length, "bias", &bias, "F64", k, &tensors->bias);
+    if (!code)
+        code = place(path, data, length, "feature_id", &feature_id, "U64", f, &tensors->feature_id);
+    return code;
+}
+
+int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors) {
+    uint64_t header_bytes;
+    if (length < PREFIX_BYTES)
+        return error_set(ERROR_DATA, "%s is no safetensors file: it has %zu bytes", path, length);
+    memcpy(&header_bytes, file, PREFIX_BYTES);
+    if (header_bytes > length - PREFIX_BYTES)
+        return error_set(ERROR_DATA,
+                         "%s is no safetensors file, or cut short: its header would end behind it",
+                         path);
+    json_error_t error;
+    json_t *header =
+        json_loadb((const char *)file + PREFIX_BYTES, header_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(header)) {
+        json_decref(header);
+        return error_set(ERROR_DATA, "%s is no safetensors file: its header is not a JSON object",
+                         path);
+    }
+    int code = place_all(path, header, PREFIX_BYTES + header_bytes, length, tensors);
+    json_decref(header);
+    return code;
+}
+
+void tensors_hash(const struct tensors *tensors, const double *weight, const double *bias,
+                  char text[SHA256_TEXT]) {
+    struct sha256 *sha = sha256_new();
+    for (uint32_t k = 0; k < tensors->outputs; k++) {
+        sha256_add(sha, weight + k * tensors->features, tensors->features * sizeof *weight);
+        if (bias)
+            sha256_add(sha, bias + k, sizeof *bias);
+    }
+    sha256_finish(sha, text);
+}

@@ -1,0 +1,289 @@
+#define _GNU_SOURCE
+#include "model/model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/tensors.h"
+#include "model/text.h"
+
+/* The tensors are written through a mapping of their file, so that what is held in memory is up to
+ * the system; only the ranks, 4 bytes a feature, are ours. */
+struct model_writer {
+    const struct model_layout *layout;
+    char *folder;    /* the final place */
+    char *temporary; /* the folder written to */
+    char *tensors_path, *json_path;
+    int descriptor; /* of model.safetensors */
+    uint8_t *file;  /* its mapping */
+    struct tensors tensors;
+    uint32_t *rank;      /* of each column among the original ids; NULL: its own number */
+    uint64_t parameters; /* n */
+    uint64_t received;
+};
+
+static size_t rank_bytes(const struct model_writer *writer) {
+    return writer->layout->features * sizeof *writer->rank;
+}
+
+static double *weight_of(const struct model_writer *writer) {
+    return (double *)(writer->file + writer->tensors.weight);
+}
+
+static double *bias_of(const struct model_writer *writer) {
+    return writer->tensors.intercept ? (double *)(writer->file + writer->tensors.bias) : NULL;
+}
+
+static void writer_free(struct model_writer *writer) {
+    if (writer->file)
+        munmap(writer->file, writer->tensors.bytes);
+    if (writer->descriptor >= 0)
+        close(writer->descriptor);
+    memory_unmap(writer->rank, rank_bytes(writer));
+    free(writer->folder);
+    free(writer->temporary);
+    free(writer->tensors_path);
+    free(writer->json_path);
+    free(writer);
+}
+
+static void remove_temporary(const struct model_writer *writer) {
+    unlink(writer->tensors_path);
+    unlink(writer->json_path);
+    rmdir(writer->temporary);
+}
+
+void model_writer_discard(struct model_writer *writer) {
+    if (!writer)
+        return;
+    remove_temporary(writer);
+    writer_free(writer);
+}
+
+static int map_tensors(struct model_writer *writer) {
+    const char *path = writer->tensors_path;
+    size_t bytes = writer->tensors.bytes;
+    writer->descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (writer->descriptor < 0)
+        return error_set_errno(ERROR_CREATE, "cannot create %s", path);
+    /* The blocks are claimed now: a disk that fills up later would end the process at a store. */
+    errno = posix_fallocate(writer->descriptor, 0, (off_t)bytes);
+    if (errno)
+        return error_set_errno(ERROR_IO, "cannot make room for the %zu bytes of %s", bytes, path);
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer->descriptor, 0);
+    if (start == MAP_FAILED)
+        return error_set_errno(ERROR_IO, "cannot map %s", path);
+    writer->file = start;
+    return 0;
+}
+
+/* Writes the feature ids and turns the original order into ranks. */
+static void write_features(struct model_writer *writer) {
+    const struct model_layout *layout = writer->layout;
+    uint64_t *feature_id = (uint64_t *)(writer->file + writer->tensors.feature_id);
+    if (!layout->original_order) {
+        if (layout->features)
+            memcpy(feature_id, layout->feature_id, layout->features * sizeof *feature_id);
+        return;
+    }
+    writer->rank = memory_map(rank_bytes(writer));
+    for (uint64_t r = 0; r < layout->features; r++) {
+        uint32_t column = layout->original_order[r];
+        feature_id[r] = layout->feature_id[column];
+        writer->rank[column] = (uint32_t)r;
+    }
+}
+
+static int start_files(struct model_writer *writer) {
+    char *above = path_folder(writer->folder);
+    int code = folder_make(above, 0755);
+    free(above);
+    if (!code)
+        code = folder_make(writer->temporary, 0755);
+    if (code)
+        return code;
+    const struct model_layout *layout = writer->layout;
+    writer->tensors = (struct tensors){
+        .outputs = layout->outputs, .features = layout->features, .intercept = layout->intercept};
+    char *header = tensors_plan(&writer->tensors, layout->objective);
+    code = map_tensors(writer);
+    if (!code) {
+        memcpy(writer->file, header, writer->tensors.weight);
+        write_features(writer);
+    }
+    free(header);
+    return code;
+}
+
+int model_writer_new(const char *folder, const struct model_layout *layout,
+                     struct model_writer **result) {
+    struct model_writer *writer = memory_new(1, sizeof *writer);
+    writer->layout = layout;
+    writer->descriptor = -1;
+    writer->folder = memory_copy_string(folder);
+    for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
+        writer->folder[end - 1] = '\0';
+    writer->temporary = memory_format("%s.tmp.%d", writer->folder, (int)getpid());
+    writer->tensors_path = path_join(writer->temporary, "model.safetensors");
+    writer->json_path = path_join(writer->temporary, "model.json");
+    writer->parameters = (layout->features + layout->intercept) * layout->outputs;
+    int code = start_files(writer);
+    if (code) {
+        model_writer_discard(writer);
+        return code;
+    }
+    *result = writer;
+    return 0;
+}
+
+static double *place_of(const struct model_writer *writer, uint64_t column, uint32_t output) {
+    uint64_t features = writer->layout->features;
+    if (column == features)
+        return bias_of(writer) + output;
+    uint64_t rank = writer->rank ? writer->rank[column] : column;
+    return weight_of(writer) + output * features + rank;
+}
+
+int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
+                       const double *values) {
+    if (first > writer->parameters || count > writer->parameters - first ||
+        count > writer->parameters - writer->received)
+        return error_set(ERROR_INTERNAL, "more parameters than the model %s has", writer->folder);
+    uint32_t outputs = writer->layout->outputs;
+    uint64_t column = first / outputs;
+    uint32_t output = (uint32_t)(first % outputs);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return error_set(ERROR_INTERNAL, "parameter %llu of the model %s is %g: not written",
+                             (unsigned long long)(first + i), writer->folder, values[i]);
+        *place_of(writer, column, output) = values[i] == 0 ? 0.0 : values[i];
+        if (++output == outputs) {
+            output = 0;
+            column++;
+        }
+    }
+    writer->received += count;
+    return 0;
+}
+
+int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
+    if (writer->received != writer->parameters)
+        return error_set(ERROR_INTERNAL, "the model %s has %llu of its %llu parameters",
+                         writer->folder, (unsigned long long)writer->received,
+                         (unsigned long long)writer->parameters);
+    tensors_hash(&writer->tensors, weight_of(writer), bias_of(writer), text);
+    return 0;
+}
+
+/* Names in the order of the file: by rising original id. */
+static json_t *feature_names_json(const struct model_layout *layout) {
+    json_t *names = json_array();
+    for (uint64_t r = 0; r < layout->features; r++) {
+        uint64_t column = layout->original_order ? layout->original_order[r] : r;
+        json_array_append_new(names, text_to_json(layout->feature_names[column]));
+    }
+    return names;
+}
+
+static json_t *class_names_json(const struct model_layout *layout) {
+    json_t *names = json_array();
+    for (uint32_t i = 0; i < layout->classes; i++)
+        json_array_append_new(names, text_to_json(layout->class_names[i]));
+    return names;
+}
+
+static json_t *description(const struct model_layout *layout, const char *sha256,
+                           const json_t *details) {
+    json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
+                            MODEL_FORMAT_VERSION, "objective", layout->objective, "outputs",
+                            (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
+                            (json_int_t)layout->features, "model_sha256", sha256);
+    if (layout->classes)
+        json_object_set_new(all, "classes", class_names_json(layout));
+    if (layout->feature_names)
+        json_object_set_new(all, "feature_names", feature_names_json(layout));
+    if (details)
+        json_object_update_missing(all, (json_t *)details);
+    return all;
+}
+
+static int write_json(const struct model_writer *writer, const json_t *details) {
+    char sha256[SHA256_TEXT];
+    int code = model_writer_hash((struct model_writer *)writer, sha256);
+    if (code)
+        return code;
+    json_t *all = description(writer->layout, sha256, details);
+    char *text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    json_decref(all);
+    struct new_file file;
+    code = new_file_open(&file, writer->json_path);
+    if (!code) {
+        code = new_file_write(&file, text, strlen(text));
+        if (!code)
+            code = new_file_write(&file, "\n", 1);
+        if (code)
+            new_file_discard(&file);
+        else
+            code = new_file_publish(&file); /* fsyncs the file and its folder */
+    }
+    free(text);
+    return code;
+}
+
+/* Renames the folder to its final place. One that is there changes places with the new one and is
+ * then removed, so that at every instant there is a whole model. */
+static int put_in_place(const struct model_writer *writer) {
+    if (rename(writer->temporary, writer->folder)) {
+        if (errno != ENOTEMPTY && errno != EEXIST)
+            return error_set_errno(ERROR_CREATE, "cannot put %s in place", writer->folder);
+        if (renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->folder, RENAME_EXCHANGE))
+            return error_set_errno(ERROR_CREATE, "cannot replace %s", writer->folder);
+        remove_temporary(writer);
+    }
+    char *above = path_folder(writer->folder);
+    int code = folder_sync(above);
+    free(above);
+    return code;
+}
+
+int model_writer_publish(struct model_writer *writer, const json_t *details) {
+    int code = 0;
+    if (fsync(writer->descriptor))
+        code = error_set_errno(ERROR_IO, "cannot write %s to disk", writer->tensors_path);
+    if (!code)
+        code = write_json(writer, details);
+    if (!code)
+        code = put_in_place(writer);
+    if (code)
+        remove_temporary(writer);
+    writer_free(writer);
+    return code;
+}
+
+int model_set_current(const char *models_folder, const char *name) {
+    char *link = path_join(models_folder, "current");
+    char *temporary = memory_format("%s.tmp.%d", link, (int)getpid());
+    unlink(temporary);
+    int code = 0;
+    if (symlink(name, temporary))
+        code = error_set_errno(ERROR_CREATE, "cannot create %s", link);
+    else if (rename(temporary, link)) {
+        code = error_set_errno(ERROR_CREATE, "cannot replace %s", link);
+        unlink(temporary);
+    }
+    if (!code)
+        code = folder_sync(models_folder);
+    free(temporary);
+    free(link);
+    return code;
+}

@@ -1,0 +1,308 @@
+/* One evaluation as a replica lives it: fetch the point, compute portions, accrue, flush. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "replica/state.h"
+
+static bool is_current(struct replica *replica, uint32_t attempt, uint32_t number) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    bool current =
+        evaluation->running && evaluation->attempt == attempt && evaluation->number == number;
+    if (!current)
+        replica->counters.stale++;
+    return current;
+}
+
+/* ---- its beginning and end ---- */
+
+void evaluation_abandon(struct replica *replica) {
+    struct evaluation *evaluation = &replica->evaluation;
+    if (replica->activity != ACTIVITY_NONE && !replica->abandoned) {
+        replica->abandoned = true;
+        if (replica->activity == ACTIVITY_COMPUTING)
+            replica_act(replica, &(struct action){.kind = ACTION_STOP});
+    }
+    struct portion *portions = evaluation->portions;
+    uint32_t capacity = evaluation->portion_capacity;
+    struct accrual accrual = evaluation->accrual;
+    accrual_clear(&accrual);
+    *evaluation =
+        (struct evaluation){.portions = portions, .portion_capacity = capacity, .accrual = accrual};
+}
+
+void evaluation_evaluate(struct replica *replica, const struct message_evaluate *message,
+                         int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    bool newer = message->attempt == replica->attempt &&
+                 (!evaluation->running || evaluation->number < message->evaluation);
+    if (!newer) {
+        replica->counters.stale++;
+        return;
+    }
+    evaluation_abandon(replica);
+    evaluation->running = true;
+    evaluation->attempt = message->attempt;
+    evaluation->number = message->evaluation;
+    evaluation->derivative_exponent = (int)message->derivative_exponent;
+    evaluation_advance(replica, now_ns, out);
+}
+
+/* ---- the trial point ---- */
+
+static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    replica_send(replica, replica->shards[shard].link,
+                 &(struct message){.type = MESSAGE_FETCH,
+                                   .fetch = {evaluation->attempt, evaluation->number}},
+                 out);
+}
+
+/* Not before the workers have let go of the last point, whose memory the next one takes. */
+static void fetch_all(struct replica *replica, struct outbox *out) {
+    replica->evaluation.asked = true;
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        replica->shards[i].fetched = false;
+        fetch(replica, i, out);
+    }
+}
+
+/* One shard's point stays where it is; the parts of several meet in memory of our own. */
+static void take_parameters(struct replica *replica, uint32_t shard, const struct bulk *bulk) {
+    if (replica->shard_count == 1) {
+        kept_bulk_release(&replica->kept);
+        bulk_keep(bulk, &replica->kept);
+        replica->parameters = replica->kept.data;
+        return;
+    }
+    if (!replica->own_parameters) {
+        replica->own_parameters_bytes = replica->setup.parameters * sizeof(double);
+        replica->own_parameters = memory_map(replica->own_parameters_bytes);
+    }
+    if (bulk->length)
+        memcpy(replica->own_parameters + replica->ranges[shard].first, bulk->data, bulk->length);
+    replica->parameters = replica->own_parameters;
+}
+
+void evaluation_parameters(struct replica *replica, uint32_t shard, const struct message *message,
+                           int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    struct shard_link *from = &replica->shards[shard];
+    const struct range *range = &replica->ranges[shard];
+    const struct message_parameters *parameters = &message->parameters;
+    if (!is_current(replica, parameters->attempt, parameters->evaluation))
+        return;
+    if (!evaluation->asked || from->fetched) {
+        replica->counters.stale++;
+        return;
+    }
+    if (parameters->first != range->first || parameters->count != range->count ||
+        message->bulk.length != range->count * sizeof(double)) {
+        replica_fail(replica, ERROR_INTERNAL,
+                     "a shard sent another range of the parameters than it has", out);
+        return;
+    }
+    take_parameters(replica, shard, &message->bulk);
+    from->fetched = true;
+    if (++evaluation->fetched == replica->shard_count)
+        flushes_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
+    evaluation_advance(replica, now_ns, out);
+}
+
+/* ---- portions ---- */
+
+void evaluation_portion(struct replica *replica, const struct message_portion *message,
+                        int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    if (!is_current(replica, message->attempt, message->evaluation))
+        return;
+    if (evaluation->portion_count == evaluation->portion_capacity) {
+        evaluation->portion_capacity = evaluation->portion_capacity * 2 + 4;
+        evaluation->portions = memory_resize(evaluation->portions, evaluation->portion_capacity,
+                                             sizeof *evaluation->portions);
+    }
+    evaluation->portions[evaluation->portion_count++] =
+        (struct portion){{message->first, message->count}, message->flags};
+    evaluation->resting = false;
+    evaluation_advance(replica, now_ns, out);
+}
+
+void evaluation_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
+                     struct outbox *out) {
+    if (!is_current(replica, message->attempt, message->evaluation))
+        return;
+    replica->evaluation.resting = true;
+    evaluation_advance(replica, now_ns, out);
+}
+
+static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    replica->computing = evaluation->portions[0];
+    evaluation->portion_count--;
+    memmove(evaluation->portions, evaluation->portions + 1,
+            evaluation->portion_count * sizeof *evaluation->portions);
+    bool gradient = !evaluation->exceeded;
+    /* Sums of an abandoned evaluation, or of portions whose gradient is thrown away. */
+    bool clear = gradient && replica->sums_dirty && !evaluation->accrual.count;
+    replica->activity = ACTIVITY_COMPUTING;
+    replica->sums_dirty |= gradient;
+    replica->started_ns = now_ns;
+    replica_act(replica,
+                &(struct action){.kind = ACTION_COMPUTE,
+                                 .computation = {
+                                     .first = replica->computing.chunks.first,
+                                     .count = replica->computing.chunks.count,
+                                     .parameters = replica->parameters,
+                                     .derivative_exponent = evaluation->derivative_exponent,
+                                     .gradient = gradient,
+                                     .clear = clear,
+                                 }});
+    if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
+        replica_send(replica, replica->coordinator,
+                     &(struct message){.type = MESSAGE_WANT,
+                                       .want = {evaluation->attempt, evaluation->number}},
+                     out);
+}
+
+void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
+                      struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    bool wanted = !replica->abandoned;
+    replica->activity = ACTIVITY_NONE;
+    replica->abandoned = false;
+    if (wanted && computed->error) {
+        replica_fail(replica, computed->error, computed->reason, out);
+        return;
+    }
+    if (wanted) {
+        accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
+                    now_ns);
+        evaluation->exceeded |= computed->exceeded;
+        evaluation->flush_due = replica->computing.flags & (PORTION_SOLO | PORTION_LAST);
+        replica->counters.portions++;
+    }
+    evaluation_advance(replica, now_ns, out);
+}
+
+/* ---- flushes ---- */
+
+int64_t replica_deadline_ns(const struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
+                   replica->ready && !replica->failed && !evaluation->starved;
+    return waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
+}
+
+static bool must_flush(const struct replica *replica, int64_t now_ns) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (!evaluation->accrual.count)
+        return false;
+    bool idle = !evaluation->portion_count;
+    return evaluation->flush_due || (idle && evaluation->resting) ||
+           (!idle && evaluation->portions[0].flags & PORTION_SOLO) ||
+           now_ns >= evaluation->accrual.since_ns + replica->flush_ns;
+}
+
+static void stage(struct replica *replica, struct flush *flush, struct outbox *out) {
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        if (replica->shards[i].greeted) /* else when it is again */
+            flush_stage(flush, i, replica->shards[i].link, replica->epoch, out);
+    replica->counters.flushes++;
+}
+
+/* False if that must wait for a buffer. */
+static bool begin_flush(struct replica *replica, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
+                          replica->sequence + 1};
+    struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual);
+    if (!flush)
+        return false;
+    replica->sequence++;
+    evaluation->flush_due = false;
+    if (!flush->buffer) {
+        stage(replica, flush, out);
+        return true;
+    }
+    replica->activity = ACTIVITY_GATHERING;
+    replica->gathering = flush;
+    replica_act(replica, &(struct action){.kind = ACTION_GATHER, .into = flush->buffer->start});
+    return true;
+}
+
+void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    bool wanted = !replica->abandoned;
+    replica->activity = ACTIVITY_NONE;
+    replica->abandoned = false;
+    replica->sums_dirty = false;
+    if (wanted) {
+        flush_encode(&replica->flushes, replica->gathering, replica->ranges,
+                     replica->setup.outputs);
+        stage(replica, replica->gathering, out);
+    } else {
+        flush_drop(&replica->flushes, replica->gathering);
+    }
+    replica->gathering = NULL;
+    evaluation_advance(replica, now_ns, out);
+}
+
+void evaluation_staged(struct replica *replica, uint32_t shard,
+                       const struct message_staged *message, struct outbox *out) {
+    if (!is_current(replica, message->flush.attempt, message->flush.evaluation))
+        return;
+    struct flush *flush = flush_find(&replica->flushes, &message->flush);
+    if (!flush || flush == replica->gathering ||
+        message->incarnation != replica->shards[shard].incarnation) {
+        replica->counters.stale++;
+        return;
+    }
+    if (flush_staged(&replica->flushes, flush, shard, message->incarnation))
+        flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
+}
+
+void evaluation_verdict(struct replica *replica, const struct message_verdict *message,
+                        int64_t now_ns, struct outbox *out) {
+    struct flush *flush = flush_find(&replica->flushes, &message->flush);
+    if (!flush || flush == replica->gathering) {
+        replica->counters.stale++;
+        return;
+    }
+    if (message->accepted)
+        replica->counters.accepted++;
+    else
+        replica->counters.dropped++;
+    flush_drop(&replica->flushes, flush);
+    evaluation_advance(replica, now_ns, out);
+}
+
+void evaluation_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    struct shard_link *link = &replica->shards[shard];
+    if (evaluation->running && evaluation->asked && !link->fetched)
+        fetch(replica, shard, out);
+    for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
+        if (flush != replica->gathering && !flush->staged[shard] &&
+            flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
+            flush_stage(flush, shard, link->link, replica->epoch, out);
+}
+
+/* ---- what comes next ---- */
+
+void evaluation_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    if (!evaluation->running || !replica->ready || replica->failed ||
+        replica->activity != ACTIVITY_NONE)
+        return;
+    if (!evaluation->asked)
+        fetch_all(replica, out);
+    if (evaluation->fetched < replica->shard_count)
+        return;
+    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
+    if (evaluation->portion_count && !evaluation->starved && replica->activity == ACTIVITY_NONE)
+        start_portion(replica, now_ns, out);
+}
+
+void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    evaluation_advance(replica, now_ns, out);
+}

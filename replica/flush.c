@@ -1,0 +1,198 @@
+#include "replica/flush.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static void give_buffer(struct flushes *flushes, struct flush *flush) {
+    if (flush->buffer)
+        flushes->free[flushes->free_count++] = flush->buffer;
+    flush->buffer = NULL;
+}
+
+static void flush_free(struct flushes *flushes, struct flush *flush) {
+    give_buffer(flushes, flush);
+    for (uint32_t i = 0; i < flushes->shards; i++)
+        free(flush->slices[i].sparse);
+    accrual_release(&flush->accrued);
+    bytes_release(&flush->loss);
+    free(flush->slices);
+    free(flush->staged);
+    free(flush->incarnations);
+    free(flush);
+}
+
+void flushes_release(struct flushes *flushes) {
+    while (flushes->first)
+        flush_drop(flushes, flushes->first);
+    for (uint32_t i = 0; i < flushes->free_count; i++)
+        segment_free(flushes->free[i]);
+    *flushes = (struct flushes){0};
+}
+
+void flushes_init(struct flushes *flushes, uint32_t shards, uint64_t parameters) {
+    *flushes = (struct flushes){.shards = shards, .parameters = parameters};
+}
+
+static struct segment *take_buffer(struct flushes *flushes) {
+    if (flushes->free_count)
+        return flushes->free[--flushes->free_count];
+    if (flushes->made == FLUSH_BUFFERS_MAX)
+        return NULL;
+    flushes->made++;
+    return segment_new(flushes->parameters * sizeof(int64_t));
+}
+
+struct flush *flush_start(struct flushes *flushes, const struct flush_id *id,
+                          struct accrual *accrued) {
+    struct segment *buffer = NULL;
+    if (!accrued->exceeded && !(buffer = take_buffer(flushes)))
+        return NULL;
+    struct flush *flush = memory_new(1, sizeof *flush);
+    flush->id = *id;
+    flush->buffer = buffer;
+    flush->accrued = *accrued;
+    *accrued = (struct accrual){0};
+    accrual_clear(accrued);
+    bytes_init(&flush->loss);
+    exact_encode(&flush->accrued.loss, &flush->loss);
+    flush->slices = memory_new(flushes->shards, sizeof *flush->slices);
+    flush->staged = memory_new(flushes->shards, sizeof *flush->staged);
+    flush->incarnations = memory_new(flushes->shards, sizeof *flush->incarnations);
+    flush->next = flushes->first;
+    flushes->first = flush;
+    return flush;
+}
+
+/* ---- the slices ---- */
+
+static uint64_t count_nonzero(const int64_t *slice, uint64_t count) {
+    uint64_t nonzero = 0;
+    for (uint64_t i = 0; i < count; i++)
+        nonzero += slice[i] != 0;
+    return nonzero;
+}
+
+static size_t sparse_offsets_bytes(uint64_t entries) {
+    return (entries * sizeof(uint32_t) + 7) / 8 * 8;
+}
+
+/* Offsets, padded to 8 bytes, then values: see STAGE_SPARSE. */
+static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries) {
+    size_t offsets_bytes = sparse_offsets_bytes(entries);
+    char *sparse = memory_new(1, offsets_bytes + entries * sizeof(int64_t));
+    uint32_t *offset = (uint32_t *)(void *)sparse;
+    int64_t *value = (int64_t *)(void *)(sparse + offsets_bytes);
+    for (uint64_t i = 0; i < count; i++)
+        if (slice[i]) {
+            *offset++ = (uint32_t)i;
+            *value++ = slice[i];
+        }
+    return sparse;
+}
+
+/* Whether so few values were seen that most of the gradient must be zero. An intercept adds one
+ * element an output. */
+static bool is_sparse(const struct flushes *flushes, const struct flush *flush, uint32_t outputs) {
+    return (flush->accrued.values + 1) * outputs < flushes->parameters / 4;
+}
+
+static void encode_slice(struct slice *slice, struct segment *buffer, const struct range *range,
+                         bool sparse) {
+    const int64_t *elements = (const int64_t *)buffer->start + range->first;
+    uint64_t entries = sparse ? count_nonzero(elements, range->count) : range->count;
+    if (entries < range->count / 4) {
+        slice->encoding = STAGE_SPARSE;
+        slice->sparse = make_sparse(elements, range->count, entries);
+        slice->entries = entries;
+        slice->bulk.data = slice->sparse;
+        slice->bulk.length = sparse_offsets_bytes(entries) + entries * sizeof(int64_t);
+        return;
+    }
+    slice->encoding = STAGE_DENSE;
+    slice->entries = range->count;
+    slice->bulk.data = elements;
+    slice->bulk.length = range->count * sizeof(int64_t);
+    slice->bulk.segment = buffer;
+}
+
+void flush_encode(struct flushes *flushes, struct flush *flush, const struct range *ranges,
+                  uint32_t outputs) {
+    bool sparse = is_sparse(flushes, flush, outputs), dense = false;
+    for (uint32_t i = 0; i < flushes->shards; i++) {
+        encode_slice(&flush->slices[i], flush->buffer, &ranges[i], sparse);
+        dense |= flush->slices[i].encoding == STAGE_DENSE;
+    }
+    if (!dense)
+        give_buffer(flushes, flush);
+}
+
+void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
+                 struct outbox *out) {
+    const struct slice *slice = &flush->slices[shard];
+    const struct accrual *accrued = &flush->accrued;
+    outbox_add(out, link,
+               &(struct message){
+                   .type = MESSAGE_STAGE,
+                   .epoch = epoch,
+                   .stage = {.flush = flush->id,
+                             .portions = {accrued->portions, accrued->count},
+                             .loss = {flush->loss.data, (uint32_t)flush->loss.length},
+                             .derivative_max = accrued->derivative_max,
+                             .encoding = (uint8_t)slice->encoding,
+                             .entries = slice->entries},
+                   .bulk = slice->bulk,
+               });
+}
+
+/* ---- afterwards ---- */
+
+bool flush_staged(struct flushes *flushes, struct flush *flush, uint32_t shard,
+                  uint64_t incarnation) {
+    if (flush->staged[shard])
+        return false;
+    flush->staged[shard] = true;
+    flush->incarnations[shard] = incarnation;
+    return ++flush->staged_count == flushes->shards;
+}
+
+void flush_report(const struct flushes *flushes, const struct flush *flush, uint32_t link,
+                  uint64_t epoch, struct outbox *out) {
+    const struct accrual *accrued = &flush->accrued;
+    outbox_add(out, link,
+               &(struct message){
+                   .type = MESSAGE_FLUSHED,
+                   .epoch = epoch,
+                   .flushed = {.flush = flush->id,
+                               .portions = {accrued->portions, accrued->count},
+                               .loss = {flush->loss.data, (uint32_t)flush->loss.length},
+                               .derivative_max = accrued->derivative_max,
+                               .exceeded = accrued->exceeded,
+                               .incarnations = {flush->incarnations, flushes->shards},
+                               .busy_ns = (uint64_t)accrued->busy_ns},
+               });
+}
+
+struct flush *flush_find(const struct flushes *flushes, const struct flush_id *id) {
+    struct flush *flush = flushes->first;
+    while (flush && !flush_id_equal(&flush->id, id))
+        flush = flush->next;
+    return flush;
+}
+
+void flush_drop(struct flushes *flushes, struct flush *flush) {
+    struct flush **place = &flushes->first;
+    while (*place != flush)
+        place = &(*place)->next;
+    *place = flush->next;
+    flush_free(flushes, flush);
+}
+
+void flushes_drop_others(struct flushes *flushes, uint32_t attempt, uint32_t evaluation) {
+    for (struct flush *flush = flushes->first, *next; flush; flush = next) {
+        next = flush->next;
+        if (flush->id.attempt != attempt || flush->id.evaluation != evaluation)
+            flush_drop(flushes, flush);
+    }
+}

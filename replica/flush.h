@@ -1,0 +1,79 @@
+/* Flushes in flight: from the moment that accrued portions become one until its verdict.
+ *
+ * The elements lie in a buffer, one segment for the whole gradient, each shard's slice at its
+ * range. A shard on this host reads its slice in place, so a buffer is free again only after the
+ * verdict, or when every shard has begun another evaluation. */
+#ifndef DML_REPLICA_FLUSH_H
+#define DML_REPLICA_FLUSH_H
+
+#include "replica/accrual.h"
+#include "replica/replica.h"
+#include "wire/segment.h"
+
+/* A shard's range of every vector. */
+struct range {
+    uint64_t first, count;
+};
+
+/* What one shard gets of a flush. */
+struct slice {
+    enum stage_encoding encoding;
+    uint64_t entries;
+    struct bulk bulk;
+    void *sparse; /* owned, or NULL */
+};
+
+struct flush {
+    struct flush *next;
+    struct flush_id id;
+    struct accrual accrued;
+    struct bytes loss;      /* encoded */
+    struct segment *buffer; /* NULL if the bound was exceeded or every slice is sparse */
+    struct slice *slices;   /* a shard each */
+    bool *staged;           /* acknowledged; a shard each */
+    uint64_t *incarnations; /* of the shards that acknowledged */
+    uint32_t staged_count;
+};
+
+struct flushes {
+    uint32_t shards;
+    uint64_t parameters;
+    struct flush *first; /* in flight, in no particular order */
+    struct segment *free[FLUSH_BUFFERS_MAX];
+    uint32_t free_count, made;
+};
+
+/* Zeroed memory holds no flushes. */
+void flushes_init(struct flushes *flushes, uint32_t shards, uint64_t parameters);
+void flushes_release(struct flushes *flushes);
+
+/* Starts a flush of what is accrued, which becomes empty. It gets a buffer unless the bound was
+ * exceeded; NULL if there is none to be had now. */
+struct flush *flush_start(struct flushes *flushes, const struct flush_id *id,
+                          struct accrual *accrued);
+
+/* Cuts a flush, its buffer filled, into slices. `outputs` is the objective's. */
+void flush_encode(struct flushes *flushes, struct flush *flush, const struct range *ranges,
+                  uint32_t outputs);
+
+/* Sends a shard its slice. */
+void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
+                 struct outbox *out);
+
+/* A shard keeps its slice. True if it was the last that had to say so. */
+bool flush_staged(struct flushes *flushes, struct flush *flush, uint32_t shard,
+                  uint64_t incarnation);
+
+/* Tells the coordinator that every shard keeps the flush. */
+void flush_report(const struct flushes *flushes, const struct flush *flush, uint32_t link,
+                  uint64_t epoch, struct outbox *out);
+
+struct flush *flush_find(const struct flushes *flushes, const struct flush_id *id);
+
+/* Nobody reads it any more: its memory is free. */
+void flush_drop(struct flushes *flushes, struct flush *flush);
+
+/* The same for every flush of another evaluation than this. */
+void flushes_drop_others(struct flushes *flushes, uint32_t attempt, uint32_t evaluation);
+
+#endif

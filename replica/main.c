@@ -1,0 +1,227 @@
+/* dml-replica: binds a replica's state machine to sockets, a data set and threads. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/set.h"
+#include "numeric/setup.h"
+#include "objective/objective.h"
+#include "replica/replica.h"
+#include "replica/workers.h"
+#include "wire/host.h"
+
+struct rim {
+    struct host *host;
+    struct replica *replica;
+    struct set *set;
+    struct workers *workers;
+    struct computed computed;
+    uint64_t shuffle;
+};
+
+/* As many threads as were asked for; 0: as there are processors. */
+static unsigned threads_for(uint32_t asked) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned threads = asked ? asked : online < 1 ? 1 : (unsigned)online;
+    return threads > THREADS_MAX ? THREADS_MAX : threads;
+}
+
+/* ---- the data set and its workers ---- */
+
+static int chunk(void *context, uint32_t number, struct rows *rows) {
+    struct rim *rim = context;
+    if (number >= set_info(rim->set)->chunks)
+        return error_set(ERROR_INTERNAL,
+                         "chunk %" PRIu32 " was asked for, but %s has only %" PRIu32, number,
+                         set_path(rim->set), set_info(rim->set)->chunks);
+    return set_chunk(rim->set, number, rows);
+}
+
+static void wake(void *context) {
+    struct rim *rim = context;
+    host_wake(rim->host);
+}
+
+static void close_set(struct rim *rim) {
+    workers_free(rim->workers);
+    rim->workers = NULL;
+    if (rim->set)
+        set_close(rim->set);
+    rim->set = NULL;
+}
+
+static int check_set(const struct rim *rim, const struct replica_setup *setup,
+                     const struct objective_shape *shape) {
+    const struct set_info *info = set_info(rim->set);
+    if (strcmp(info->fingerprint, setup->fingerprint))
+        return error_set(ERROR_DATA,
+                         "%s: has the fingerprint %s, but the run uses %s; "
+                         "remove the file and start the run again",
+                         setup->set, info->fingerprint, setup->fingerprint);
+    if (objective_parameters(shape) != setup->parameters)
+        return error_set(ERROR_INTERNAL,
+                         "%s: gives %" PRIu64 " parameters, but the coordinator counts %" PRIu64,
+                         setup->set, objective_parameters(shape), setup->parameters);
+    return 0;
+}
+
+static int open_set(struct rim *rim, const struct replica_setup *setup) {
+    close_set(rim);
+    int code = set_open(setup->set, &rim->set);
+    if (code)
+        return code;
+    const struct set_info *info = set_info(rim->set);
+    struct workers_settings settings = {
+        .threads = threads_for(setup->threads),
+        .shape = {.kind = (enum objective_kind)setup->objective,
+                  .features = info->features,
+                  .outputs = setup->outputs,
+                  .intercept = setup->intercept},
+        .exponent = info->uniform ? NULL : info->exponent,
+        .uniform = info->uniform_exponent,
+        .chunk = chunk,
+        .done = wake,
+        .context = rim,
+        .shuffle = rim->shuffle,
+    };
+    code = check_set(rim, setup, &settings.shape);
+    if (code)
+        return code;
+    rim->workers = workers_new(&settings);
+    return 0;
+}
+
+/* ---- actions ---- */
+
+static void connect_shard(struct rim *rim, const struct action *action, struct outbox *out) {
+    uint32_t link = 0;
+    int code = host_connect(rim->host, action->address, &link);
+    replica_connected(rim->replica, action->shard, link, code, error_text(), out);
+    error_clear();
+}
+
+static void carry_out(struct rim *rim, const struct action *action, int64_t now_ns,
+                      struct outbox *out) {
+    switch (action->kind) {
+    case ACTION_OPEN_SET: {
+        int code = open_set(rim, &action->setup);
+        replica_opened(rim->replica, code, error_text(), now_ns, out);
+        error_clear();
+        break;
+    }
+    case ACTION_CONNECT:
+        connect_shard(rim, action, out);
+        break;
+    case ACTION_CLOSE:
+        host_close(rim->host, action->link);
+        break;
+    case ACTION_COMPUTE:
+        workers_compute(rim->workers, &action->computation);
+        break;
+    case ACTION_STOP:
+        workers_stop(rim->workers);
+        break;
+    case ACTION_GATHER:
+        if (workers_gather(rim->workers, action->into))
+            replica_gathered(rim->replica, now_ns, out);
+        break;
+    }
+}
+
+static void carry_out_all(struct rim *rim, int64_t now_ns, struct outbox *out) {
+    struct action action;
+    while (replica_next_action(rim->replica, &action))
+        carry_out(rim, &action, now_ns, out);
+}
+
+static void take_work(struct rim *rim, int64_t now_ns, struct outbox *out) {
+    switch (rim->workers ? workers_take(rim->workers, &rim->computed) : WORK_NONE) {
+    case WORK_COMPUTE:
+        replica_computed(rim->replica, &rim->computed, now_ns, out);
+        break;
+    case WORK_GATHER:
+        replica_gathered(rim->replica, now_ns, out);
+        break;
+    case WORK_NONE:
+        break;
+    }
+}
+
+/* ---- the host's calls ---- */
+
+static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
+                       struct outbox *out) {
+    struct rim *rim = state;
+    replica_step(rim->replica, from, message, now_ns, out);
+}
+
+static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
+    struct rim *rim = state;
+    (void)now_ns;
+    replica_gone(rim->replica, link, out);
+}
+
+static void after(void *state, int64_t now_ns, struct outbox *out) {
+    struct rim *rim = state;
+    carry_out_all(rim, now_ns, out);
+    take_work(rim, now_ns, out);
+    if (now_ns >= replica_deadline_ns(rim->replica))
+        replica_timer(rim->replica, now_ns, out);
+    carry_out_all(rim, now_ns, out);
+    int64_t deadline_ns = replica_deadline_ns(rim->replica);
+    host_alarm(rim->host, deadline_ns == INT64_MAX ? -1
+                          : deadline_ns > now_ns   ? deadline_ns - now_ns
+                                                   : 0);
+}
+
+/* ---- main ---- */
+
+static struct replica *new_replica(void) {
+    static char host[256];
+    gethostname(host, sizeof host - 1);
+    return replica_new(&(struct replica_identity){
+        .pid = (uint32_t)getpid(),
+        .threads = threads_for(0),
+        .proof = objective_proof(),
+        .host = host,
+        .description = numeric_description(),
+    });
+}
+
+static int serve(const struct host_options *options) {
+    int code = 0;
+    const char *shuffle = getenv("DML_SHUFFLE");
+    struct rim rim = {.shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0};
+    struct host_role role = {.state = &rim, .message = on_message, .gone = on_gone, .after = after};
+    rim.replica = new_replica();
+    rim.host = host_new(options, &role, &code);
+    if (rim.host)
+        code = host_run(rim.host);
+    const struct replica_counters *counters = replica_counters(rim.replica);
+    log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
+              "), stale messages %" PRIu64,
+              counters->portions, counters->flushes, counters->accepted, counters->dropped,
+              counters->stale);
+    close_set(&rim);
+    host_free(rim.host);
+    replica_free(rim.replica);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    struct host_options options;
+    int code = host_options_read(
+        argc, argv, "computes loss and gradient of its portions of the data", &options);
+    if (!code) {
+        log_open("replica", (enum log_level)options.log_level);
+        numeric_setup();
+        code = serve(&options);
+    }
+    if (code < 0 && *error_text())
+        log_error("%s", error_text());
+    return code < 0 ? -code : 0;
+}

@@ -1,0 +1,93 @@
+/* A replica: computes loss and gradient over the portions that the coordinator hands it, and
+ * delivers them to the shards as flushes. doc/PROTOCOL.md says when.
+ *
+ * A state machine: it takes a message, an answer of its workers or a timer, appends what is to be
+ * sent to an outbox, and queues what else is to be done as actions, which the caller carries out
+ * in order before the next message. It opens no socket, reads no clock and starts no thread.
+ *
+ * Links are numbers that the caller gives out, never 0; the coordinator is whoever says HELLO. */
+#ifndef DML_REPLICA_REPLICA_H
+#define DML_REPLICA_REPLICA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "replica/work.h"
+#include "wire/message.h"
+#include "wire/outbox.h"
+
+/* Buffers of one gradient each that wait for their verdict; when all do, computing waits too. */
+#define FLUSH_BUFFERS_MAX 4
+
+enum action_kind {
+    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened() */
+    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected() */
+    ACTION_CLOSE,    /* close `link`, unasked for by its other end */
+    ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
+    ACTION_STOP,     /* the running computation, at its next chunk; it is answered as ever */
+    ACTION_GATHER,   /* the workers' sums into `into`, n elements; answer replica_gathered() */
+};
+
+/* The data set and objective to work on. */
+struct replica_setup {
+    const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
+    uint8_t objective;             /* enum objective_kind */
+    uint32_t outputs;
+    bool intercept;
+    uint64_t parameters; /* n */
+    uint32_t threads;    /* 0: as many as there are processors */
+};
+
+struct action {
+    enum action_kind kind;
+    struct replica_setup setup;
+    uint32_t shard;
+    const char *address; /* valid until the next SHARD_AT for the shard */
+    uint32_t link;
+    struct computation computation;
+    int64_t *into;
+};
+
+/* What a replica says of itself in WELCOME. The texts must outlive it. */
+struct replica_identity {
+    uint32_t pid, threads;
+    uint64_t proof;
+    const char *host, *description;
+};
+
+/* Seen so far, for the log. */
+struct replica_counters {
+    uint64_t portions, flushes, accepted, dropped;
+    uint64_t stale; /* messages of another epoch, attempt, evaluation or incarnation: ignored */
+};
+
+struct replica; /* opaque */
+
+struct replica *replica_new(const struct replica_identity *identity);
+void replica_free(struct replica *replica);
+
+void replica_step(struct replica *replica, uint32_t from, const struct message *message,
+                  int64_t now_ns, struct outbox *out);
+
+/* A link has closed by itself. */
+void replica_gone(struct replica *replica, uint32_t link, struct outbox *out);
+
+/* Takes the next action off the queue; false when there is none. */
+bool replica_next_action(struct replica *replica, struct action *action);
+
+/* Answers to actions. `error` is 0 or an error code with its text in `reason`. */
+void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,
+                    struct outbox *out);
+void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, int error,
+                       const char *reason, struct outbox *out);
+void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
+                      struct outbox *out);
+void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out);
+
+/* When to call replica_timer(); INT64_MAX: not before something else has happened. */
+int64_t replica_deadline_ns(const struct replica *replica);
+void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out);
+
+const struct replica_counters *replica_counters(const struct replica *replica);
+
+#endif

@@ -1,0 +1,109 @@
+/* The inside of a replica, shared by replica.c (handshake, set-up, dispatch) and evaluation.c. */
+#ifndef DML_REPLICA_STATE_H
+#define DML_REPLICA_STATE_H
+
+#include "replica/accrual.h"
+#include "replica/flush.h"
+#include "replica/replica.h"
+#include "wire/bulk.h"
+
+struct shard_link {
+    uint32_t link; /* 0: none */
+    bool greeted;  /* the link stands, and leads to the incarnation meant */
+    bool met;      /* it has been greeted at least once */
+    bool fetched;  /* its part of the trial point is here */
+    uint64_t incarnation;
+    char *address;
+};
+
+struct portion {
+    struct run chunks;
+    uint8_t flags;
+};
+
+enum activity { ACTIVITY_NONE, ACTIVITY_COMPUTING, ACTIVITY_GATHERING };
+
+struct evaluation {
+    bool running;
+    uint32_t attempt, number;
+    int derivative_exponent;
+    bool asked;               /* FETCH went out */
+    uint32_t fetched;         /* shards whose part of the trial point is here */
+    bool resting;             /* REST came, and no portion since */
+    bool flush_due;           /* the last portion asked for a flush behind it */
+    bool starved;             /* a flush waits for a buffer */
+    bool exceeded;            /* a derivative was beyond the bound: losses only from now on */
+    struct portion *portions; /* handed out and not yet started */
+    uint32_t portion_count, portion_capacity;
+    struct accrual accrual;
+};
+
+struct replica {
+    struct replica_identity identity;
+    struct replica_counters counters;
+
+    /* the coordinator */
+    uint32_t coordinator; /* its link; 0: none */
+    uint64_t epoch;       /* the highest seen */
+    uint64_t incarnation;
+    char *run; /* NULL before the first HELLO */
+
+    /* set-up */
+    uint32_t attempt;
+    bool opened, ready, failed;
+    struct replica_setup setup; /* its texts are owned */
+    int64_t flush_ns;
+    uint32_t shard_count;
+    struct shard_link *shards;
+    struct range *ranges; /* a shard each */
+
+    /* the trial point */
+    double *own_parameters; /* n, where several shards' parts meet */
+    size_t own_parameters_bytes;
+    struct kept_bulk kept; /* or the one shard's, in place */
+    const double *parameters;
+
+    /* work */
+    struct evaluation evaluation;
+    enum activity activity;
+    struct portion computing; /* the portion in work */
+    int64_t started_ns;
+    bool abandoned;  /* the work in hand is for an evaluation that is over */
+    bool sums_dirty; /* the workers' sums hold something */
+    struct flush *gathering;
+    struct flushes flushes;
+    uint32_t sequence; /* of the last flush */
+
+    struct action *actions;
+    uint32_t action_first, action_count, action_capacity;
+};
+
+void replica_act(struct replica *replica, const struct action *action);
+void replica_send(struct replica *replica, uint32_t to, struct message *message,
+                  struct outbox *out);
+void replica_fail(struct replica *replica, int error, const char *reason, struct outbox *out);
+
+/* Forgets the running evaluation; work in hand is told to stop, and ignored. */
+void evaluation_abandon(struct replica *replica);
+
+/* Does what can be done now: fetch, flush, compute. */
+void evaluation_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
+
+/* What a shard has not acknowledged is sent to it again, over a new link. */
+void evaluation_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
+
+/* Messages. */
+void evaluation_evaluate(struct replica *replica, const struct message_evaluate *message,
+                         int64_t now_ns, struct outbox *out);
+void evaluation_portion(struct replica *replica, const struct message_portion *message,
+                        int64_t now_ns, struct outbox *out);
+void evaluation_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
+                     struct outbox *out);
+void evaluation_parameters(struct replica *replica, uint32_t shard, const struct message *message,
+                           int64_t now_ns, struct outbox *out);
+void evaluation_staged(struct replica *replica, uint32_t shard,
+                       const struct message_staged *message, struct outbox *out);
+void evaluation_verdict(struct replica *replica, const struct message_verdict *message,
+                        int64_t now_ns, struct outbox *out);
+
+#endif

@@ -1,0 +1,331 @@
+#include "replica/workers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+
+/* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
+#define GATHER_ELEMENTS 65536
+
+enum sum_state {
+    SUM_ZERO,
+    SUM_HELD, /* part of the gradient being accrued */
+    SUM_VOID, /* left over from an accrual that is of no use */
+};
+
+struct worker {
+    struct workers *pool;
+    pthread_t thread;
+    int64_t *sum; /* n elements */
+    enum sum_state state;
+    struct objective_scratch *scratch;
+    struct computed computed; /* its part */
+};
+
+struct workers {
+    struct workers_settings settings;
+    uint64_t parameters;
+    struct worker *workers;
+
+    pthread_mutex_t mutex; /* guards the next four */
+    pthread_cond_t posted;
+    enum work ended;   /* and not yet taken */
+    unsigned to_start; /* threads that the work in hand still waits for */
+    bool closing;
+
+    /* The work in hand; set while no thread works, then only read. */
+    enum work work;
+    struct computation computation;
+    int64_t *into;
+    uint32_t *order; /* of the chunks, or NULL */
+    uint64_t pieces; /* chunks, or ranges of elements */
+    atomic_uint_fast64_t next_piece;
+    atomic_bool stop;
+    atomic_uint running; /* threads that have not finished */
+    uint64_t shuffles;
+};
+
+/* ---- a computation ---- */
+
+static void clear_computed(struct computed *computed) {
+    memset(computed, 0, offsetof(struct computed, reason));
+    computed->reason[0] = '\0';
+    exact_init(&computed->loss);
+}
+
+static void add_computed(struct computed *into, const struct computed *part) {
+    exact_merge(&into->loss, &part->loss);
+    if (part->derivative_max > into->derivative_max)
+        into->derivative_max = part->derivative_max;
+    into->exceeded |= part->exceeded;
+    into->stopped |= part->stopped;
+    into->values += part->values;
+    if (part->error && !into->error) {
+        into->error = part->error;
+        memcpy(into->reason, part->reason, sizeof into->reason);
+    }
+}
+
+static void set_sum_state(struct worker *worker) {
+    if (!worker->pool->computation.gradient)
+        return;
+    if (worker->state == SUM_VOID)
+        memset(worker->sum, 0, worker->pool->parameters * sizeof *worker->sum);
+    worker->state = SUM_HELD;
+}
+
+static void pause_randomly(uint64_t seed) {
+    struct random random;
+    random_init(&random, seed);
+    struct timespec pause = {0, (long)random_below(&random, 200000)};
+    nanosleep(&pause, NULL);
+}
+
+static int compute_chunk(struct worker *worker, uint32_t number) {
+    struct workers *pool = worker->pool;
+    const struct computation *computation = &pool->computation;
+    const struct objective_scale scale = {
+        .exponent = pool->settings.exponent,
+        .uniform = pool->settings.uniform,
+        .derivative_exponent = computation->derivative_exponent,
+    };
+    struct rows rows;
+    int code = pool->settings.chunk(pool->settings.context, number, &rows);
+    if (code)
+        return code;
+    bool gradient = computation->gradient && !worker->computed.exceeded;
+    struct objective_result result;
+    objective_block(&pool->settings.shape, &scale, &rows, computation->parameters,
+                    gradient ? worker->sum : NULL, worker->scratch, &result);
+    exact_add(&worker->computed.loss, result.loss);
+    if (result.derivative_max > worker->computed.derivative_max)
+        worker->computed.derivative_max = result.derivative_max;
+    worker->computed.exceeded |= result.exceeded;
+    worker->computed.values += rows.values;
+    return 0;
+}
+
+/* A quick thread may come here twice in one computation: what it found is added up. */
+static void compute(struct worker *worker) {
+    struct workers *pool = worker->pool;
+    set_sum_state(worker);
+    for (;;) {
+        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
+        if (piece >= pool->pieces)
+            return;
+        if (atomic_load(&pool->stop)) {
+            worker->computed.stopped = true;
+            return;
+        }
+        uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
+        if (pool->order)
+            pause_randomly(pool->settings.shuffle + number);
+        int code = compute_chunk(worker, pool->computation.first + number);
+        if (code) {
+            worker->computed.error = code;
+            strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);
+            error_clear();
+            atomic_store(&pool->stop, true);
+        }
+    }
+}
+
+/* ---- gathering ---- */
+
+/* Elements [first, first + count) of all threads' sums. */
+static void gather_range(struct workers *pool, uint64_t first, uint64_t count) {
+    int64_t *into = pool->into + first;
+    bool empty = true;
+    for (unsigned i = 0; i < pool->settings.threads; i++) {
+        struct worker *worker = &pool->workers[i];
+        if (worker->state != SUM_HELD)
+            continue;
+        int64_t *sum = worker->sum + first;
+        if (empty)
+            memcpy(into, sum, count * sizeof *sum);
+        else
+            fixed_merge(count, into, sum);
+        memset(sum, 0, count * sizeof *sum);
+        empty = false;
+    }
+    if (empty)
+        memset(into, 0, count * sizeof *into);
+}
+
+static void gather(struct workers *pool) {
+    for (;;) {
+        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
+        if (piece >= pool->pieces)
+            return;
+        uint64_t first = piece * GATHER_ELEMENTS, left = pool->parameters - first;
+        gather_range(pool, first, left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS);
+    }
+}
+
+static void set_gathered(struct workers *pool) {
+    for (unsigned i = 0; i < pool->settings.threads; i++)
+        if (pool->workers[i].state == SUM_HELD)
+            pool->workers[i].state = SUM_ZERO;
+}
+
+/* ---- the threads ---- */
+
+static bool wait_for_work(struct workers *pool) {
+    pthread_mutex_lock(&pool->mutex);
+    while (!pool->to_start && !pool->closing)
+        pthread_cond_wait(&pool->posted, &pool->mutex);
+    bool working = !pool->closing;
+    if (working)
+        pool->to_start--;
+    pthread_mutex_unlock(&pool->mutex);
+    return working;
+}
+
+static void end_work(struct workers *pool) {
+    if (atomic_fetch_sub(&pool->running, 1) != 1)
+        return;
+    pthread_mutex_lock(&pool->mutex);
+    pool->ended = pool->work;
+    pthread_mutex_unlock(&pool->mutex);
+    pool->settings.done(pool->settings.context);
+}
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    struct workers *pool = worker->pool;
+    while (wait_for_work(pool)) {
+        if (pool->work == WORK_COMPUTE)
+            compute(worker);
+        else
+            gather(pool);
+        end_work(pool);
+    }
+    return NULL;
+}
+
+/* Starts the work in hand on as many threads as it has pieces for. */
+static void post(struct workers *pool, enum work kind, uint64_t pieces) {
+    unsigned threads = pool->settings.threads;
+    unsigned wanted = pieces < threads ? (unsigned)pieces : threads;
+    wanted = wanted ? wanted : 1;
+    pool->work = kind;
+    pool->pieces = pieces;
+    atomic_store(&pool->next_piece, 0);
+    atomic_store(&pool->stop, false);
+    atomic_store(&pool->running, wanted);
+    pthread_mutex_lock(&pool->mutex);
+    pool->to_start = wanted;
+    if (wanted == 1)
+        pthread_cond_signal(&pool->posted);
+    else
+        pthread_cond_broadcast(&pool->posted);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+/* ---- for the owner ---- */
+
+static void shuffle(struct workers *pool, uint32_t count) {
+    struct random random;
+    random_init(&random, pool->settings.shuffle + pool->shuffles++);
+    pool->order = memory_resize(pool->order, count, sizeof *pool->order);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t j = (uint32_t)random_below(&random, i + 1);
+        pool->order[i] = pool->order[j];
+        pool->order[j] = i;
+    }
+}
+
+void workers_compute(struct workers *pool, const struct computation *computation) {
+    pool->computation = *computation;
+    for (unsigned i = 0; i < pool->settings.threads; i++) {
+        clear_computed(&pool->workers[i].computed);
+        if (computation->clear && pool->workers[i].state == SUM_HELD)
+            pool->workers[i].state = SUM_VOID;
+    }
+    if (pool->settings.shuffle)
+        shuffle(pool, computation->count);
+    post(pool, WORK_COMPUTE, computation->count);
+}
+
+bool workers_gather(struct workers *pool, int64_t *into) {
+    pool->into = into;
+    if (pool->parameters < GATHER_ELEMENTS) {
+        gather_range(pool, 0, pool->parameters);
+        set_gathered(pool);
+        return true;
+    }
+    post(pool, WORK_GATHER, (pool->parameters + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
+    return false;
+}
+
+void workers_stop(struct workers *pool) {
+    atomic_store(&pool->stop, true);
+}
+
+enum work workers_take(struct workers *pool, struct computed *computed) {
+    pthread_mutex_lock(&pool->mutex);
+    enum work ended = pool->ended;
+    pool->ended = WORK_NONE;
+    pthread_mutex_unlock(&pool->mutex);
+    if (ended == WORK_COMPUTE) {
+        clear_computed(computed);
+        for (unsigned i = 0; i < pool->settings.threads; i++)
+            add_computed(computed, &pool->workers[i].computed);
+    } else if (ended == WORK_GATHER) {
+        set_gathered(pool);
+    }
+    return ended;
+}
+
+static void start_thread(struct workers *pool, struct worker *worker) {
+    worker->pool = pool;
+    worker->sum = memory_map(pool->parameters * sizeof *worker->sum);
+    worker->scratch = objective_scratch_new(&pool->settings.shape);
+    int code = pthread_create(&worker->thread, NULL, work, worker);
+    if (code) {
+        fprintf(stderr, "dml-replica: a thread could not be started: %s\n", strerror(code));
+        exit(-ERROR_UNAVAILABLE);
+    }
+}
+
+struct workers *workers_new(const struct workers_settings *settings) {
+    struct workers *pool = memory_new(1, sizeof *pool);
+    pool->settings = *settings;
+    pool->parameters = objective_parameters(&settings->shape);
+    pool->workers = memory_new(settings->threads, sizeof *pool->workers);
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_cond_init(&pool->posted, NULL);
+    for (unsigned i = 0; i < settings->threads; i++)
+        start_thread(pool, &pool->workers[i]);
+    return pool;
+}
+
+void workers_free(struct workers *pool) {
+    if (!pool)
+        return;
+    workers_stop(pool);
+    pthread_mutex_lock(&pool->mutex);
+    pool->closing = true;
+    pthread_cond_broadcast(&pool->posted);
+    pthread_mutex_unlock(&pool->mutex);
+    for (unsigned i = 0; i < pool->settings.threads; i++) {
+        struct worker *worker = &pool->workers[i];
+        pthread_join(worker->thread, NULL);
+        objective_scratch_free(worker->scratch);
+        memory_unmap(worker->sum, pool->parameters * sizeof *worker->sum);
+    }
+    pthread_mutex_destroy(&pool->mutex);
+    pthread_cond_destroy(&pool->posted);
+    free(pool->order);
+    free(pool->workers);
+    free(pool);
+}

@@ -1,0 +1,132 @@
+/* What the files of the store share: the connection, its statements, and how one is run. */
+#ifndef DML_STORE_INTERNAL_H
+#define DML_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/store.h"
+
+/* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
+ * to open.c what brings a database of the version before up to it. */
+#define STORE_VERSION 1
+
+#define RUN_COLUMNS                                                                                \
+    "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
+    "coalesce(r.ended_ms, 0), r.reason, r.result, "                                                \
+    "coalesce(r.steps, (SELECT max(step) FROM steps s WHERE s.run = r.run), 0), "                  \
+    "coalesce(r.evaluations, (SELECT count(*) FROM evaluations e WHERE e.run = r.run)), "          \
+    "iif(r.ended_ms IS NULL, l.loss, r.loss), "                                                    \
+    "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max) "                                     \
+    "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
+    "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
+
+/* Every statement there is; each is prepared at its first use and kept. */
+#define STATEMENT_TABLE(X)                                                                         \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
+    X(COMMIT, "COMMIT")                                                                            \
+    X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(EPOCH_LAST, "SELECT coalesce(max(epoch), 0) FROM epochs")                                    \
+    X(EPOCH_INSERT, "INSERT INTO epochs (epoch, wall_ms, pid) VALUES (?, ?, ?)")                   \
+    X(RUN_INSERT, "INSERT INTO runs (uuid, job, identity, settings, data, build, started_ms) "     \
+                  "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                  \
+    X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
+               "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
+    X(STEP_INSERT, "INSERT OR REPLACE INTO steps (run, step, loss, gradient_max, step_length, "    \
+                   "trials, history, note, wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")           \
+    X(EVALUATION_INSERT, "INSERT INTO evaluations (run, attempt, evaluation, step, step_length, "  \
+                         "loss, slope, examples, seconds, outcome) "                               \
+                         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
+    X(PORTION_INSERT, "INSERT INTO portions (run, attempt, evaluation, first_chunk, chunks, "      \
+                      "incarnation, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)")                       \
+    X(PROCESS_PUT, "INSERT INTO processes (run, role, idx, incarnation, pid, host, state, "        \
+                   "started_ms, changed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) "          \
+                   "ON CONFLICT (run, role, idx, incarnation) DO UPDATE SET pid = excluded.pid, "  \
+                   "host = excluded.host, state = excluded.state, "                                \
+                   "changed_ms = excluded.changed_ms")                                             \
+    X(EVENT_INSERT, "INSERT INTO events (run, wall_ms, kind, text) VALUES (?, ?, ?, ?)")           \
+    X(MODEL_INSERT, "INSERT INTO models (run, wall_ms, folder, sha256) VALUES (?, ?, ?, ?)")       \
+    X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
+    X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
+    X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms "       \
+             "FROM steps WHERE run = ? AND step >= ? ORDER BY step")                               \
+    X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.state, "                   \
+                 "coalesce(c.portions, 0) FROM processes p LEFT JOIN "                             \
+                 "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \
+                 "GROUP BY incarnation) c "                                                        \
+                 "ON p.role = 'replica' AND c.incarnation = p.incarnation "                        \
+                 "WHERE p.run = ?1 ORDER BY p.role, p.idx, p.incarnation")                         \
+    X(MODEL_OF, "SELECT folder, sha256 FROM models WHERE run = ? ORDER BY model DESC LIMIT 1")
+
+enum statement {
+#define X(name, sql) STATEMENT_##name,
+    STATEMENT_TABLE(X)
+#undef X
+        STATEMENTS
+};
+
+#define KEPT_TEXTS 8
+
+struct store {
+    sqlite3 *database;
+    char *path;
+    sqlite3_stmt *statements[STATEMENTS];
+    char *run_texts[KEPT_TEXTS];   /* of store_run_last() */
+    char *model_texts[KEPT_TEXTS]; /* of store_model_of() */
+};
+
+/* A value for a statement. Texts are not copied; a NULL text is NULL. */
+struct value {
+    enum { VALUE_INTEGER, VALUE_REAL, VALUE_TEXT } type;
+    int64_t integer;
+    double real;
+    const char *text;
+};
+
+static inline struct value integer(int64_t number) {
+    return (struct value){.type = VALUE_INTEGER, .integer = number};
+}
+
+static inline struct value count(uint64_t number) {
+    return integer((int64_t)number);
+}
+
+static inline struct value real(double number) {
+    return (struct value){.type = VALUE_REAL, .real = number};
+}
+
+static inline struct value text(const char *string) {
+    return (struct value){.type = VALUE_TEXT, .text = string};
+}
+
+/* Takes one row; an answer other than 0 ends the reading and is returned. */
+typedef int row_take(void *context, sqlite3_stmt *row);
+
+/* Runs a statement to its end; `take` may be NULL. Outside a transaction it is one of its own. */
+int store_run_statement(struct store *store, enum statement statement, const struct value *values,
+                        size_t values_count, row_take *take, void *context);
+
+#define VALUES(...)                                                                                \
+    (const struct value[]){__VA_ARGS__},                                                           \
+        sizeof((struct value[]){__VA_ARGS__}) / sizeof(struct value)
+
+/* The same as part of the open transaction, which it begins if there is none. */
+int store_collect(struct store *store, enum statement statement, const struct value *values,
+                  size_t values_count);
+
+/* A transaction that is on the disk when store_end_durably() returns 0. What was collected before
+ * is committed first. store_end_durably() rolls back if `code` is not 0. */
+int store_begin_durably(struct store *store);
+int store_end_durably(struct store *store, int code);
+
+/* Describes the failure of an SQLite call. Returns the code. */
+int store_failed(struct store *store, int result);
+
+/* The column as a double, NaN for NULL: SQLite keeps NaN as NULL. */
+double column_real(sqlite3_stmt *row, int column);
+
+/* The column as a text that is valid until the row is left; NULL for NULL. */
+const char *column_text(sqlite3_stmt *row, int column);
+
+#endif

@@ -1,0 +1,39 @@
+/* What happens within a run: steps, evaluations, portions, processes, events. */
+#include "base/clock.h"
+#include "store/internal.h"
+
+int store_step(struct store *store, int64_t run, const struct store_step *step) {
+    return store_collect(store, STATEMENT_STEP_INSERT,
+                         VALUES(integer(run), count(step->step), real(step->loss),
+                                real(step->gradient_max), real(step->step_length),
+                                count(step->trials), count(step->history), text(step->note),
+                                integer(step->wall_ms)));
+}
+
+int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation) {
+    return store_collect(store, STATEMENT_EVALUATION_INSERT,
+                         VALUES(integer(run), count(evaluation->attempt),
+                                count(evaluation->evaluation), count(evaluation->step),
+                                real(evaluation->step_length), real(evaluation->loss),
+                                real(evaluation->slope), count(evaluation->examples),
+                                real(evaluation->seconds), text(evaluation->outcome)));
+}
+
+int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
+                  uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks) {
+    return store_collect(store, STATEMENT_PORTION_INSERT,
+                         VALUES(integer(run), count(attempt), count(evaluation), count(first_chunk),
+                                count(chunks), count(incarnation), count(sequence)));
+}
+
+int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
+                  uint64_t incarnation, int pid, const char *host, const char *state) {
+    return store_collect(store, STATEMENT_PROCESS_PUT,
+                         VALUES(integer(run), text(role), count(index), count(incarnation),
+                                integer(pid), text(host), text(state), integer(clock_wall_ms())));
+}
+
+int store_event(struct store *store, int64_t run, const char *kind, const char *words) {
+    return store_collect(store, STATEMENT_EVENT_INSERT,
+                         VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));
+}

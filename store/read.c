@@ -1,0 +1,143 @@
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "store/internal.h"
+
+static struct store_run run_of_row(sqlite3_stmt *row) {
+    return (struct store_run){
+        .run = sqlite3_column_int64(row, 0),
+        .uuid = column_text(row, 1),
+        .job = column_text(row, 2),
+        .identity = column_text(row, 3),
+        .settings = column_text(row, 4),
+        .data = column_text(row, 5),
+        .build = column_text(row, 6),
+        .started_ms = sqlite3_column_int64(row, 7),
+        .ended_ms = sqlite3_column_int64(row, 8),
+        .reason = column_text(row, 9),
+        .result = column_text(row, 10),
+        .steps = (uint64_t)sqlite3_column_int64(row, 11),
+        .evaluations = (uint64_t)sqlite3_column_int64(row, 12),
+        .loss = column_real(row, 13),
+        .gradient_max = column_real(row, 14),
+    };
+}
+
+struct each_run {
+    int (*each)(void *context, const struct store_run *run);
+    void *context;
+};
+
+static int take_run(void *context, sqlite3_stmt *row) {
+    const struct each_run *runs = context;
+    struct store_run run = run_of_row(row);
+    return runs->each(runs->context, &run);
+}
+
+int store_runs(struct store *store, int (*each)(void *context, const struct store_run *run),
+               void *context) {
+    return store_run_statement(store, STATEMENT_RUNS, NULL, 0, take_run,
+                               &(struct each_run){each, context});
+}
+
+/* A copy that the store keeps, so that no statement stays open and holds its lock. */
+static const char *keep(char **place, const char *string) {
+    free(*place);
+    *place = string ? memory_copy_string(string) : NULL;
+    return *place;
+}
+
+struct last_run {
+    struct store *store;
+    struct store_run *run;
+    bool *found;
+};
+
+static int take_last_run(void *context, sqlite3_stmt *row) {
+    struct last_run *last = context;
+    struct store_run *run = last->run;
+    char **texts = last->store->run_texts;
+    *run = run_of_row(row);
+    const char **fields[] = {&run->uuid, &run->job,   &run->identity, &run->settings,
+                             &run->data, &run->build, &run->reason,   &run->result};
+    _Static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        *fields[i] = keep(&texts[i], *fields[i]);
+    *last->found = true;
+    return 0;
+}
+
+int store_run_last(struct store *store, struct store_run *run, bool *found) {
+    *found = false;
+    return store_run_statement(store, STATEMENT_RUN_LAST, NULL, 0, take_last_run,
+                               &(struct last_run){store, run, found});
+}
+
+struct each_step {
+    int (*each)(void *context, const struct store_step *step);
+    void *context;
+};
+
+static int take_step(void *context, sqlite3_stmt *row) {
+    const struct each_step *steps = context;
+    struct store_step step = {
+        .step = (uint64_t)sqlite3_column_int64(row, 0),
+        .loss = column_real(row, 1),
+        .gradient_max = column_real(row, 2),
+        .step_length = column_real(row, 3),
+        .trials = (uint32_t)sqlite3_column_int64(row, 4),
+        .history = (uint32_t)sqlite3_column_int64(row, 5),
+        .note = column_text(row, 6),
+        .wall_ms = sqlite3_column_int64(row, 7),
+    };
+    return steps->each(steps->context, &step);
+}
+
+int store_steps(struct store *store, int64_t run, uint64_t since,
+                int (*each)(void *context, const struct store_step *step), void *context) {
+    return store_run_statement(store, STATEMENT_STEPS, VALUES(integer(run), count(since)),
+                               take_step, &(struct each_step){each, context});
+}
+
+struct each_process {
+    int (*each)(void *context, const struct store_process_row *process);
+    void *context;
+};
+
+static int take_process(void *context, sqlite3_stmt *row) {
+    const struct each_process *processes = context;
+    struct store_process_row process = {
+        .role = column_text(row, 0),
+        .index = (uint32_t)sqlite3_column_int64(row, 1),
+        .incarnation = (uint64_t)sqlite3_column_int64(row, 2),
+        .pid = sqlite3_column_int(row, 3),
+        .host = column_text(row, 4),
+        .state = column_text(row, 5),
+        .portions = (uint64_t)sqlite3_column_int64(row, 6),
+    };
+    return processes->each(processes->context, &process);
+}
+
+int store_processes(struct store *store, int64_t run,
+                    int (*each)(void *context, const struct store_process_row *process),
+                    void *context) {
+    return store_run_statement(store, STATEMENT_PROCESSES, VALUES(integer(run)), take_process,
+                               &(struct each_process){each, context});
+}
+
+static int take_model(void *context, sqlite3_stmt *row) {
+    struct store *store = context;
+    keep(&store->model_texts[0], column_text(row, 0));
+    keep(&store->model_texts[1], column_text(row, 1));
+    return 0;
+}
+
+int store_model_of(struct store *store, int64_t run, const char **folder, const char **sha256) {
+    keep(&store->model_texts[0], "");
+    keep(&store->model_texts[1], "");
+    int code =
+        store_run_statement(store, STATEMENT_MODEL_OF, VALUES(integer(run)), take_model, store);
+    *folder = store->model_texts[0];
+    *sha256 = store->model_texts[1];
+    return code;
+}

@@ -1,0 +1,64 @@
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/internal.h"
+
+static int take_number(void *context, sqlite3_stmt *row) {
+    *(int64_t *)context = sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+int store_epoch_next(struct store *store, uint64_t *epoch) {
+    int64_t last = 0;
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(store, STATEMENT_EPOCH_LAST, NULL, 0, take_number, &last);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_EPOCH_INSERT,
+            VALUES(integer(last + 1), integer(clock_wall_ms()), integer(getpid())), NULL, NULL);
+    code = store_end_durably(store, code);
+    if (!code)
+        *epoch = (uint64_t)last + 1;
+    return code;
+}
+
+int store_run_begin(struct store *store, struct store_run *run) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(store, STATEMENT_RUN_INSERT,
+                                   VALUES(text(run->uuid), text(run->job), text(run->identity),
+                                          text(run->settings), text(run->data), text(run->build),
+                                          integer(run->started_ms)),
+                                   NULL, NULL);
+    int64_t number = sqlite3_last_insert_rowid(store->database);
+    code = store_end_durably(store, code);
+    if (!code)
+        run->run = number;
+    return code;
+}
+
+int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
+                  uint64_t steps, uint64_t evaluations, double loss, double gradient_max) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(store, STATEMENT_RUN_END,
+                                   VALUES(integer(clock_wall_ms()), text(reason), text(result),
+                                          count(steps), count(evaluations), real(loss),
+                                          real(gradient_max), integer(run)),
+                                   NULL, NULL);
+    if (!code && sqlite3_changes(store->database) != 1)
+        code = error_set(ERROR_INTERNAL, "%s: there is no run %lld to end", store->path,
+                         (long long)run);
+    return store_end_durably(store, code);
+}
+
+int store_model(struct store *store, int64_t run, const char *folder, const char *sha256) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_MODEL_INSERT,
+            VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)), NULL, NULL);
+    return store_end_durably(store, code);
+}

@@ -1,0 +1,107 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "store/internal.h"
+
+static const char *const sql_of[] = {
+#define X(name, sql) [STATEMENT_##name] = sql,
+    STATEMENT_TABLE(X)
+#undef X
+};
+
+int store_failed(struct store *store, int result) {
+    const char *path = store->path;
+    switch (result & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(ERROR_AGAIN,
+                         "%s is in use by another process; wait for it, or ask it "
+                         "with `dml-coordinator status`",
+                         path);
+    case SQLITE_FULL:
+        return error_set(ERROR_IO, "cannot write %s: disk full; make room and start again", path);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return error_set(ERROR_IO,
+                         "%s is damaged (%s); move it away, with dml.db-wal beside it, to "
+                         "start a new record of runs: packs and models are not in it",
+                         path, sqlite3_errstr(result));
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return error_set(ERROR_PERMISSION, "cannot write %s: permission denied", path);
+    case SQLITE_CANTOPEN:
+        errno = sqlite3_system_errno(store->database);
+        return errno ? error_set_errno(ERROR_CREATE, "cannot open %s", path)
+                     : error_set(ERROR_CREATE, "cannot open %s", path);
+    case SQLITE_IOERR:
+        errno = sqlite3_system_errno(store->database);
+        return errno ? error_set_errno(ERROR_IO, "cannot read or write %s", path)
+                     : error_set(ERROR_IO, "cannot read or write %s", path);
+    default:
+        return error_set(ERROR_INTERNAL, "%s: %s", path, sqlite3_errmsg(store->database));
+    }
+}
+
+static int bind(sqlite3_stmt *prepared, int position, const struct value *value) {
+    switch (value->type) {
+    case VALUE_INTEGER:
+        return sqlite3_bind_int64(prepared, position, value->integer);
+    case VALUE_REAL:
+        return sqlite3_bind_double(prepared, position, value->real);
+    case VALUE_TEXT:
+        break;
+    }
+    return sqlite3_bind_text(prepared, position, value->text, -1, SQLITE_STATIC);
+}
+
+static int prepare(struct store *store, enum statement statement, const struct value *values,
+                   size_t values_count, sqlite3_stmt **prepared) {
+    sqlite3_stmt **kept = &store->statements[statement];
+    int result = SQLITE_OK;
+    if (!*kept)
+        result = sqlite3_prepare_v3(store->database, sql_of[statement], -1,
+                                    SQLITE_PREPARE_PERSISTENT, kept, NULL);
+    for (size_t i = 0; result == SQLITE_OK && i < values_count; i++)
+        result = bind(*kept, (int)i + 1, &values[i]);
+    *prepared = *kept;
+    return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+int store_run_statement(struct store *store, enum statement statement, const struct value *values,
+                        size_t values_count, row_take *take, void *context) {
+    sqlite3_stmt *prepared;
+    int code = prepare(store, statement, values, values_count, &prepared);
+    if (code)
+        return code;
+    int result;
+    while (!code && (result = sqlite3_step(prepared)) != SQLITE_DONE) {
+        if (result != SQLITE_ROW)
+            code = store_failed(store, result);
+        else if (take)
+            code = take(context, prepared);
+    }
+    sqlite3_reset(prepared);
+    sqlite3_clear_bindings(prepared);
+    return code;
+}
+
+int store_collect(struct store *store, enum statement statement, const struct value *values,
+                  size_t values_count) {
+    int code = 0;
+    if (sqlite3_get_autocommit(store->database))
+        code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
+    return code ? code : store_run_statement(store, statement, values, values_count, NULL, NULL);
+}
+
+double column_real(sqlite3_stmt *row, int column) {
+    if (sqlite3_column_type(row, column) == SQLITE_NULL)
+        return NAN;
+    return sqlite3_column_double(row, column);
+}
+
+const char *column_text(sqlite3_stmt *row, int column) {
+    return (const char *)sqlite3_column_text(row, column);
+}

@@ -1,0 +1,232 @@
+"""Runs the real programs and reports in TAP.
+
+A test is a function decorated with @test and named after the behaviour it holds. It gets a folder
+of its own as a Path and fails by an exception (an `assert`, as a rule); Skip names why it cannot
+run here. The last line of a script is `sys.exit(main())`.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import uuid
+
+SOURCE = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[2])
+BUILD = pathlib.Path(os.environ.get('DML_BUILD') or os.getcwd())
+SHARED = pathlib.Path(os.environ.get('DML_SHARED') or SOURCE / '../shared').resolve() / 'data'
+COORDINATOR = BUILD / 'dml-coordinator'
+SHARD = BUILD / 'dml-shard'
+REPLICA = BUILD / 'dml-replica'
+
+# Far beyond what anything here takes: only a hang reaches it.
+DEADLINE_SECONDS = 300
+
+USAGE, BAD_DATA, UNAVAILABLE, CREATE, IO, AGAIN, PERMISSION, CONFIG = 64, 65, 69, 73, 74, 75, 77, 78
+
+tests = []
+
+
+class Skip(Exception):
+    """Why a test cannot run here."""
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def main():
+    """Runs the tests whose names contain one of the arguments (all without any)."""
+    chosen = [t for t in tests if not sys.argv[1:] or any(a in t.__name__ for a in sys.argv[1:])]
+    print(f'1..{len(chosen)}', flush=True)
+    failed = False
+    for number, function in enumerate(chosen, 1):
+        name = function.__name__
+        name = name if ' ' in name else name.replace('_', ' ')
+        folder = pathlib.Path(tempfile.mkdtemp(prefix='dml-test-'))
+        try:
+            function(folder)
+            print(f'ok {number} - {name}', flush=True)
+        except Skip as why:
+            print(f'ok {number} - {name} # SKIP {why}', flush=True)
+        except Exception:  # whatever it is, the other tests still run
+            failed = True
+            print(f'not ok {number} - {name}')
+            print(''.join(f'# {line}\n' for line in traceback.format_exc().splitlines()), end='',
+                  flush=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return int(failed)
+
+
+# ---- processes ----
+
+class Finished:
+    """A command that has ended: status, stdout, stderr."""
+
+    def __init__(self, command, status, stdout, stderr):
+        self.command, self.status, self.stdout, self.stderr = command, status, stdout, stderr
+
+    @property
+    def json(self):
+        """The object on the last line of standard output."""
+        lines = self.stdout.strip().splitlines()
+        assert lines, f'{self} printed nothing'
+        return json.loads(lines[-1])
+
+    def __str__(self):
+        return f'{" ".join(self.command)}\nstatus {self.status}\n{self.stdout}\n{self.stderr}'
+
+
+class Process:
+    """A command that runs. It and its children carry a mark in their environment by which
+    survivors are found."""
+
+    def __init__(self, *command, cwd=None, prefix=(), **environment):
+        self.command = [str(word) for word in (*prefix, *command)]
+        self.mark = uuid.uuid4().hex
+        self.output = tempfile.TemporaryFile('w+')
+        self.errors = tempfile.TemporaryFile('w+')
+        self.popen = subprocess.Popen(
+            self.command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.output,
+            stderr=self.errors, env={**os.environ, **environment, 'DML_TEST_MARK': self.mark})
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def signal(self, number):
+        self.popen.send_signal(number)
+
+    def wait(self, seconds=DEADLINE_SECONDS):
+        try:
+            status = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.end()
+            raise AssertionError(f'no end after {seconds} s: {self.finished(None)}') from None
+        return self.finished(status)
+
+    def until(self, condition, what):
+        """Polls until `condition` holds and returns what it answered; the end of the process or a
+        minute without it is a failure."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            answer = condition()
+            if answer:
+                return answer
+            status = self.popen.poll()
+            assert status is None, f'ended before {what}: {self.finished(status)}'
+            time.sleep(0.02)
+        raise AssertionError(f'{what}: not within a minute: {self.finished(None)}')
+
+    def finished(self, status):
+        return Finished(self.command, status, self.so_far(self.output), self.so_far(self.errors))
+
+    @staticmethod
+    def so_far(file):
+        return os.pread(file.fileno(), 1 << 26, 0).decode(errors='replace')
+
+    def survivors(self):
+        """Ids of living processes that descend from the command, and itself."""
+        needle = f'DML_TEST_MARK={self.mark}'.encode()
+        found = []
+        for entry in pathlib.Path('/proc').iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if needle in (entry / 'environ').read_bytes():
+                        found.append(int(entry.name))
+        return found
+
+    def end(self):
+        """Kills the command and what descends from it, each by its id."""
+        for pid in self.survivors():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.popen.wait()
+
+
+def run(*command, seconds=DEADLINE_SECONDS, **options):
+    """Runs a command to its end and sees that nothing it started outlives it."""
+    process = Process(*command, **options)
+    finished = process.wait(seconds)
+    left = process.survivors()
+    if left:
+        process.end()
+    assert not left, f'processes {left} outlive {finished}'
+    return finished
+
+
+def dml(*arguments, **options):
+    return run(COORDINATOR, *arguments, **options)
+
+
+def train(job, *arguments, **options):
+    """Trains and returns the members of the result."""
+    finished = dml('run', job, '--json', *arguments, **options)
+    assert finished.status == 0, finished
+    return finished.json
+
+
+# ---- data and jobs ----
+
+def shared(name):
+    """A file of the shared data sets; its absence skips the test."""
+    path = SHARED / name
+    if not path.exists():
+        raise Skip(f'{name} is not in {SHARED}')
+    return path
+
+
+def lines_of(path):
+    with (gzip.open if path.suffix == '.gz' else open)(path, 'rt') as file:
+        return file.read().splitlines()
+
+
+def write_job(folder, name='job', **settings):
+    """Writes NAME.conf; a list becomes { "a", "b" }, a str a quoted string. A dict is a section."""
+    def written(value):
+        if isinstance(value, (list, tuple)):
+            return '{ ' + ', '.join(written(str(item)) for item in value) + ' }'
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, (str, pathlib.Path)):
+            return f'"{value}"'
+        return repr(value)
+
+    lines = []
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            inner = ''.join(f'    {k} = {written(v)}\n' for k, v in value.items())
+            lines.append(f'{key} {{\n{inner}}}\n')
+        else:
+            lines.append(f'{key} = {written(value)}\n')
+    path = folder / f'{name}.conf'
+    path.write_text(''.join(lines))
+    return path
+
+
+def small_data(folder, name='small.libsvm', rows=60, seed=1):
+    """A little binary data set that no plane separates."""
+    rng = random.Random(seed)
+    with open(folder / name, 'w') as file:
+        for _ in range(rows):
+            values = {j: round(rng.gauss(0, 1), 3) for j in sorted(rng.sample(range(1, 9), 4))}
+            margin = sum(v if j % 2 else -v for j, v in values.items()) + rng.gauss(0, 2)
+            file.write(f'{1 if margin > 0 else -1} ' +
+                       ' '.join(f'{j}:{v}' for j, v in values.items()) + '\n')
+    return folder / name
+
+
+def small_job(folder, **settings):
+    """A job that trains on small_data() in a blink."""
+    data = small_data(folder)
+    return write_job(folder, **{'data': [data.name], 'l2': 1e-3, **settings})

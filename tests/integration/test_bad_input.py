@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+"""Bad input gives one clear message that says where, the right exit status, and nothing half
+written."""
+
+import gzip
+import os
+import socket
+import sys
+
+from harness import (BAD_DATA, CONFIG, CREATE, PERMISSION, REPLICA, SHARD, UNAVAILABLE, USAGE, Skip,
+                     dml, main, run, small_data, small_job, test, write_job)
+
+GOOD = '1 1:0.5 3:2\n-1 2:1\n1 1:1\n-1 3:0.25\n'
+
+
+def messages(finished):
+    return [line for line in finished.stderr.splitlines() if line.strip()]
+
+
+def assert_refused(finished, status, *said):
+    """One message with every text of `said`; the exit status; no result."""
+    assert finished.status == status, finished
+    lines = messages(finished)
+    assert lines, f'no message: {finished}'
+    fitting = [line for line in lines if all(str(text) in line for text in said)]
+    assert len(fitting) == 1, f'one line with {said} expected: {finished}'
+    assert not finished.stdout.strip(), finished
+
+
+def assert_nothing_half_written(state):
+    """No model, and no file in the folders of packs and sets that is not a whole one."""
+    if not state.exists():
+        return
+    left = [path for path in state.rglob('*') if path.is_file()
+            and path.parent != state and path.suffix != '.pack']
+    assert not left, left
+    assert not list(state.glob('models/*')), list(state.glob('models/*'))
+
+
+def refused_data(folder, text, *said, name='bad.txt', **settings):
+    """Training on one file of that text is refused, with exit status 65."""
+    data = folder / name
+    if isinstance(text, bytes):
+        data.write_bytes(text)
+    elif text is not None:
+        data.write_text(text)
+    job = write_job(folder, data=[name], **settings)
+    assert_refused(dml('run', job), BAD_DATA, *said)
+    assert_nothing_half_written(folder / 'job.state')
+    packs = list((folder / 'job.state').rglob('*.pack'))
+    assert len(packs) <= 1, packs
+    return packs
+
+
+def refused_line(folder, line, *said, before=GOOD, **settings):
+    """A line of that text is refused by file and number, and nothing is packed."""
+    number = before.count('\n') + 1
+    packs = refused_data(folder, before + line + '\n' + GOOD, f'bad.txt:{number}', *said,
+                         **settings)
+    assert not packs, packs
+
+
+# ---- LIBSVM ----
+
+@test
+def a_malformed_line_is_named(folder):
+    refused_line(folder, '1 1:0.5 two:3')
+
+
+@test
+def a_pair_without_a_value_is_named(folder):
+    refused_line(folder, '1 1:0.5 2:')
+
+
+@test
+def a_line_of_noise_is_named(folder):
+    refused_line(folder, '\x01\x02\x03 \x04')
+
+
+@test
+def index_0_is_named(folder):
+    refused_line(folder, '1 0:0.5 2:1')
+
+
+@test
+def an_index_over_the_limit_is_named(folder):
+    refused_line(folder, f'1 1:0.5 {2 ** 48}:1')
+
+
+@test
+def an_index_over_64_bits_is_named(folder):
+    refused_line(folder, f'1 1:0.5 {2 ** 64 + 1}:1')
+
+
+@test
+def a_repeated_index_is_named(folder):
+    refused_line(folder, '1 2:0.5 2:1')
+
+
+@test
+def a_nan_is_named(folder):
+    refused_line(folder, '1 1:nan')
+
+
+@test
+def an_infinity_is_named(folder):
+    refused_line(folder, '1 1:inf')
+
+
+@test
+def a_number_beyond_double_is_named(folder):
+    refused_line(folder, '1 1:1e999')
+
+
+@test
+def an_infinite_label_is_named(folder):
+    refused_line(folder, 'inf 1:1', objective='squared')
+
+
+# ---- labels ----
+
+@test
+def a_third_label_does_not_fit_two_classes(folder):
+    refused_data(folder, GOOD + '5 1:1\n', 'classes')
+
+
+@test
+def a_text_is_no_target(folder):
+    refused_data(folder, 'x,y\n1,2\n2,red\n3,4\n', 'red', format='csv', objective='squared')
+
+
+@test
+def one_class_only_is_refused(folder):
+    refused_data(folder, '1 1:1\n1 2:1\n1 1:3\n', 'class')
+
+
+@test
+def one_class_only_is_refused_for_softmax(folder):
+    refused_data(folder, '4 1:1\n4 2:1\n4 1:3\n', 'class', objective='softmax')
+
+
+@test
+def a_positive_label_that_does_not_occur_is_refused(folder):
+    refused_data(folder, '1,a\n2,b\n', 'c', format='csv', csv={'positive': 'c'})
+
+
+# ---- CSV ----
+
+CSV = '1,2,0\n3,4,1\n'
+
+
+@test
+def a_csv_row_with_a_missing_column_is_named(folder):
+    refused_line(folder, '5,1', before=CSV, format='csv')
+
+
+@test
+def a_csv_row_with_an_extra_column_is_named(folder):
+    refused_line(folder, '5,6,7,1', before=CSV, format='csv')
+
+
+@test
+def a_csv_field_that_is_no_number_is_named(folder):
+    refused_line(folder, '5,six,1', before=CSV, format='csv')
+
+
+@test
+def an_empty_csv_field_is_named(folder):
+    refused_line(folder, '5,,1', before=CSV, format='csv')
+
+
+@test
+def a_label_column_that_is_not_there_is_named(folder):
+    refused_data(folder, 'a,b,y\n' + CSV, 'colour', format='csv', csv={'label': 'colour'})
+
+
+@test
+def a_column_to_skip_that_is_not_there_is_named(folder):
+    refused_data(folder, 'a,b,y\n' + CSV, 'colour', format='csv', csv={'skip': ['colour']})
+
+
+# ---- files ----
+
+@test
+def an_empty_file_is_named(folder):
+    refused_data(folder, '', 'bad.txt')
+
+
+@test
+def a_file_of_blank_lines_is_named(folder):
+    refused_data(folder, '\n\n\n', 'bad.txt')
+
+
+@test
+def a_missing_file_is_named(folder):
+    refused_data(folder, None, 'bad.txt')
+
+
+@test
+def a_pattern_without_a_match_is_named(folder):
+    refused_data(folder, None, 'part-*', name='part-*')
+
+
+@test
+def a_directory_is_named(folder):
+    (folder / 'bad.txt').mkdir()
+    refused_data(folder, None, 'bad.txt')
+
+
+@test
+def a_truncated_gz_is_named(folder):
+    whole = gzip.compress(small_data(folder, rows=500).read_bytes())
+    refused_data(folder, whole[:len(whole) // 2], 'bad.txt')
+
+
+@test
+def a_truncated_zst_is_named(folder):
+    small_data(folder, rows=500)
+    try:
+        run('zstd', '-q', 'small.libsvm', cwd=folder)
+    except FileNotFoundError:
+        raise Skip('zstd is not installed') from None
+    whole = (folder / 'small.libsvm.zst').read_bytes()
+    refused_data(folder, whole[:len(whole) // 2], 'bad.txt')
+
+
+@test
+def damage_in_a_gz_is_named(folder):
+    whole = bytearray(gzip.compress(small_data(folder, rows=500).read_bytes()))
+    whole[-6] ^= 0x55  # in the checksum
+    refused_data(folder, bytes(whole), 'bad.txt')
+
+
+@test
+def a_bad_second_file_is_named_and_the_first_is_not_lost(folder):
+    (folder / 'a.txt').write_text(GOOD)
+    (folder / 'b.txt').write_text(GOOD + '1 1:x\n')
+    job = write_job(folder, data=['?.txt'])
+    assert_refused(dml('run', job), BAD_DATA, 'b.txt:5')
+    assert_nothing_half_written(folder / 'job.state')
+
+
+@test
+def bad_lines_within_the_number_allowed_are_skipped_and_reported(folder):
+    (folder / 'bad.txt').write_text(GOOD + '1 1:x\n' + GOOD + '1 0:1\n')
+    job = write_job(folder, data=['bad.txt'], bad_lines=2)
+    finished = dml('run', job, '--json')
+    assert finished.status == 0, finished
+    assert finished.json['examples'] == 8, finished
+    assert 'bad.txt:5' in finished.stderr and 'bad.txt:10' in finished.stderr, finished
+    assert_refused(dml('run', job, '--set', 'bad_lines=1'), BAD_DATA, 'bad.txt:10')
+
+
+@test
+def a_damaged_pack_is_noticed(folder):
+    job = small_job(folder)
+    assert dml('pack', job).status == 0
+    packs = [path for path in (folder / 'job.state').rglob('*') if path.suffix in ('.pack', '.set')]
+    assert packs
+    for path in packs:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        assert_refused(dml('inspect', path), BAD_DATA, path.name)
+
+
+@test
+def a_file_that_is_no_pack_is_named(folder):
+    (folder / 'x.pack').write_text(GOOD)
+    assert_refused(dml('inspect', folder / 'x.pack'), BAD_DATA, 'x.pack')
+
+
+@test
+def a_file_that_is_no_model_is_named(folder):
+    data = small_data(folder)
+    (folder / 'model.safetensors').write_text('nothing of the kind')
+    (folder / 'model.json').write_text('{}')
+    assert_refused(dml('predict', folder / 'model.safetensors', data), BAD_DATA,
+                   'model.safetensors')
+
+
+# ---- job files ----
+
+def refused_job(folder, line, *said):
+    """A job file with that third line is refused by file, line and what it says."""
+    small_data(folder)
+    job = folder / 'job.conf'
+    job.write_text(f'data = {{ "small.libsvm" }}\nl2 = 0.5\n{line}\n')
+    for command in 'run', 'check':
+        assert_refused(dml(command, job), CONFIG, 'job.conf:3', *said)
+    assert not (folder / 'job.state').exists()
+
+
+@test
+def an_unknown_key_is_named(folder):
+    refused_job(folder, 'colour = 3', 'colour')
+
+
+@test
+def an_unknown_key_of_csv_is_named(folder):
+    refused_job(folder, 'csv { colour = 3 }', 'colour')
+
+
+for key, value in [('l2', '-1'), ('history', '201'), ('history', '0'), ('max_steps', '-5'),
+                   ('gradient_tolerance', '-1e-3'), ('loss_tolerance', '-1'), ('shards', '257'),
+                   ('replicas', '1025'), ('threads', '257'), ('bad_lines', '-1'),
+                   ('max_seconds', '-1'), ('flush_ms', '-1'), ('reconnect_seconds', '-1'),
+                   ('checkpoint_seconds', '-1')]:
+    def out_of_range(folder, key=key, value=value):
+        refused_job(folder, f'{key} = {value}', key, value.lstrip('-'))
+    out_of_range.__name__ = f'{key} = {value} is out of range'
+    test(out_of_range)
+
+for key, value in [('l2', 'much'), ('history', 'long'), ('max_steps', '1.5'), ('l2', 'nan'),
+                   ('intercept', 'perhaps'), ('objective', 'hinge'), ('format', 'xml'),
+                   ('history_type', 'half')]:
+    def wrong_type(folder, key=key, value=value):
+        refused_job(folder, f'{key} = {value}', key)
+    wrong_type.__name__ = f'{key} = {value} is not allowed'
+    test(wrong_type)
+
+
+@test
+def a_job_without_data_is_refused(folder):
+    (folder / 'job.conf').write_text('l2 = 0.5\n')
+    assert_refused(dml('check', folder / 'job.conf'), CONFIG, 'job.conf', 'data')
+
+
+@test
+def a_job_file_that_does_not_parse_is_named(folder):
+    (folder / 'job.conf').write_text('data = { "x"\nl2 = = 3\n')
+    finished = dml('check', folder / 'job.conf')
+    assert finished.status == CONFIG and 'job.conf' in finished.stderr, finished
+
+
+@test
+def a_missing_job_file_is_named(folder):
+    finished = dml('run', folder / 'none.conf')
+    assert finished.status in (CONFIG, USAGE), finished
+    assert 'none.conf' in finished.stderr, finished
+
+
+@test
+def a_bad_set_is_a_usage_error(folder):
+    job = small_job(folder)
+    for setting in 'colour=3', 'l2=-1', 'l2', 'history=long':
+        finished = dml('check', job, '--set', setting)
+        assert finished.status == USAGE and setting.split('=')[0] in finished.stderr, finished
+
+
+@test
+def unknown_commands_and_options_are_usage_errors(folder):
+    job = small_job(folder)
+    for words in ['dance'], [], ['run', job, '--fast'], ['run'], ['run', job, 'more'], \
+            ['predict', folder], ['inspect']:
+        finished = dml(*words)
+        assert finished.status == USAGE and finished.stderr, finished
+    for program in SHARD, REPLICA:
+        for words in ['--fast'], [], ['--listen'], ['more']:
+            finished = run(program, *words)
+            assert finished.status == USAGE and finished.stderr, finished
+
+
+# ---- places ----
+
+@test
+def a_state_folder_below_a_file_is_refused(folder):
+    job = small_job(folder)
+    (folder / 'file').write_text('')
+    assert_refused(dml('run', job, '--state', folder / 'file/state'), CREATE, 'file/state')
+
+
+@test
+def a_state_folder_that_may_not_be_written_is_refused(folder):
+    if os.geteuid() == 0:
+        raise Skip('root may write everywhere')
+    job = small_job(folder)
+    (folder / 'closed').mkdir()
+    (folder / 'closed').chmod(0o500)
+    assert_refused(dml('run', job, '--state', folder / 'closed/state'), PERMISSION, 'closed/state')
+
+
+@test
+def a_data_file_that_may_not_be_read_is_refused(folder):
+    if os.geteuid() == 0:
+        raise Skip('root may read everything')
+    job = small_job(folder)
+    (folder / 'small.libsvm').chmod(0)
+    assert_refused(dml('run', job), PERMISSION, 'small.libsvm')
+
+
+@test
+def a_socket_in_use_is_refused(folder):
+    path = folder / 'socket'
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        for program in SHARD, REPLICA:
+            assert_refused(run(program, '--listen', f'unix:{path}'), UNAVAILABLE, path)
+    assert path.exists()
+
+
+@test
+def a_port_in_use_is_refused(folder):
+    with socket.create_server(('127.0.0.1', 0)) as listener:
+        port = listener.getsockname()[1]
+        for program in SHARD, REPLICA:
+            assert_refused(run(program, '--listen', f'127.0.0.1:{port}'), UNAVAILABLE, port)
+
+
+@test
+def a_port_open_to_other_hosts_must_be_asked_for(folder):
+    for program in SHARD, REPLICA:
+        finished = run(program, '--listen', '0.0.0.0:0')
+        assert finished.status in (USAGE, PERMISSION), finished
+        assert '--anywhere' in finished.stderr, finished
+
+
+@test
+def an_address_that_is_none_is_refused(folder):
+    for program in SHARD, REPLICA:
+        finished = run(program, '--listen', 'nowhere')
+        assert finished.status == USAGE and 'nowhere' in finished.stderr, finished
+
+
+@test
+def workers_that_are_not_there_are_named(folder):
+    job = small_job(folder, shard_addresses=[f'unix:{folder}/shard'],
+                    replica_addresses=[f'unix:{folder}/replica'])
+    finished = dml('run', job)
+    assert finished.status == UNAVAILABLE and f'{folder}/shard' in finished.stderr, finished
+    assert_nothing_half_written(folder / 'job.state')
+
+
+sys.exit(main())

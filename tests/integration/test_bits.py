@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""One build gives one model, bit for bit, however the work is divided and in whatever order its
+parts finish.
+
+By default a covering array of the settings is run: every pair of values of two settings occurs.
+With DML_BITS=all every combination is; with DML_BITS=few a handful, enough to notice sums that
+depend on their order.
+"""
+
+import itertools
+import os
+import random
+import sys
+
+from harness import Skip, dml, main, test, train, write_job
+
+SETTINGS = {
+    'replicas': [1, 2, 3, 5],
+    'shards': [1, 2, 4],
+    'threads': [1, 2],
+    'portion_chunks': [1, 5, 0],  # 0: as the coordinator sees fit
+}
+GRID = os.environ.get('DML_BITS') or 'pairs'
+
+# Enough for 64 chunks of the least size, and for 4 blocks of 4,096 parameters.
+SPARSE_ROWS, SPARSE_VALUES = 5000, 40
+CHUNKS_LEAST, PARAMETERS_LEAST = 64, 4 * 4096
+
+
+def combinations():
+    everything = [dict(zip(SETTINGS, values)) for values in itertools.product(*SETTINGS.values())]
+    if GRID == 'all':
+        return everything
+    if GRID == 'few':
+        return [c for c in everything if c['shards'] == 2 and c['portion_chunks'] == 1]
+    return covering(everything)
+
+
+def pairs_of(combination):
+    return set(itertools.combinations(combination.items(), 2))
+
+
+def covering(everything):
+    """Greedily: always the combination with the most pairs not seen yet."""
+    missing = set().union(*map(pairs_of, everything))
+    chosen = []
+    while missing:
+        best = max(everything, key=lambda c: len(pairs_of(c) & missing))
+        chosen.append(best)
+        missing -= pairs_of(best)
+    return chosen
+
+
+# ---- data ----
+
+def label(objective, rng, margin):
+    if objective == 'logistic':
+        return int(margin + rng.gauss(0, 1) > 0)
+    if objective == 'softmax':
+        return min(3, max(0, int(margin + rng.gauss(0, 1) + 2)))
+    return round(100 * margin + rng.gauss(0, 10), 2)
+
+
+def sparse_rows(objective, features, seed=7):
+    """Lines of LIBSVM text: few common features, many rare, none missing."""
+    rng = random.Random(seed)
+    lines = []
+    for row in range(SPARSE_ROWS):
+        ids = {1 + int(features * rng.random() ** 3) for _ in range(SPARSE_VALUES)}
+        ids |= {1 + (row * 4 + k) % features for k in range(4)}
+        values = {j: round(rng.gauss(0, 1), 3) or 1 for j in sorted(ids)}
+        margin = sum(v * ((j * 7919) % 13 - 6) for j, v in values.items()) / 20
+        text = ' '.join(f'{j}:{v}' for j, v in values.items())
+        lines.append(f'{label(objective, rng, margin)} {text}\n')
+    return lines
+
+
+def dense_rows(objective, features, rows, seed=8):
+    """Lines of CSV, the label last; not every value is exact in single precision."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(rows):
+        values = [rng.randrange(-999, 1000) for _ in range(features)]
+        margin = sum(values[j] for j in range(0, features, 97)) / 5000
+        text = ','.join(f'{v}e-2' for v in values)
+        lines.append(f'{text},{label(objective, rng, margin)}\n')
+    return lines
+
+
+def make_job(folder, objective, kind):
+    if kind == 'sparse':
+        lines = sparse_rows(objective, 5000 if objective == 'softmax' else 17000)
+    else:
+        lines = dense_rows(objective, *((4200, 200) if objective == 'softmax' else (16400, 80)))
+    (folder / 'data').write_text(''.join(lines))
+    # Steps are few and bounded, so a run takes a blink and ends for the same reason everywhere.
+    return write_job(folder, data=['data'], format='libsvm' if kind == 'sparse' else 'csv',
+                     objective=objective, l2=1e-4, history=4, max_steps=5, gradient_tolerance=1e-12,
+                     loss_tolerance=0)
+
+
+def words(settings):
+    return [word for key, value in settings.items() for word in ('--set', f'{key}={value}')]
+
+
+def assert_large_enough(folder, result):
+    assert result['parameters'] >= PARAMETERS_LEAST, result
+    sets = list((folder / 'job.state').rglob('*.set'))
+    assert len(sets) == 1, sets
+    chunks = dml('inspect', sets[0], '--json').json['chunks']
+    assert chunks >= CHUNKS_LEAST, f'{chunks} chunks'
+
+
+def assert_same_bits(results):
+    """`results` maps a description of a run to its result."""
+    models = {}
+    for what, result in results.items():
+        models.setdefault(result['model_sha256'], []).append(str(what))
+    print(f'# {len(results)} runs, {len(models)} models')
+    assert len(models) == 1, 'different bits: ' + '; '.join(
+        f'{digest[:12]}: {", ".join(runs)}' for digest, runs in models.items())
+
+
+def same_bits(objective, kind, folder):
+    job = make_job(folder, objective, kind)
+    results = {}
+    for settings in combinations():
+        results[str(settings)] = train(job, '--fresh', *words(settings))
+        if len(results) == 1:
+            assert_large_enough(folder, *results.values())
+    assert_same_bits(results)
+
+
+for objective in 'logistic', 'squared', 'softmax':
+    for kind in 'sparse', 'dense':
+        def behaviour(folder, objective=objective, kind=kind):
+            same_bits(objective, kind, folder)
+        behaviour.__name__ = f'{objective}_on_{kind}_rows_has_the_same_bits_however_divided'
+        test(behaviour)
+
+
+# ---- order, packing ----
+
+def any_order_of_portions_gives_the_same_bits(objective, folder):
+    job = make_job(folder, objective, 'sparse')
+    divided = words({'replicas': 3, 'shards': 2, 'threads': 2, 'portion_chunks': 2})
+    results = {'in sequence': train(job, '--fresh', *divided)}
+    for seed in range(1, 5):
+        results[f'shuffled by {seed}'] = train(job, '--fresh', *divided, DML_SHUFFLE=str(seed))
+    assert_same_bits(results)
+
+
+@test
+def portions_that_finish_in_a_random_order_give_the_same_bits(folder):
+    any_order_of_portions_gives_the_same_bits('logistic', folder)
+
+
+@test
+def a_bound_that_is_raised_is_raised_to_the_same_bits_in_any_order(folder):
+    any_order_of_portions_gives_the_same_bits('squared', folder)
+
+
+@test
+def packing_on_one_core_or_two_gives_the_same_bits(folder):
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise Skip('there is only one core')
+    job = make_job(folder, 'logistic', 'sparse')
+    results = {}
+    for count in 1, 2:
+        chosen = ','.join(map(str, cores[:count]))
+        results[f'{count} cores'] = train(job, '--state', folder / f'{count}.state',
+                                          prefix=('taskset', '-c', chosen))
+    assert_same_bits(results)
+
+
+def split_in_five(folder, kind, name):
+    """The rows of folder/data in five unequal files; a glob lists them in order."""
+    lines = (folder / 'data').read_text().splitlines(keepends=True)
+    cuts = [0, 1, len(lines) // 7, len(lines) // 3, len(lines) // 2, len(lines)]
+    for part in range(5):
+        (folder / f'{name}-{part}').write_text(''.join(lines[cuts[part]:cuts[part + 1]]))
+
+
+def one_file_or_five(kind, folder):
+    job = make_job(folder, 'logistic', kind)
+    split_in_five(folder, kind, 'part')
+    # The settings of the job but for its data.
+    many = folder / 'many.conf'
+    many.write_text(job.read_text().replace('{ "data" }', '{ "part-*" }'))
+    assert_same_bits({'one file': train(job), 'five files': train(many)})
+
+
+@test
+def one_sparse_file_or_the_same_rows_in_five_give_the_same_bits(folder):
+    one_file_or_five('sparse', folder)
+
+
+@test
+def one_dense_file_or_the_same_rows_in_five_give_the_same_bits(folder):
+    one_file_or_five('dense', folder)
+
+
+sys.exit(main())

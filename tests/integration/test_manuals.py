@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""The manual pages are sound and say what the programs say."""
+
+import re
+import shutil
+import sys
+
+from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
+
+PAGES = {page.name: page for page in sorted((SOURCE / 'man').glob('*.[15]'))}
+
+
+@test
+def the_pages_have_no_mandoc_warnings(folder):
+    if not shutil.which('mandoc'):
+        raise Skip('mandoc is not installed')
+    lint = run('mandoc', '-Tlint', '-W', 'warning', *PAGES.values())
+    assert lint.status == 0 and not lint.stdout, lint
+
+
+def options_of_page(name):
+    return set(re.findall(r'\bFl Fl ([a-z][a-z-]*)', PAGES[name].read_text()))
+
+
+def options_of_help(program):
+    """Long options as --help lists them, those of single commands included."""
+    texts = [run(BUILD / program, '--help').stdout]
+    if program == 'dml-coordinator':
+        texts += [dml(command, '--help').stdout for command in commands_of_help()]
+    return {option for text in texts
+            for option in re.findall(r'^ +(?:-\w, +)?--([a-z][a-z-]*)', text, re.M)}
+
+
+def commands_of_help():
+    return re.findall(r'^  ([a-z]+)\b', dml('--help').stdout, re.M)
+
+
+@test
+def every_long_option_is_in_the_help_and_on_the_page(folder):
+    for program in 'dml-coordinator', 'dml-shard', 'dml-replica':
+        page, help_text = options_of_page(f'{program}.1'), options_of_help(program)
+        assert page == help_text, f'{program}: only on the page {page - help_text}, ' \
+                                  f'only in --help {help_text - page}'
+
+
+@test
+def every_command_is_in_the_help_and_on_the_page(folder):
+    page = set(re.findall(r'^\.It Cm ([a-z]+)', PAGES['dml-coordinator.1'].read_text(), re.M))
+    said = set(commands_of_help())
+    assert page == said, f'only on the page {page - said}, only in --help {said - page}'
+
+
+def keys_of_page():
+    """Key to default as the page has them; None where it gives no fixed one."""
+    keys = {}
+    for item in re.split(r'^\.It Ic ', PAGES['dml.conf.5'].read_text(), flags=re.M)[1:]:
+        default = re.search(r'^The default is\n\.Cm (\S+)', item, re.M)
+        keys[item.split()[0]] = default and default[1]
+    return keys
+
+
+@test
+def every_key_is_on_the_page_with_its_default(folder):
+    small_data(folder)
+    settings = dml('check', write_job(folder, data=['small.libsvm']), '--json').json
+    keys = keys_of_page()
+    assert set(settings) == set(keys), set(settings) ^ set(keys)
+    for key, default in keys.items():
+        value = settings[key]
+        if default is None:
+            assert key in ('name', 'state', 'data') or value in (None, []), (key, value)
+        elif isinstance(value, bool) or isinstance(value, str):
+            assert default == str(value).lower(), (key, default, value)
+        else:
+            assert float(default) == value, (key, default, value)
+
+
+@test
+def every_example_of_a_job_file_is_valid(folder):
+    page = PAGES['dml.conf.5'].read_text().split('.Sh EXAMPLES')[1]
+    examples = re.findall(r'^\.Bd -literal.*?\n(.*?)^\.Ed', page, re.M | re.S)
+    assert len(examples) >= 4, examples
+    for name in 'train.txt', 'a9a.gz', 'a9a.t.gz', 'wdbc.csv', '2026-01/part-1.zst':
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text('1 1:1\n-1 1:2\n')
+    for example in examples:
+        (folder / 'example.conf').write_text(example.replace('\\e', '\\'))
+        finished = dml('check', folder / 'example.conf')
+        assert finished.status == 0, (example, finished)
+
+
+sys.exit(main())

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Holds the code to the one-way dependencies that doc/ARCHITECTURE.md describes."""
+
+import re
+import sys
+
+import source
+
+# What a folder may include besides its own files: folders, or single headers.
+MAY_INCLUDE = {
+    'base': [],
+    'wire': ['base'],
+    'numeric': ['base'],
+    'data': ['base', 'numeric/fixed.h'],
+    'objective': ['base', 'numeric'],
+    'model': ['base', 'data/source.h', 'numeric/exact.h'],
+    'store': ['base'],
+    # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
+    # FORBIDDEN_CALLS.
+    'coordinator': ['base', 'wire', 'store', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
+                    'numeric/dense.h', 'numeric/setup.h', 'numeric/vector.h',
+                    'objective/objective.h'],
+    'shard': ['base', 'wire', 'numeric'],
+    'replica': ['base', 'wire', 'numeric', 'data', 'objective'],
+}
+
+# Headers of libraries, and the only files that may include them.
+LIBRARIES = {
+    r'sqlite3\.h': r'store/',
+    r'(cblas|lapacke|openblas_config)\.h': r'numeric/|objective/softmax',
+    r'(cuda|cublas|cusparse).*\.h': r'numeric/',
+    r'(event2/.*|event|evhttp|evdns)\.h':
+        r'wire/(peer|host)|(coordinator|shard|replica)/main\.c'
+        r'|coordinator/(run[a-z_]*|control|launch|cluster)\.[ch]',
+    r'(openssl/.*|xxhash)\.h': r'base/hash\.c',
+    r'(zlib|zstd)\.h': r'data/',
+    r'confuse\.h': r'coordinator/job',
+}
+
+# The coordinator never computes on a vector: it may not call what these headers declare, save for
+# what is named here.
+FORBIDDEN_CALLS = {
+    'numeric/vector.h': {'history_size'},
+    'objective/objective.h': {'objective_name', 'objective_from_name',
+                              'objective_is_classification', 'objective_is_bounded',
+                              'objective_parameters'},
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
+DECLARED = re.compile(r'^[a-z][\w\s\*]*?\b(\w+)\(', re.MULTILINE)
+
+
+def includes(text):
+    return INCLUDE.findall(COMMENT.sub('', text))
+
+
+def upward_includes(path, text):
+    """Project headers that the folder of `path` may not include."""
+    folder = path.split('/')[0]
+    if folder not in MAY_INCLUDE:
+        return []
+    allowed = MAY_INCLUDE[folder] + [folder]
+    return [f'{path} includes {name}' for quote, name in includes(text)
+            if quote == '"' and name != 'config.h'
+            and name not in allowed and name.split('/')[0] not in allowed]
+
+
+def strange_libraries(path, text):
+    """Library headers included outside their one place."""
+    if path.startswith(('tests/', 'bench/')):
+        return []
+    return [f'{path} includes <{name}>' for _, name in includes(text)
+            for header, where in LIBRARIES.items()
+            if re.fullmatch(header, name) and not re.match(where, path)]
+
+
+def vector_calls(path, text, names):
+    """Calls of kernels from the coordinator."""
+    if not path.startswith('coordinator/'):
+        return []
+    code = COMMENT.sub('', text)
+    return [f'{path} calls {name}()' for name in names if re.search(rf'\b{name}\s*\(', code)]
+
+
+def kernels():
+    """Names of the functions that a coordinator may not call."""
+    names = []
+    for header, harmless in FORBIDDEN_CALLS.items():
+        text = COMMENT.sub('', (source.ROOT / header).read_text())
+        names += [name for name in DECLARED.findall(text)
+                  if name not in harmless and not name.startswith('__')]
+    return names
+
+
+def unresolved(path, text):
+    """Quoted includes that name no file from the root."""
+    return [f'{path} includes "{name}", which is not there' for quote, name in includes(text)
+            if quote == '"' and name != 'config.h' and not (source.ROOT / name).is_file()]
+
+
+def unlisted(files):
+    """Sources that no Makefile fragment lists, nor a program of their name: they would miss in a
+    release."""
+    listed = '\n'.join(path.read_text() for folder in source.FOLDERS
+                       for path in (source.ROOT / folder).rglob('*.mk'))
+    return [f'{path} is in no Makefile fragment' for path in files
+            if not re.search(rf'(?<![\w/]){re.escape(path.removesuffix(".c"))}(\.c)?(?![\w.])', listed)]
+
+
+def planted(names):
+    """Every rule must notice what it is there for."""
+    seen = {
+        'a role that includes another': upward_includes('shard/a.c', '#include "replica/b.h"\n'),
+        'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
+        'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
+        'SQLite outside the store': strange_libraries('data/a.c', '#include <sqlite3.h>\n'),
+        'libevent in a state machine':
+            strange_libraries('coordinator/plan.c', '#include <event2/event.h>\n'),
+        'a kernel in the coordinator':
+            vector_calls('coordinator/a.c', 'x = vector_dot(n, a, b);\n', names),
+        'an objective in the coordinator':
+            vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
+    }
+    return [f'not noticed: {what}' for what, found in seen.items() if not found]
+
+
+def main():
+    files = list(source.c_files())
+    names = kernels()
+    over = lambda rule, *more: [v for path, text in files for v in rule(path, text, *more)]
+    return source.report([
+        ('every rule notices a planted violation', planted(names)),
+        ('folders include only what is below them', over(upward_includes)),
+        ('each library is used in its one place', over(strange_libraries)),
+        ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
+        ('quoted includes are paths from the root', over(unresolved)),
+        ('every source is in a Makefile fragment', unlisted([path for path, _ in files])),
+    ])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

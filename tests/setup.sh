@@ -1,0 +1,45 @@
+#!/bin/sh
+# Sees to it that what the build needs is there, and with "test" what the tests need too.
+# Installs missing Debian packages as root, or through sudo; else says which to install.
+set -eu
+
+# What to look for: a program (with the package it is in), or a pkg-config module.
+programs='cc:gcc make:make autoconf:autoconf automake:automake pkg-config:pkg-config'
+modules='libevent:libevent-dev sqlite3:libsqlite3-dev jansson:libjansson-dev
+    libconfuse:libconfuse-dev libxxhash:libxxhash-dev zlib:zlib1g-dev libzstd:libzstd-dev
+    libcrypto:libssl-dev openblas:libopenblas-dev lapacke:liblapacke-dev'
+if [ "${1:-build}" = test ]; then
+    programs="$programs python3:python3 clang:clang clang-format:clang-format mandoc:mandoc
+        zstd:zstd"
+    modules="$modules cmocka:libcmocka-dev"
+fi
+
+missing=
+for entry in $programs; do
+    command -v "${entry%%:*}" >/dev/null || missing="$missing ${entry#*:}"
+done
+for entry in $modules; do
+    pkg-config --exists "${entry%%:*}" 2>/dev/null || missing="$missing ${entry#*:}"
+done
+# A compiler without the C library's headers compiles nothing.
+echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "These Debian packages, or what your system calls them, are missing:$missing" >&2
+    exit 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    as_root=sudo
+else
+    echo "Some packages are missing. Ask an administrator to run:" >&2
+    echo "    apt-get install$missing" >&2
+    exit 1
+fi
+
+echo "installing$missing"
+$as_root apt-get -qq update
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends \
+    -o DPkg::Lock::Timeout=300 install $missing >/dev/null

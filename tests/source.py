@@ -1,0 +1,29 @@
+"""Finds the source tree and its files, for the tests that read it."""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
+FOLDERS = ('base', 'wire', 'numeric', 'data', 'objective', 'model', 'store', 'coordinator',
+           'shard', 'replica', 'bench', 'tests')
+
+
+def c_files(folders=FOLDERS):
+    """Every C file and header below the folders, as (path relative to the root, text)."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob('*')):
+            if path.suffix in ('.c', '.h', '.def'):
+                yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def report(cases):
+    """Prints one TAP line for each (name, violations) and the violations as diagnostics; a name
+    with " # SKIP why" in it is a skip."""
+    failed = False
+    print(f'1..{len(cases)}')
+    for number, (name, violations) in enumerate(cases, 1):
+        failed = failed or bool(violations)
+        print(f'{"not ok" if violations else "ok"} {number} - {name}')
+        for violation in violations:
+            print(f'# {violation}')
+    return int(failed)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Holds the sources to the written style, as far as a script can see it."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import source
+
+COLUMNS_MAX = 100
+LINES_MAX = 600
+LINES_GOOD = 500
+
+
+def per_line(files, what, bad):
+    return [f'{path}:{number}: {what}' for path, text in files
+            for number, line in enumerate(text.split('\n'), 1) if bad(line)]
+
+
+def unguarded(files):
+    """Headers whose guard is missing or not named after them."""
+    found = []
+    for path, text in files:
+        name = re.sub(r'\W', '_', path.split('/')[-1]).upper()
+        guard = rf'^#ifndef (DML_\w+_{name})\n#define \1$'
+        if path.endswith('.h') and not re.search(guard, text, re.M):
+            found.append(f'{path} has no guard DML_…_{name}')
+    return found
+
+
+def misformatted(files):
+    """What clang-format would change."""
+    paths = [path for path, _ in files if not path.endswith('.def')]
+    run = subprocess.run(['clang-format', '--dry-run', '-Werror', *paths], cwd=source.ROOT,
+                         capture_output=True, text=True)
+    return [line for line in run.stderr.splitlines() if ': error:' in line]
+
+
+def main():
+    files = list(source.c_files())
+    for path, text in files:
+        if LINES_GOOD < text.count('\n') <= LINES_MAX:
+            print(f'# {path} is long: {text.count(chr(10))} lines')
+    formatted = ('clang-format would change nothing', misformatted(files)) \
+        if shutil.which('clang-format') \
+        else ('clang-format would change nothing # SKIP clang-format is not installed', [])
+    return source.report([
+        formatted,
+        (f'no line is longer than {COLUMNS_MAX} columns',
+         per_line(files, 'too long', lambda line: len(line) > COLUMNS_MAX)),
+        ('no tabs', per_line(files, 'has a tab', lambda line: '\t' in line)),
+        ('no blanks at the end of a line', per_line(files, 'ends in blanks',
+                                                    lambda line: line != line.rstrip())),
+        ('headers have guards named after them', unguarded(files)),
+        (f'no file is longer than {LINES_MAX} lines',
+         [f'{path}: {text.count(chr(10))} lines' for path, text in files
+          if text.count('\n') > LINES_MAX]),
+    ])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

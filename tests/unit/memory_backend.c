@@ -1,0 +1,178 @@
+#include "tests/unit/memory_backend.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/program.h"
+
+struct backend {
+    uint32_t n;
+    double *vector[REGISTERS];
+    double *s[SLOTS_MAX], *y[SLOTS_MAX];
+    double *sum; /* the gradient that GRADIENT takes */
+};
+
+static double *vector_new(uint32_t n) {
+    return memory_new(n, sizeof(double));
+}
+
+static void backend_init(struct backend *backend, uint32_t n) {
+    backend->n = n;
+    for (int i = 0; i < REGISTERS; i++)
+        backend->vector[i] = vector_new(n);
+    for (int i = 0; i < SLOTS_MAX; i++) {
+        backend->s[i] = vector_new(n);
+        backend->y[i] = vector_new(n);
+    }
+    backend->sum = vector_new(n);
+}
+
+static void backend_release(struct backend *backend) {
+    for (int i = 0; i < REGISTERS; i++)
+        free(backend->vector[i]);
+    for (int i = 0; i < SLOTS_MAX; i++) {
+        free(backend->s[i]);
+        free(backend->y[i]);
+    }
+    free(backend->sum);
+}
+
+static double dot(const struct backend *backend, const double *a, const double *b) {
+    long double sum = 0;
+    for (uint32_t i = 0; i < backend->n; i++)
+        sum += (long double)a[i] * b[i];
+    return (double)sum;
+}
+
+static double max_abs(const struct backend *backend, const double *a) {
+    double most = 0;
+    for (uint32_t i = 0; i < backend->n; i++)
+        most = isfinite(a[i]) ? fmax(most, fabs(a[i])) : INFINITY;
+    return most;
+}
+
+static void run_direction(struct backend *backend, const struct operation *o) {
+    double *out = backend->vector[o->a];
+    for (uint32_t i = 0; i < backend->n; i++) {
+        double sum = -o->alpha * backend->vector[o->b][i];
+        for (uint32_t k = 0; k < o->count; k++)
+            sum += -o->u[k] * backend->s[o->slots[k]][i] +
+                   o->alpha * o->w[k] * backend->y[o->slots[k]][i];
+        out[i] = sum;
+    }
+}
+
+static uint32_t run_history_dots(struct backend *backend, const struct operation *o,
+                                 double *scalars) {
+    const double *a = backend->vector[o->a], *y = backend->y[o->slot];
+    for (uint32_t k = 0; k < o->count; k++) {
+        *scalars++ = dot(backend, backend->s[o->slots[k]], a);
+        *scalars++ = dot(backend, backend->y[o->slots[k]], a);
+        *scalars++ = dot(backend, backend->s[o->slots[k]], y);
+        *scalars++ = dot(backend, backend->y[o->slots[k]], y);
+    }
+    return 4 * o->count;
+}
+
+static void run_pair(struct backend *backend, const struct operation *o) {
+    double *const *v = backend->vector;
+    for (uint32_t i = 0; i < backend->n; i++) {
+        backend->s[o->slot][i] = v[o->a][i] - v[o->b][i];
+        backend->y[o->slot][i] = v[o->c][i] - v[o->d][i];
+    }
+}
+
+/* Runs one operation; answers how many scalars it wrote. */
+static uint32_t run_operation(struct backend *backend, const struct operation *o, double *scalars) {
+    double **v = backend->vector, *held;
+    size_t bytes = backend->n * sizeof(double);
+    switch (o->code) {
+    case OPERATION_SWAP:
+        held = v[o->a];
+        v[o->a] = v[o->b];
+        v[o->b] = held;
+        return 0;
+    case OPERATION_ZERO:
+        memset(v[o->a], 0, bytes);
+        return 0;
+    case OPERATION_ADD:
+        for (uint32_t i = 0; i < backend->n; i++)
+            v[o->a][i] = v[o->b][i] + o->alpha * v[o->c][i];
+        return 0;
+    case OPERATION_GRADIENT:
+        memcpy(v[o->a], backend->sum, bytes);
+        return 0;
+    case OPERATION_REGULARIZE:
+        for (uint32_t i = 0; i < backend->n; i++)
+            v[o->a][i] += o->alpha * v[o->b][i];
+        return 0;
+    case OPERATION_PAIR:
+        run_pair(backend, o);
+        return 0;
+    case OPERATION_DIRECTION:
+        run_direction(backend, o);
+        return 0;
+    case OPERATION_DOT:
+    case OPERATION_DOT_REGULARIZED:
+        *scalars = dot(backend, v[o->a], v[o->b]);
+        return 1;
+    case OPERATION_MAX_ABS:
+        *scalars = max_abs(backend, v[o->a]);
+        return 1;
+    case OPERATION_HISTORY_DOTS:
+        return run_history_dots(backend, o, scalars);
+    case OPERATION_CHECK:
+    case OPERATION_BEGIN:
+        break;
+    }
+    assert(!"an operation that the optimizer does not issue");
+    return 0;
+}
+
+static void run_program(struct backend *backend, const struct bytes *program, double *scalars) {
+    struct cursor cursor = cursor_over(program->data, program->length);
+    struct operation operation;
+    while (program_next(&cursor, &operation))
+        scalars += run_operation(backend, &operation, scalars);
+    assert(!cursor.failed);
+}
+
+void minimize(test_function *function, uint32_t n, const double *start,
+              const struct optimizer_settings *settings, struct minimization *result) {
+    static double scalars[4 * SLOTS_MAX + 8];
+    struct backend backend;
+    struct bytes program;
+    struct optimizer *optimizer = &result->optimizer;
+    double before = INFINITY;
+
+    backend_init(&backend, n);
+    bytes_init(&program);
+    memcpy(backend.vector[REGISTER_X], start, n * sizeof *start);
+    optimizer_init(optimizer, settings);
+    result->loss_largest_rise = -INFINITY;
+
+    enum optimizer_want want = optimizer_start(optimizer, &program);
+    while (want != OPTIMIZER_FINISH) {
+        run_program(&backend, &program, scalars);
+        bytes_clear(&program);
+        uint64_t step = optimizer->step;
+        if (want == OPTIMIZER_EVALUATE) {
+            double loss = function(n, backend.vector[REGISTER_T], backend.sum);
+            want = optimizer_evaluated(optimizer, loss, &program);
+        } else {
+            want = optimizer_measured(optimizer, scalars, &program);
+        }
+        if (optimizer->step > step) {
+            result->loss_largest_rise = fmax(result->loss_largest_rise, optimizer->loss - before);
+            before = optimizer->loss;
+        }
+    }
+    run_program(&backend, &program, scalars);
+    result->x = vector_new(n);
+    memcpy(result->x, backend.vector[REGISTER_X], n * sizeof *start);
+    bytes_release(&program);
+    backend_release(&backend);
+}

@@ -1,0 +1,123 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/program.h"
+
+static struct operation sample(enum operation_code code) {
+    struct operation operation = {.code = code,
+                                  .a = REGISTER_D,
+                                  .b = REGISTER_G,
+                                  .c = REGISTER_T,
+                                  .d = REGISTER_X,
+                                  .alpha = 0.125,
+                                  .slot = SLOTS_MAX - 1,
+                                  .count = 3,
+                                  .slots = {5, 0, SLOTS_MAX - 1},
+                                  .u = {1, -2, 3},
+                                  .w = {4, 5, -6},
+                                  .hash = 77,
+                                  .folds = 12,
+                                  .evaluation = 9,
+                                  .derivative_exponent = -40};
+    return operation;
+}
+
+static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **state) {
+    (void)state;
+    struct bytes program, again;
+    bytes_init(&program);
+    bytes_init(&again);
+    for (unsigned code = OPERATION_CHECK; code <= OPERATION_HISTORY_DOTS; code++) {
+        struct operation operation = sample(code);
+        program_add(&program, &operation);
+    }
+    struct cursor cursor = cursor_over(program.data, program.length);
+    struct operation operation;
+    unsigned count = 0;
+    while (program_next(&cursor, &operation)) {
+        assert_int_equal(operation.code, ++count);
+        program_add(&again, &operation);
+    }
+    assert_false(cursor.failed);
+    assert_int_equal(count, OPERATION_HISTORY_DOTS);
+    assert_int_equal(again.length, program.length);
+    assert_memory_equal(again.data, program.data, program.length);
+    assert_int_equal(program_scalars(program.data, program.length), 3 + 4 * 3);
+    assert_true(program_hash(program.data, program.length) !=
+                program_hash(program.data, program.length - 1));
+    bytes_release(&program);
+    bytes_release(&again);
+}
+
+static void fields_come_back_as_given(void **state) {
+    (void)state;
+    struct bytes program;
+    bytes_init(&program);
+    struct operation given = sample(OPERATION_DIRECTION), back;
+    program_add(&program, &given);
+    given = sample(OPERATION_BEGIN);
+    program_add(&program, &given);
+    struct cursor cursor = cursor_over(program.data, program.length);
+    assert_true(program_next(&cursor, &back));
+    assert_int_equal(back.a, REGISTER_D);
+    assert_int_equal(back.count, 3);
+    assert_int_equal(back.slots[0], 5);
+    assert_true(back.alpha == 0.125 && back.u[1] == -2 && back.w[2] == -6);
+    assert_true(program_next(&cursor, &back));
+    assert_int_equal(back.evaluation, 9);
+    assert_int_equal(back.derivative_exponent, -40);
+    assert_false(program_next(&cursor, &back));
+    bytes_release(&program);
+}
+
+static void a_program_cut_anywhere_but_between_operations_is_malformed(void **state) {
+    (void)state;
+    for (unsigned code = OPERATION_CHECK; code <= OPERATION_HISTORY_DOTS; code++) {
+        struct bytes program;
+        bytes_init(&program);
+        struct operation operation = sample(code);
+        program_add(&program, &operation);
+        for (size_t length = 1; length < program.length; length++)
+            assert_int_equal(program_scalars(program.data, length), -1);
+        bytes_release(&program);
+    }
+}
+
+static void assert_malformed(struct operation operation) {
+    struct bytes program;
+    bytes_init(&program);
+    program_add(&program, &operation);
+    assert_int_equal(program_scalars(program.data, program.length), -1);
+    bytes_release(&program);
+}
+
+static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
+    (void)state;
+    struct operation operation = sample(OPERATION_DOT);
+    operation.b = REGISTERS;
+    assert_malformed(operation);
+    operation = sample(OPERATION_PAIR);
+    operation.slot = SLOTS_MAX;
+    assert_malformed(operation);
+    operation = sample(OPERATION_HISTORY_DOTS);
+    operation.slots[1] = SLOTS_MAX;
+    assert_malformed(operation);
+    operation = sample(OPERATION_BEGIN);
+    operation.derivative_exponent = 1 << 20;
+    assert_malformed(operation);
+    assert_int_equal(program_scalars("\0", 1), -1);
+    assert_int_equal(program_scalars("\xff", 1), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_reads_back_and_encodes_to_the_same_bytes),
+        cmocka_unit_test(fields_come_back_as_given),
+        cmocka_unit_test(a_program_cut_anywhere_but_between_operations_is_malformed),
+        cmocka_unit_test(registers_slots_and_codes_out_of_range_are_malformed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* A replica's handshake and set-up, and what it does when something breaks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "tests/unit/replica_bench.h"
+
+/* ---- handshake and set-up ---- */
+
+static void an_older_coordinator_is_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_new(&bench, 1);
+    hello(&bench, EPOCH - 1, "run 1");
+    sent(&bench, COORDINATOR, MESSAGE_REFUSED);
+    hello(&bench, EPOCH, "run 2");
+    sent(&bench, COORDINATOR, MESSAGE_REFUSED);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .epoch = EPOCH - 1,
+                          .replica_setup = {.attempt = ATTEMPT, .shards = 1, .parameters = 1}});
+    assert_int_equal(replica_counters(bench.replica)->stale, 1);
+    bench_free(&bench);
+}
+
+static void a_replica_is_ready_when_the_set_is_open_and_every_shard_has_greeted(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_new(&bench, 2);
+    set_up(&bench);
+    for (uint32_t i = 0; i < 2; i++) {
+        shard_at(&bench, i, 100 + i);
+        connect_shard(&bench, i);
+        greeted(&bench, i);
+        nothing_more(&bench);
+    }
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    bench_free(&bench);
+}
+
+static void what_fails_in_the_set_up_is_told_to_the_coordinator(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_new(&bench, 1);
+    set_up(&bench);
+    replica_opened(bench.replica, ERROR_DATA, "data.set: damaged", bench.now_ns, &bench.outbox);
+    struct message failed = sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    assert_int_equal(failed.failed.status, 65);
+    assert_string_equal(failed.failed.reason, "data.set: damaged");
+    bench_free(&bench);
+
+    bench_new(&bench, 1);
+    set_up(&bench);
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    shard_at(&bench, 0, 100);
+    asked(&bench, ACTION_CONNECT);
+    replica_connected(bench.replica, 0, 0, ERROR_UNAVAILABLE, "nobody listens", &bench.outbox);
+    failed = sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    assert_int_equal(failed.failed.status, 69);
+    assert_string_equal(failed.failed.reason, "shard 0 at unix:/run/shard: nobody listens");
+    bench_free(&bench);
+}
+
+/* ---- trouble ---- */
+
+static void a_damaged_chunk_is_told_to_the_coordinator(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    begin(&bench, 1);
+    portion(&bench, 1, 0, PORTION_LAST);
+    started(&bench, 0);
+    struct computed answer = {.error = ERROR_DATA, .reason = "data.set: chunk 1 is damaged"};
+    exact_init(&answer.loss);
+    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
+    struct message failed = sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    assert_int_equal(failed.failed.status, 65);
+    assert_string_equal(failed.failed.reason, "data.set: chunk 1 is damaged");
+    portion(&bench, 1, 2, PORTION_LAST);
+    bench_free(&bench);
+}
+
+static void
+a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 2);
+    begin(&bench, 1);
+    struct flush_id id = solo(&bench, 0);
+    staged(&bench, 0, id);
+    replica_gone(bench.replica, FIRST_SHARD + 1, &bench.outbox);
+    connect_shard(&bench, 1);
+    nothing_more(&bench);
+    greeted(&bench, 1);
+    struct message again = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
+    assert_true(flush_id_equal(&again.stage.flush, &id));
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    nothing_more(&bench);
+    replica_gone(bench.replica, FIRST_SHARD, &bench.outbox);
+    asked(&bench, ACTION_CONNECT);
+    replica_connected(bench.replica, 0, 0, ERROR_UNAVAILABLE, "nobody listens", &bench.outbox);
+    bench_free(&bench); /* the coordinator will say where the next one is */
+}
+
+static void a_shard_elsewhere_takes_the_place_of_the_old_one(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_SHARD_AT,
+                          .shard_at = {ATTEMPT, 0, 200, 0, PARAMETERS, "unix:/run/shard"}});
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    connect_shard(&bench, 0);
+    evaluate(&bench, 1);
+    nothing_more(&bench);
+    give(&bench, FIRST_SHARD, (struct message){.type = MESSAGE_GREETED, .greeted = {0, 200}});
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    fetch(&bench, 1);
+    bench_free(&bench);
+}
+
+static void a_new_set_up_starts_over(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    begin(&bench, 1);
+    solo(&bench, 0);
+    portion(&bench, 1, 2, PORTION_LAST);
+    started(&bench, 2);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .replica_setup = {.attempt = ATTEMPT + 1,
+                                            .set = "other.set",
+                                            .parameters = BLOCK_ELEMENTS,
+                                            .shards = 1}});
+    asked(&bench, ACTION_STOP);
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    assert_string_equal(asked(&bench, ACTION_OPEN_SET).setup.set, "other.set");
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    shard_at(&bench, 0, 100); /* of the old attempt */
+    evaluate(&bench, 2);
+    nothing_more(&bench);
+    assert_int_equal(replica_counters(bench.replica)->stale, 2);
+    bench_free(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_coordinator_is_refused),
+        cmocka_unit_test(a_replica_is_ready_when_the_set_is_open_and_every_shard_has_greeted),
+        cmocka_unit_test(what_fails_in_the_set_up_is_told_to_the_coordinator),
+        cmocka_unit_test(a_damaged_chunk_is_told_to_the_coordinator),
+        cmocka_unit_test(
+            a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again),
+        cmocka_unit_test(a_shard_elsewhere_takes_the_place_of_the_old_one),
+        cmocka_unit_test(a_new_set_up_starts_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

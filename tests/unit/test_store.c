@@ -1,0 +1,402 @@
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "store/internal.h"
+
+static char folder[64];
+static char path[96];
+
+static int make_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/test_store.XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/dml.db", folder);
+    error_clear();
+    return 0;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char wal[104];
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    unlink(path);
+    unlink(wal);
+    return rmdir(folder);
+}
+
+static struct store *opened(void) {
+    struct store *store = NULL;
+    assert_int_equal(store_open(folder, &store), 0);
+    return store;
+}
+
+static int64_t begun(struct store *store, const char *uuid) {
+    struct store_run run = {.uuid = uuid,
+                            .job = "adult",
+                            .identity = "abc",
+                            .settings = "{}",
+                            .data = "fingerprint",
+                            .build = "build",
+                            .started_ms = 1000};
+    assert_int_equal(store_run_begin(store, &run), 0);
+    return run.run;
+}
+
+static struct store_step step_numbered(uint64_t number) {
+    return (struct store_step){.step = number,
+                               .loss = 1.0 / (1.0 + (double)number),
+                               .gradient_max = 0.5,
+                               .step_length = 1,
+                               .trials = 1,
+                               .history = 3,
+                               .note = "reset",
+                               .wall_ms = 2000};
+}
+
+static int count_step(void *context, const struct store_step *step) {
+    uint64_t *next = context;
+    assert_int_equal(step->step, *next);
+    assert_string_equal(step->note, "reset");
+    assert_true(step->loss == 1.0 / (1.0 + (double)step->step));
+    ++*next;
+    return 0;
+}
+
+/* Does `work` in a process of its own that dies without closing anything. */
+static void in_a_process_that_dies(void (*work)(void)) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        work();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void epochs_rise_across_openings(void **state) {
+    (void)state;
+    for (uint64_t expected = 1; expected <= 3; expected++) {
+        struct store *store = opened();
+        uint64_t epoch = 0;
+        assert_int_equal(store_epoch_next(store, &epoch), 0);
+        assert_int_equal(epoch, expected);
+        assert_int_equal(store_close(store), 0);
+    }
+}
+
+static void take_an_epoch_and_begin_a_run(void) {
+    struct store *store;
+    uint64_t epoch;
+    struct store_step step = step_numbered(0);
+    if (store_open(folder, &store) || store_epoch_next(store, &epoch))
+        _exit(1);
+    int64_t run = begun(store, "one");
+    if (store_step(store, run, &step) || store_flush(store))
+        _exit(1);
+    step = step_numbered(1);
+    if (store_step(store, run, &step))
+        _exit(1);
+}
+
+static void a_crash_loses_only_what_was_not_flushed(void **state) {
+    (void)state;
+    in_a_process_that_dies(take_an_epoch_and_begin_a_run);
+    struct store *store = opened();
+    uint64_t epoch = 0, next = 0;
+    assert_int_equal(store_epoch_next(store, &epoch), 0);
+    assert_int_equal(epoch, 2);
+    assert_int_equal(store_steps(store, 1, 0, count_step, &next), 0);
+    assert_int_equal(next, 1);
+    store_close(store);
+}
+
+static void a_run_has_its_figures_from_its_steps_until_it_ends(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t number = begun(store, "one");
+    struct store_step step = step_numbered(0);
+    assert_int_equal(store_step(store, number, &step), 0);
+    step = step_numbered(1);
+    assert_int_equal(store_step(store, number, &step), 0);
+    struct store_evaluation evaluation = {
+        .evaluation = 1, .attempt = 1, .loss = NAN, .outcome = "not finite"};
+    assert_int_equal(store_evaluation(store, number, &evaluation), 0);
+
+    struct store_run run;
+    bool found;
+    assert_int_equal(store_run_last(store, &run, &found), 0);
+    assert_true(found);
+    assert_int_equal(run.steps, 1);
+    assert_int_equal(run.evaluations, 1);
+    assert_true(run.loss == 0.5);
+    assert_int_equal(run.ended_ms, 0);
+    assert_null(run.reason);
+
+    assert_int_equal(
+        store_run_end(store, number, "gradient tolerance", "{\"a\":1}", 7, 9, 0.25, 1e-6), 0);
+    assert_int_equal(store_run_last(store, &run, &found), 0);
+    assert_string_equal(run.uuid, "one");
+    assert_string_equal(run.job, "adult");
+    assert_string_equal(run.reason, "gradient tolerance");
+    assert_string_equal(run.result, "{\"a\":1}");
+    assert_int_equal(run.steps, 7);
+    assert_int_equal(run.evaluations, 9);
+    assert_true(run.loss == 0.25 && run.gradient_max == 1e-6);
+    assert_true(run.ended_ms > 0);
+    store_close(store);
+}
+
+static void a_run_that_ends_without_a_finite_loss_is_read_as_not_a_number(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    bool found;
+    store_run_end(store, begun(store, "one"), "stalled", NULL, 1, 1, NAN, INFINITY);
+    assert_int_equal(store_run_last(store, &run, &found), 0);
+    assert_true(isnan(run.loss));
+    assert_true(isinf(run.gradient_max));
+    assert_null(run.result);
+    store_close(store);
+}
+
+static int take_run(void *context, const struct store_run *run) {
+    int64_t *last = context;
+    assert_int_equal(run->run, *last + 1);
+    *last = run->run;
+    return run->run == 2 ? 42 : 0;
+}
+
+static void runs_are_read_oldest_first_until_the_reader_has_enough(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t last = 0;
+    begun(store, "one");
+    begun(store, "two");
+    begun(store, "three");
+    assert_int_equal(store_runs(store, take_run, &last), 42);
+    assert_int_equal(last, 2);
+    store_close(store);
+}
+
+static void an_empty_store_has_no_last_run(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    bool found = true;
+    assert_int_equal(store_run_last(store, &run, &found), 0);
+    assert_false(found);
+    store_close(store);
+}
+
+static void steps_are_read_from_a_number_on(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    for (uint64_t i = 0; i < 10; i++) {
+        struct store_step step = step_numbered(i);
+        assert_int_equal(store_step(store, run, &step), 0);
+    }
+    uint64_t next = 4;
+    assert_int_equal(store_steps(store, run, 4, count_step, &next), 0);
+    assert_int_equal(next, 10);
+    store_close(store);
+}
+
+static void a_chunk_cannot_be_counted_twice_in_an_evaluation(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    assert_int_equal(store_portion(store, run, 1, 1, 5, 1, 0, 4), 0);
+    assert_int_equal(store_portion(store, run, 1, 2, 5, 1, 0, 4), 0);
+    assert_int_equal(store_portion(store, run, 1, 1, 6, 1, 0, 4), ERROR_INTERNAL);
+    store_close(store);
+}
+
+struct seen_processes {
+    int count;
+    struct store_process_row rows[4];
+};
+
+static int take_process(void *context, const struct store_process_row *process) {
+    struct seen_processes *seen = context;
+    seen->rows[seen->count++] = *process;
+    assert_string_equal(process->host, "here");
+    assert_string_equal(process->state, process->pid == 10 ? "ended" : "running");
+    return 0;
+}
+
+static void processes_have_their_last_state_and_the_portions_they_counted(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    struct seen_processes seen = {0};
+    store_process(store, run, "replica", 0, 5, 10, "here", "running");
+    store_process(store, run, "replica", 1, 6, 11, "here", "running");
+    store_process(store, run, "shard", 0, 7, 12, "here", "running");
+    store_process(store, run, "replica", 0, 5, 10, "here", "ended");
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(store_portion(store, run, 1, 1, 6, i, i, 1), 0);
+    assert_int_equal(store_processes(store, run, take_process, &seen), 0);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.rows[0].portions, 0);
+    assert_int_equal(seen.rows[1].portions, 3);
+    assert_int_equal(seen.rows[1].index, 1);
+    assert_int_equal(seen.rows[1].incarnation, 6);
+    assert_int_equal(seen.rows[2].pid, 12);
+    store_close(store);
+}
+
+static void the_newest_model_of_a_run_is_found_after_a_crash(void **state) {
+    (void)state;
+    const char *model, *sha256;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    assert_int_equal(store_model_of(store, run, &model, &sha256), 0);
+    assert_string_equal(model, "");
+    assert_int_equal(store_model(store, run, "models/1", "aa"), 0);
+    assert_int_equal(store_model(store, run, "models/2", "bb"), 0);
+    assert_int_equal(store_event(store, run, "model", "written"), 0);
+    assert_int_equal(store_model_of(store, run, &model, &sha256), 0);
+    assert_string_equal(model, "models/2");
+    assert_string_equal(sha256, "bb");
+    store_close(store);
+}
+
+static void what_is_of_no_run_is_refused(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_step step = step_numbered(0);
+    assert_int_equal(store_step(store, 99, &step), ERROR_INTERNAL);
+    error_clear();
+    assert_int_equal(store_run_end(store, 99, "stalled", NULL, 0, 0, 0, 0), ERROR_INTERNAL);
+    store_close(store);
+}
+
+static void a_second_opening_is_told_that_the_first_holds_it(void **state) {
+    (void)state;
+    struct store *first = opened(), *second = NULL;
+    assert_int_equal(store_open(folder, &second), ERROR_AGAIN);
+    assert_non_null(strstr(error_text(), "dml.db is in use by another process"));
+    store_close(first);
+}
+
+static void a_missing_database_is_unavailable_and_not_made(void **state) {
+    (void)state;
+    struct store *store = NULL;
+    assert_int_equal(store_open_existing(folder, &store), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), path));
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void a_file_that_is_no_database_is_named_with_what_to_do(void **state) {
+    (void)state;
+    struct store *store = NULL;
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("this is not a database\n", file);
+    fclose(file);
+    assert_int_equal(store_open(folder, &store), ERROR_IO);
+    assert_non_null(strstr(error_text(), path));
+    assert_non_null(strstr(error_text(), "damaged"));
+    assert_non_null(strstr(error_text(), "move it away"));
+}
+
+static void a_truncated_database_is_named_with_what_to_do(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    for (uint64_t i = 0; i < 2000; i++) {
+        struct store_step step = step_numbered(i);
+        store_step(store, run, &step);
+    }
+    assert_int_equal(store_close(store), 0);
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(truncate(path, status.st_size / 2), 0);
+    assert_int_equal(store_open(folder, &store), ERROR_IO);
+    assert_non_null(strstr(error_text(), path));
+    assert_non_null(strstr(error_text(), "damaged"));
+}
+
+static void a_newer_database_is_refused_by_its_version(void **state) {
+    (void)state;
+    struct store *store = opened();
+    assert_int_equal(sqlite3_exec(store->database, "PRAGMA user_version = 77", NULL, NULL, NULL),
+                     SQLITE_OK);
+    store_close(store);
+    assert_int_equal(store_open(folder, &store), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "newer"));
+    assert_non_null(strstr(error_text(), "version 77"));
+}
+
+static void a_full_disk_is_named_and_what_was_flushed_stays(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    struct store_step step = step_numbered(0);
+    assert_int_equal(store_step(store, run, &step), 0);
+    assert_int_equal(store_flush(store), 0);
+    sqlite3_exec(store->database, "PRAGMA max_page_count = 1", NULL, NULL, NULL);
+    int code = 0;
+    for (uint64_t i = 1; !code && i < 10000; i++) {
+        step = step_numbered(i);
+        code = store_step(store, run, &step);
+    }
+    assert_int_equal(code, ERROR_IO);
+    assert_non_null(strstr(error_text(), "disk full"));
+    assert_non_null(strstr(error_text(), path));
+    store_close(store);
+
+    uint64_t next = 0;
+    store = opened();
+    assert_int_equal(store_steps(store, run, 0, count_step, &next), 0);
+    assert_true(next >= 1);
+    store_close(store);
+}
+
+static void a_folder_that_is_missing_is_named(void **state) {
+    (void)state;
+    struct store *store = NULL;
+    assert_int_equal(store_open("/tmp/test_store.none/none", &store), ERROR_CREATE);
+    assert_non_null(strstr(error_text(), "/tmp/test_store.none/none/dml.db"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(epochs_rise_across_openings),
+        TEST(a_crash_loses_only_what_was_not_flushed),
+        TEST(a_run_has_its_figures_from_its_steps_until_it_ends),
+        TEST(a_run_that_ends_without_a_finite_loss_is_read_as_not_a_number),
+        TEST(runs_are_read_oldest_first_until_the_reader_has_enough),
+        TEST(an_empty_store_has_no_last_run),
+        TEST(steps_are_read_from_a_number_on),
+        TEST(a_chunk_cannot_be_counted_twice_in_an_evaluation),
+        TEST(processes_have_their_last_state_and_the_portions_they_counted),
+        TEST(the_newest_model_of_a_run_is_found_after_a_crash),
+        TEST(what_is_of_no_run_is_refused),
+        TEST(a_second_opening_is_told_that_the_first_holds_it),
+        TEST(a_missing_database_is_unavailable_and_not_made),
+        TEST(a_file_that_is_no_database_is_named_with_what_to_do),
+        TEST(a_truncated_database_is_named_with_what_to_do),
+        TEST(a_newer_database_is_refused_by_its_version),
+        TEST(a_full_disk_is_named_and_what_was_flushed_stays),
+        TEST(a_folder_that_is_missing_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

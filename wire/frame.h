@@ -1,0 +1,82 @@
+/* The header of a frame. A frame is this, the body, and the bulk unless that lies in a segment.
+ *
+ *   offset  bytes
+ *        0      4  magic
+ *        4      2  PROTOCOL_VERSION
+ *        6      2  message type
+ *        8      4  flags
+ *       12      4  body length
+ *       16      8  epoch
+ *       24      8  bulk length
+ *       32      8  hash64 of the body
+ *       40      8  hash64 of the bulk, or its offset in the segment
+ *       48      4  segment id, 0 for none
+ *       52      4  zero
+ *       56      8  hash64 of the 56 bytes before
+ *
+ * All little-endian. The magic and the version keep their places in every version. */
+#ifndef DML_WIRE_FRAME_H
+#define DML_WIRE_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define FRAME_HEADER_BYTES 64
+#define FRAME_MAGIC UINT32_C(0x314c4d44) /* "DML1" */
+
+enum frame_flag {
+    FRAME_SHARED = 1,     /* the bulk lies in a segment; no bytes of it follow */
+    FRAME_DESCRIPTOR = 2, /* the segment's descriptor came with this frame */
+};
+#define FRAME_FLAGS_KNOWN (FRAME_SHARED | FRAME_DESCRIPTOR)
+
+/* Why a peer is dropped. */
+#define FRAME_ERROR_TABLE(X)                                                                       \
+    X(FRAME_BAD_MAGIC, "not a frame of this protocol")                                             \
+    X(FRAME_BAD_VERSION, "another protocol version")                                               \
+    X(FRAME_BAD_HEADER, "bad checksum of a frame's header")                                        \
+    X(FRAME_BAD_TYPE, "unknown message type")                                                      \
+    X(FRAME_BAD_FLAGS, "bad flags in a frame's header")                                            \
+    X(FRAME_BODY_TOO_LONG, "message longer than its type allows")                                  \
+    X(FRAME_BULK_TOO_LONG, "bulk where there may be none, or too long")                            \
+    X(FRAME_BAD_BODY, "bad checksum of a message")                                                 \
+    X(FRAME_BAD_BULK, "bad checksum of bulk")                                                      \
+    X(FRAME_MALFORMED, "malformed message")                                                        \
+    X(FRAME_BAD_SEGMENT, "bulk outside of shared memory, or in memory that can shrink")            \
+    X(FRAME_BAD_DESCRIPTOR, "descriptors that no frame asks for, or a frame that lacks its own")   \
+    X(FRAME_NO_MEMORY, "no memory for the bulk announced")                                         \
+    X(FRAME_CUT_SHORT, "closed within a frame")
+
+enum frame_error {
+    FRAME_FINE,
+#define X(name, text) name,
+    FRAME_ERROR_TABLE(X)
+#undef X
+        FRAME_ERRORS,
+};
+
+/* How often each reason came up in this process. */
+extern uint64_t frame_error_counts[FRAME_ERRORS];
+const char *frame_error_text(enum frame_error error);
+
+struct frame_header {
+    uint16_t type;
+    uint32_t flags;
+    uint32_t body_length;
+    uint64_t epoch;
+    uint64_t bulk_length;
+    uint64_t body_hash;
+    uint64_t bulk_place; /* the bulk's hash; FRAME_SHARED: its offset in the segment */
+    uint32_t segment;
+};
+
+void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
+
+/* Reads a header and checks all that can be known from it alone. */
+enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
+                                     struct frame_header *header);
+
+/* Bytes of bulk that follow the body on the connection. */
+uint64_t frame_stream_bulk(const struct frame_header *header);
+
+#endif

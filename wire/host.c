@@ -1,0 +1,363 @@
+#define _GNU_SOURCE
+#include "wire/host.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "wire/peer.h"
+
+enum {
+    CONNECT_MS = 5000,
+    ACCEPT_PAUSE_MS = 100, /* when descriptors run out */
+    PARENT_CHECK_MS = 1000,
+};
+
+struct link {
+    struct host *host;
+    uint32_t number;
+    uint32_t reconnect_seconds; /* as its HELLO said */
+    struct peer *peer;
+};
+
+enum host_event {
+    ON_ACCEPT,
+    ON_PAUSE,
+    ON_WAKE,
+    ON_ALARM,
+    ON_LOST,
+    ON_PARENT,
+    ON_TERM,
+    ON_INT,
+    EVENTS
+};
+
+struct host {
+    struct host_options options;
+    struct host_role role;
+    struct event_base *base;
+    struct event *events[EVENTS];
+    int listener;
+    int waker; /* an eventfd */
+    char *bound;
+    struct link **links; /* by rising number */
+    size_t count, capacity;
+    uint32_t last_number;
+    uint32_t coordinator; /* link, 0 for none */
+    bool welcomed;        /* there was a coordinator */
+    int code;
+    struct outbox outbox;
+};
+
+/* ---- links ---- */
+
+/* Where the link is, or would be. */
+static size_t link_place(const struct host *host, uint32_t number) {
+    size_t low = 0, high = host->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (host->links[middle]->number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct link *find_link(const struct host *host, uint32_t number) {
+    size_t place = link_place(host, number);
+    bool found = place < host->count && host->links[place]->number == number;
+    return found ? host->links[place] : NULL;
+}
+
+static void forget_link(struct host *host, struct link *link) {
+    size_t place = link_place(host, link->number);
+    host->count--;
+    memmove(host->links + place, host->links + place + 1,
+            (host->count - place) * sizeof *host->links);
+    free(link);
+}
+
+static void on_message(void *context, struct peer *peer, const struct message *message);
+static void on_closed(void *context, struct peer *peer, const char *reason);
+
+static uint32_t add_link(struct host *host, int descriptor) {
+    static const struct peer_callbacks callbacks = {on_message, on_closed};
+    struct link *link = memory_new(1, sizeof *link);
+    link->host = host;
+    link->number = ++host->last_number;
+    link->peer = peer_new(host->base, descriptor, &callbacks, link);
+    if (host->count == host->capacity) {
+        host->capacity = host->capacity ? 2 * host->capacity : 16;
+        host->links = memory_resize(host->links, host->capacity, sizeof *host->links);
+    }
+    host->links[host->count++] = link;
+    return link->number;
+}
+
+int host_connect(struct host *host, const char *address, uint32_t *link) {
+    int descriptor;
+    int code = address_connect(address, CONNECT_MS, &descriptor);
+    if (!code)
+        *link = add_link(host, descriptor);
+    return code;
+}
+
+void host_close(struct host *host, uint32_t number) {
+    struct link *link = find_link(host, number);
+    if (!link)
+        return;
+    peer_free(link->peer);
+    forget_link(host, link);
+}
+
+/* ---- the coordinator ---- */
+
+static void start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
+    struct timeval delay = {.tv_sec = delay_ns / NS_PER_S, .tv_usec = delay_ns % NS_PER_S / 1000};
+    event_add(host->events[event], &delay);
+}
+
+static void coordinator_found(struct host *host, const struct link *link) {
+    host->coordinator = link->number;
+    host->welcomed = true;
+    event_del(host->events[ON_LOST]);
+    event_del(host->events[ON_PARENT]);
+}
+
+static void coordinator_lost(struct host *host, uint32_t reconnect_seconds, const char *reason) {
+    host->coordinator = 0;
+    if (host->options.once) {
+        log_warning("the coordinator is gone (%s)", reason);
+        host_end(host, error_set(ERROR_AGAIN, "the coordinator is gone (%s)", reason));
+        return;
+    }
+    log_warning("the coordinator is gone (%s); waiting %u s for the next", reason,
+                reconnect_seconds);
+    start_timer(host, ON_LOST, reconnect_seconds * NS_PER_S);
+}
+
+static void on_lost(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    host_end(context, error_set(ERROR_AGAIN, "the coordinator did not come back in time"));
+}
+
+/* ---- the role ---- */
+
+static void drain(struct host *host) {
+    for (size_t i = 0; i < host->outbox.count; i++) {
+        const struct envelope *envelope = &host->outbox.envelopes[i];
+        const struct link *link = find_link(host, envelope->to);
+        if (!link)
+            continue;
+        if (envelope->type == MESSAGE_WELCOME)
+            coordinator_found(host, link);
+        peer_send_envelope(link->peer, &host->outbox, envelope);
+    }
+    outbox_clear(&host->outbox);
+}
+
+static void finish_step(struct host *host, int64_t now_ns) {
+    if (host->role.after)
+        host->role.after(host->role.state, now_ns, &host->outbox);
+    drain(host);
+}
+
+static void on_message(void *context, struct peer *peer, const struct message *message) {
+    (void)peer;
+    struct link *link = context;
+    struct host *host = link->host;
+    uint32_t from = link->number;
+    int64_t now_ns = clock_monotonic_ns();
+    log_debug("%s from link %u", message_name(message->type), from);
+    if (message->type == MESSAGE_HELLO)
+        link->reconnect_seconds = message->hello.reconnect_seconds;
+    host->role.message(host->role.state, from, message, now_ns, &host->outbox);
+    finish_step(host, now_ns);
+    if (message->type == MESSAGE_BYE && from == host->coordinator)
+        host_end(host, 0);
+}
+
+static void on_closed(void *context, struct peer *peer, const char *reason) {
+    (void)peer;
+    struct link *link = context;
+    struct host *host = link->host;
+    uint32_t number = link->number, reconnect_seconds = link->reconnect_seconds;
+    int64_t now_ns = clock_monotonic_ns();
+    log_debug("link %u: %s", number, reason);
+    forget_link(host, link);
+    if (number == host->coordinator)
+        coordinator_lost(host, reconnect_seconds, reason);
+    host->role.gone(host->role.state, number, now_ns, &host->outbox);
+    finish_step(host, now_ns);
+}
+
+/* ---- events ---- */
+
+/* Only processes of the same user, or root's, may speak to a worker over a Unix socket. */
+static bool trusted(int descriptor) {
+    struct ucred other;
+    socklen_t length = sizeof other;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) || !other.pid)
+        return true; /* not a Unix socket */
+    return other.uid == geteuid() || other.uid == 0;
+}
+
+static void on_accept(evutil_socket_t listener, short what, void *context) {
+    (void)what;
+    struct host *host = context;
+    int descriptor;
+    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (trusted(descriptor))
+            (void)add_link(host, descriptor);
+        else
+            close(descriptor);
+    }
+    if (errno == EMFILE || errno == ENFILE) {
+        log_warning("out of file descriptors: new connections wait");
+        event_del(host->events[ON_ACCEPT]);
+        start_timer(host, ON_PAUSE, ACCEPT_PAUSE_MS * NS_PER_MS);
+    }
+}
+
+static void on_pause(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct host *host = context;
+    event_add(host->events[ON_ACCEPT], NULL);
+}
+
+static void on_wake(evutil_socket_t descriptor, short what, void *context) {
+    (void)what;
+    uint64_t times;
+    if (read(descriptor, &times, sizeof times) < 0)
+        return;
+    finish_step(context, clock_monotonic_ns());
+}
+
+static void on_alarm(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    finish_step(context, clock_monotonic_ns());
+}
+
+static void on_parent(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct host *host = context;
+    if (getppid() != host->options.parent_pid)
+        host_end(host, error_set(ERROR_AGAIN, "the process that started this one is gone"));
+}
+
+static void on_signal(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    host_end(context, 0);
+}
+
+void host_wake(struct host *host) {
+    const uint64_t once = 1;
+    if (write(host->waker, &once, sizeof once) < 0)
+        return; /* full: it is awake */
+}
+
+void host_alarm(struct host *host, int64_t delay_ns) {
+    if (delay_ns < 0)
+        event_del(host->events[ON_ALARM]);
+    else
+        start_timer(host, ON_ALARM, delay_ns);
+}
+
+void host_end(struct host *host, int code) {
+    host->code = code;
+    event_base_loopexit(host->base, NULL);
+}
+
+/* ---- life ---- */
+
+static void make_events(struct host *host) {
+    struct event_base *base = host->base;
+    host->events[ON_ACCEPT] =
+        event_new(base, host->listener, EV_READ | EV_PERSIST, on_accept, host);
+    host->events[ON_WAKE] = event_new(base, host->waker, EV_READ | EV_PERSIST, on_wake, host);
+    host->events[ON_PAUSE] = evtimer_new(base, on_pause, host);
+    host->events[ON_ALARM] = evtimer_new(base, on_alarm, host);
+    host->events[ON_LOST] = evtimer_new(base, on_lost, host);
+    host->events[ON_PARENT] = event_new(base, -1, EV_PERSIST, on_parent, host);
+    host->events[ON_TERM] = evsignal_new(base, SIGTERM, on_signal, host);
+    host->events[ON_INT] = evsignal_new(base, SIGINT, on_signal, host);
+}
+
+/* The terminal sends its interrupt to a whole group of processes; a worker that was started by a
+ * coordinator leaves the answer to it. */
+static void start_events(struct host *host) {
+    event_add(host->events[ON_ACCEPT], NULL);
+    event_add(host->events[ON_WAKE], NULL);
+    event_add(host->events[ON_TERM], NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (host->options.parent_pid) {
+        signal(SIGINT, SIG_IGN);
+        event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
+    } else {
+        event_add(host->events[ON_INT], NULL);
+    }
+}
+
+struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
+    int listener;
+    char *bound;
+    *code = address_listen(options->listen, options->anywhere, &listener, &bound);
+    if (*code)
+        return NULL;
+    struct host *host = memory_new(1, sizeof *host);
+    host->options = *options;
+    host->role = *role;
+    host->listener = listener;
+    host->bound = bound;
+    outbox_init(&host->outbox);
+    host->base = event_base_new();
+    host->waker = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (!host->base || host->waker < 0) {
+        *code = error_set_errno(ERROR_UNAVAILABLE, "cannot make an event loop");
+        host_free(host);
+        return NULL;
+    }
+    make_events(host);
+    start_events(host);
+    printf("listening on %s\n", bound);
+    fflush(stdout);
+    return host;
+}
+
+void host_free(struct host *host) {
+    if (!host)
+        return;
+    while (host->count)
+        host_close(host, host->links[host->count - 1]->number);
+    free(host->links);
+    for (size_t i = 0; i < EVENTS; i++)
+        if (host->events[i])
+            event_free(host->events[i]);
+    if (host->base)
+        event_base_free(host->base);
+    outbox_release(&host->outbox);
+    if (host->waker >= 0)
+        close(host->waker);
+    close(host->listener);
+    if (!strncmp(host->bound, "unix:", 5))
+        unlink(host->bound + 5);
+    free(host->bound);
+    free(host);
+}
+
+int host_run(struct host *host) {
+    if (event_base_dispatch(host->base) < 0)
+        return error_set(ERROR_INTERNAL, "the event loop failed");
+    return host->code;
+}

@@ -1,0 +1,239 @@
+#define _GNU_SOURCE
+#include "wire/inlet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, size_t needed) {
+    inlet->part = part;
+    inlet->place = place;
+    inlet->needed = needed;
+    inlet->got = 0;
+}
+
+void inlet_init(struct inlet *inlet, int descriptor) {
+    *inlet = (struct inlet){.descriptor = descriptor};
+    inlet->buffer = memory_new(INLET_BUFFER_BYTES, 1);
+    receive(inlet, INLET_HEADER, inlet->raw_header, FRAME_HEADER_BYTES);
+}
+
+void inlet_release(struct inlet *inlet) {
+    for (unsigned i = 0; i < inlet->descriptor_count; i++)
+        close(inlet->descriptors[i]);
+    for (unsigned i = 0; i < SEGMENT_PLACES; i++)
+        shared_mapping_release(inlet->known[i]);
+    free(inlet->buffer);
+    free(inlet->body);
+    free(inlet->bulk);
+    *inlet = (struct inlet){.descriptor = -1};
+}
+
+static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const char *why) {
+    frame_error_counts[error]++;
+    inlet->why = why ? why : frame_error_text(error);
+    return INLET_BAD;
+}
+
+/* Makes *buffer hold `length` bytes; what it held is lost. */
+static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
+    if (*buffer && length <= *capacity)
+        return true;
+    free(*buffer);
+    *buffer = aligned_alloc(64, (length + 64) / 64 * 64);
+    *capacity = *buffer ? length : 0;
+    return *buffer;
+}
+
+/* ---- segments ---- */
+
+/* Files away the descriptors that came; false if there are more than frames may ask for. */
+static bool take_descriptors(struct inlet *inlet, struct msghdr *header) {
+    bool fits = !(header->msg_flags & MSG_CTRUNC);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int descriptor;
+            memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            if (inlet->descriptor_count < INLET_DESCRIPTORS) {
+                inlet->descriptors[inlet->descriptor_count++] = descriptor;
+            } else {
+                close(descriptor);
+                fits = false;
+            }
+        }
+    }
+    return fits;
+}
+
+/* Maps the segment whose descriptor came with the current frame. */
+static enum frame_error learn_segment(struct inlet *inlet) {
+    if (!inlet->descriptor_count)
+        return FRAME_BAD_DESCRIPTOR;
+    int descriptor = inlet->descriptors[0];
+    inlet->descriptor_count--;
+    memmove(inlet->descriptors, inlet->descriptors + 1, inlet->descriptor_count * sizeof(int));
+    struct shared_mapping *mapping = shared_mapping_new(descriptor, inlet->header.segment);
+    close(descriptor);
+    if (!mapping)
+        return FRAME_BAD_SEGMENT;
+    struct shared_mapping **known = &inlet->known[inlet->header.segment % SEGMENT_PLACES];
+    shared_mapping_release(*known);
+    *known = mapping;
+    return FRAME_FINE;
+}
+
+static enum frame_error find_shared_bulk(struct inlet *inlet) {
+    const struct frame_header *header = &inlet->header;
+    if (header->flags & FRAME_DESCRIPTOR) {
+        enum frame_error error = learn_segment(inlet);
+        if (error)
+            return error;
+    }
+    struct shared_mapping *mapping = inlet->known[header->segment % SEGMENT_PLACES];
+    if (!mapping || mapping->id != header->segment || header->bulk_place % 64 ||
+        header->bulk_place > mapping->length ||
+        header->bulk_length > mapping->length - header->bulk_place)
+        return FRAME_BAD_SEGMENT;
+    inlet->mapping = mapping;
+    inlet->current.data = mapping->start + header->bulk_place;
+    return FRAME_FINE;
+}
+
+/* ---- the parts of a frame ---- */
+
+static enum frame_error header_is_there(struct inlet *inlet) {
+    enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
+    if (error)
+        return error;
+    if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
+        return FRAME_NO_MEMORY;
+    receive(inlet, INLET_BODY, inlet->body, inlet->header.body_length);
+    return FRAME_FINE;
+}
+
+static enum frame_error body_is_there(struct inlet *inlet) {
+    const struct frame_header *header = &inlet->header;
+    size_t bulk = (size_t)frame_stream_bulk(header);
+    if (hash64(inlet->body, header->body_length) != header->body_hash)
+        return FRAME_BAD_BODY;
+    inlet->mapping = NULL;
+    inlet->current = (struct bulk){.length = header->bulk_length};
+    if (header->flags & FRAME_SHARED) {
+        enum frame_error error = find_shared_bulk(inlet);
+        if (error)
+            return error;
+    } else if (bulk) {
+        if (!make_room(&inlet->bulk, &inlet->bulk_capacity, bulk))
+            return FRAME_NO_MEMORY;
+        inlet->current.data = inlet->bulk;
+    }
+    receive(inlet, INLET_BULK, inlet->bulk, bulk);
+    return FRAME_FINE;
+}
+
+static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *message) {
+    const struct frame_header *header = &inlet->header;
+    size_t bulk = (size_t)frame_stream_bulk(header);
+    const char *why;
+    if (bulk && hash64(inlet->bulk, bulk) != header->bulk_place)
+        return bad(inlet, FRAME_BAD_BULK, NULL);
+    if (message_decode(header->type, inlet->body, header->body_length, message, &why))
+        return bad(inlet, FRAME_MALFORMED, why);
+    message->epoch = header->epoch;
+    message->bulk = inlet->current;
+    receive(inlet, INLET_HEADER, inlet->raw_header, FRAME_HEADER_BYTES);
+    return INLET_MESSAGE;
+}
+
+/* ---- bytes ---- */
+
+static void take_buffered(struct inlet *inlet) {
+    size_t have = inlet->buffer_end - inlet->buffer_at, lack = inlet->needed - inlet->got;
+    size_t taken = have < lack ? have : lack;
+    if (!taken)
+        return;
+    memcpy(inlet->place + inlet->got, inlet->buffer + inlet->buffer_at, taken);
+    inlet->buffer_at += taken;
+    inlet->got += taken;
+}
+
+static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
+    inlet->why = why;
+    if (inlet->part == INLET_HEADER && !inlet->got)
+        return INLET_CLOSED;
+    return bad(inlet, FRAME_CUT_SHORT, NULL);
+}
+
+/* Reads what is lacking into its place, and what follows it into the buffer, which is empty, with
+ * one call: small messages come many at a time, bulk without a copy. */
+static enum inlet_state read_more(struct inlet *inlet) {
+    size_t lack = inlet->needed - inlet->got;
+    struct iovec places[2] = {{inlet->place + inlet->got, lack},
+                              {inlet->buffer, INLET_BUFFER_BYTES}};
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(INLET_DESCRIPTORS * sizeof(int))];
+    struct msghdr header = {.msg_iov = places,
+                            .msg_iovlen = 2,
+                            .msg_control = control,
+                            .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(inlet->descriptor, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return INLET_WAIT;
+    if (length < 0)
+        return end_of_stream(inlet, strerror(errno));
+    if (!length)
+        return end_of_stream(inlet, "closed by the other end");
+    if (!take_descriptors(inlet, &header))
+        return bad(inlet, FRAME_BAD_DESCRIPTOR, NULL);
+    size_t here = (size_t)length < lack ? (size_t)length : lack;
+    inlet->got += here;
+    inlet->buffer_at = 0;
+    inlet->buffer_end = (size_t)length - here;
+    inlet->drained = (size_t)length < lack + INLET_BUFFER_BYTES;
+    return INLET_MESSAGE;
+}
+
+enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
+    for (;;) {
+        take_buffered(inlet);
+        if (inlet->got < inlet->needed) {
+            enum inlet_state state = inlet->drained ? INLET_WAIT : read_more(inlet);
+            inlet->drained = inlet->drained && state == INLET_MESSAGE;
+            if (state != INLET_MESSAGE)
+                return state;
+            continue;
+        }
+        if (inlet->part == INLET_BULK)
+            return bulk_is_there(inlet, message);
+        enum frame_error error =
+            inlet->part == INLET_HEADER ? header_is_there(inlet) : body_is_there(inlet);
+        if (error)
+            return bad(inlet, error, NULL);
+    }
+}
+
+bool inlet_pending(const struct inlet *inlet) {
+    return inlet->buffer_at < inlet->buffer_end;
+}
+
+void inlet_keep(struct inlet *inlet, struct kept_bulk *kept) {
+    *kept = (struct kept_bulk){.data = inlet->current.data, .length = inlet->current.length};
+    if (!inlet->current.length)
+        return;
+    if (inlet->mapping) {
+        kept->mapping = shared_mapping_keep(inlet->mapping);
+    } else {
+        kept->owned = inlet->bulk;
+        inlet->bulk = NULL;
+        inlet->bulk_capacity = 0;
+    }
+    inlet->current = (struct bulk){0};
+}

@@ -1,0 +1,63 @@
+/* The receiving half of a connection: bytes in, checked messages out. No event loop here. */
+#ifndef DML_WIRE_INLET_H
+#define DML_WIRE_INLET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/bulk.h"
+#include "wire/frame.h"
+#include "wire/mapping.h"
+#include "wire/message.h"
+
+#define INLET_BUFFER_BYTES (64u << 10)
+#define INLET_DESCRIPTORS 16 /* received and not yet asked for by a frame */
+
+enum inlet_state {
+    INLET_MESSAGE, /* a message is there, until the next call */
+    INLET_WAIT,    /* more bytes are needed */
+    INLET_CLOSED,  /* the other end is gone; `why` says how */
+    INLET_BAD,     /* a bad frame, counted; `why` says why */
+};
+
+enum inlet_part { INLET_HEADER, INLET_BODY, INLET_BULK };
+
+struct inlet {
+    int descriptor; /* a non-blocking socket, not owned */
+    const char *why;
+
+    /* What is being received, in this order; `got` of `needed` bytes at `place`. */
+    enum inlet_part part;
+    uint8_t *place;
+    size_t got, needed;
+    uint8_t raw_header[FRAME_HEADER_BYTES];
+    struct frame_header header;
+    uint8_t *body, *bulk; /* aligned to 64 bytes */
+    size_t body_capacity, bulk_capacity;
+    struct bulk current;            /* of the message handed out */
+    struct shared_mapping *mapping; /* where `current` lies, or NULL; not counted */
+
+    /* What was received beyond `needed`. */
+    uint8_t *buffer;
+    size_t buffer_at, buffer_end;
+    bool drained; /* the system had no more at the last read */
+
+    int descriptors[INLET_DESCRIPTORS];
+    unsigned descriptor_count;
+    struct shared_mapping *known[SEGMENT_PLACES];
+};
+
+void inlet_init(struct inlet *inlet, int descriptor);
+void inlet_release(struct inlet *inlet);
+
+/* The next message. Its fields and bulk point into the inlet until the next call. */
+enum inlet_state inlet_next(struct inlet *inlet, struct message *message);
+
+/* Bytes wait that need no further event of the socket. */
+bool inlet_pending(const struct inlet *inlet);
+
+/* Gives the bulk of the last message away. */
+void inlet_keep(struct inlet *inlet, struct kept_bulk *kept);
+
+#endif

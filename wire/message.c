@@ -1,0 +1,252 @@
+#include "wire/message.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+const char *role_name(enum role role) {
+    static const char *const names[] = {"coordinator", "shard", "replica"};
+    return (unsigned)role < sizeof names / sizeof *names ? names[role] : "?";
+}
+
+bool flush_id_equal(const struct flush_id *a, const struct flush_id *b) {
+    return a->attempt == b->attempt && a->evaluation == b->evaluation &&
+           a->incarnation == b->incarnation && a->sequence == b->sequence;
+}
+
+uint64_t flush_id_hash(const struct flush_id *id) {
+    const uint64_t words[3] = {(uint64_t)id->attempt << 32 | id->evaluation, id->incarnation,
+                               id->sequence};
+    return hash64(words, sizeof words);
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    struct bytes *out;
+    size_t start; /* of the body in `out` */
+    size_t limit; /* bytes of a body of this type */
+};
+
+/* List items are pointed to in place when they are decoded, so they begin on a multiple of 8. */
+static void write_padding(struct writer *writer) {
+    while ((writer->out->length - writer->start) % 8)
+        bytes_put_u8(writer->out, 0);
+}
+
+/* Texts are for people (reasons) or bounded at their source (paths): one that is too long for its
+ * message is cut, so that a long reason cannot stop it from being told. */
+static void write_text(struct writer *writer, const char *text) {
+    enum { KEPT_FREE = 64 }; /* for the fields behind it */
+    size_t written = writer->out->length - writer->start + KEPT_FREE;
+    size_t room = writer->limit > written ? writer->limit - written : 0;
+    size_t length = text ? strnlen(text, room) : 0;
+    bytes_put_u32(writer->out, (uint32_t)length);
+    bytes_append(writer->out, text, length);
+    bytes_put_u8(writer->out, 0);
+}
+
+static void write_list(struct writer *writer, const void *items, uint32_t length, size_t size) {
+    bytes_put_u32(writer->out, length);
+    write_padding(writer);
+    bytes_append(writer->out, items, length * size);
+}
+
+static void write_flush(struct writer *writer, const struct flush_id *id) {
+    bytes_put_u32(writer->out, id->attempt);
+    bytes_put_u32(writer->out, id->evaluation);
+    bytes_put_u64(writer->out, id->incarnation);
+    bytes_put_u32(writer->out, id->sequence);
+}
+
+#define U8(field) bytes_put_u8(writer->out, body->field);
+#define U32(field) bytes_put_u32(writer->out, body->field);
+#define U64(field) bytes_put_u64(writer->out, body->field);
+#define I64(field) bytes_put_i64(writer->out, body->field);
+#define F64(field) bytes_put_f64(writer->out, body->field);
+#define TEXT(field) write_text(writer, body->field);
+#define BLOB(field)                                                                                \
+    bytes_put_u32(writer->out, body->field.length);                                                \
+    bytes_append(writer->out, body->field.data, body->field.length);
+#define RUNS(field)                                                                                \
+    write_list(writer, body->field.items, body->field.length, sizeof *body->field.items);
+#define U64S RUNS
+#define FLUSH(field) write_flush(writer, &body->field);
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    static void write_##name(struct writer *writer, const struct message *message) {               \
+        const struct message_##name *body = &message->name;                                        \
+        fields                                                                                     \
+    }
+#include "wire/messages.def"
+#undef MESSAGE
+#undef U8
+#undef U32
+#undef U64
+#undef I64
+#undef F64
+#undef TEXT
+#undef BLOB
+#undef RUNS
+#undef U64S
+#undef FLUSH
+
+/* ---- reading ---- */
+
+struct reader {
+    struct cursor cursor;
+    const uint8_t *start;
+    const char *why; /* the first fault, or NULL */
+};
+
+static void reader_fault(struct reader *reader, const char *why) {
+    if (!reader->why)
+        reader->why = why;
+}
+
+static const char *read_text(struct reader *reader) {
+    size_t length = cursor_u32(&reader->cursor);
+    const char *text = cursor_take(&reader->cursor, length + 1);
+    if (!text)
+        return "";
+    if (memchr(text, 0, length + 1) != text + length)
+        reader_fault(reader, "a text that does not end where it says");
+    return text;
+}
+
+static struct blob read_blob(struct reader *reader) {
+    uint32_t length = cursor_u32(&reader->cursor);
+    const void *data = cursor_take(&reader->cursor, length);
+    return (struct blob){.data = data, .length = data ? length : 0};
+}
+
+static const void *read_list(struct reader *reader, size_t size, uint32_t *length) {
+    uint32_t count = cursor_u32(&reader->cursor);
+    *length = 0;
+    while (!reader->cursor.failed && (reader->cursor.at - reader->start) % 8)
+        if (cursor_u8(&reader->cursor))
+            reader_fault(reader, "padding that is not zero");
+    const void *items = cursor_take(&reader->cursor, count * size);
+    if (items)
+        *length = count;
+    return items;
+}
+
+static struct run_list read_runs(struct reader *reader) {
+    struct run_list list;
+    list.items = read_list(reader, sizeof *list.items, &list.length);
+    return list;
+}
+
+static struct u64_list read_u64s(struct reader *reader) {
+    struct u64_list list;
+    list.items = read_list(reader, sizeof *list.items, &list.length);
+    return list;
+}
+
+static struct flush_id read_flush(struct reader *reader) {
+    struct flush_id id;
+    id.attempt = cursor_u32(&reader->cursor);
+    id.evaluation = cursor_u32(&reader->cursor);
+    id.incarnation = cursor_u64(&reader->cursor);
+    id.sequence = cursor_u32(&reader->cursor);
+    return id;
+}
+
+#define U8(field) body->field = cursor_u8(&reader->cursor);
+#define U32(field) body->field = cursor_u32(&reader->cursor);
+#define U64(field) body->field = cursor_u64(&reader->cursor);
+#define I64(field) body->field = cursor_i64(&reader->cursor);
+#define F64(field) body->field = cursor_f64(&reader->cursor);
+#define TEXT(field) body->field = read_text(reader);
+#define BLOB(field) body->field = read_blob(reader);
+#define RUNS(field) body->field = read_runs(reader);
+#define U64S(field) body->field = read_u64s(reader);
+#define FLUSH(field) body->field = read_flush(reader);
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    static void read_##name(struct reader *reader, struct message *message) {                      \
+        struct message_##name *body = &message->name;                                              \
+        fields                                                                                     \
+    }
+#include "wire/messages.def"
+#undef MESSAGE
+
+/* ---- the table ---- */
+
+struct message_kind {
+    const char *name;
+    const char *text;
+    size_t body_max;
+    bool bulk;
+    void (*write)(struct writer *writer, const struct message *message);
+    void (*read)(struct reader *reader, struct message *message);
+};
+
+static const struct message_kind kinds[] = {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    [number] = {#NAME, text, limit, bulk, write_##name, read_##name},
+#include "wire/messages.def"
+#undef MESSAGE
+};
+
+static const uint16_t types[] = {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields) number,
+#include "wire/messages.def"
+#undef MESSAGE
+};
+
+static const struct message_kind *kind_of(unsigned type) {
+    return type < sizeof kinds / sizeof *kinds && kinds[type].name ? &kinds[type] : NULL;
+}
+
+const char *message_name(unsigned type) {
+    const struct message_kind *kind = kind_of(type);
+    return kind ? kind->name : "?";
+}
+
+const char *message_text(unsigned type) {
+    const struct message_kind *kind = kind_of(type);
+    return kind ? kind->text : "?";
+}
+
+size_t message_body_max(unsigned type) {
+    const struct message_kind *kind = kind_of(type);
+    return kind ? kind->body_max : 0;
+}
+
+bool message_has_bulk(unsigned type) {
+    const struct message_kind *kind = kind_of(type);
+    return kind && kind->bulk;
+}
+
+const uint16_t *message_types(size_t *count) {
+    *count = sizeof types / sizeof *types;
+    return types;
+}
+
+void message_encode(const struct message *message, struct bytes *body) {
+    const struct message_kind *kind = kind_of(message->type);
+    assert(kind);
+    struct writer writer = {.out = body, .start = body->length, .limit = kind->body_max};
+    kind->write(&writer, message);
+    assert(body->length - writer.start <= kind->body_max);
+}
+
+int message_decode(unsigned type, const void *body, size_t length, struct message *message,
+                   const char **why) {
+    const struct message_kind *kind = kind_of(type);
+    struct reader reader = {.cursor = cursor_over(body, length), .start = body};
+    *message = (struct message){.type = type};
+    if (!kind)
+        reader_fault(&reader, "unknown message type");
+    else if (length > kind->body_max)
+        reader_fault(&reader, "longer than its type allows");
+    else
+        kind->read(&reader, message);
+    if (reader.cursor.failed)
+        reader_fault(&reader, "cut short");
+    else if (cursor_left(&reader.cursor))
+        reader_fault(&reader, "more bytes than fields");
+    *why = reader.why;
+    return reader.why ? -1 : 0;
+}

@@ -1,0 +1,92 @@
+/* The options that all workers share: see wire/host.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "config.h"
+#include "wire/host.h"
+
+static const struct option long_options[] = {
+    {"listen", required_argument, NULL, 'l'},
+    {"anywhere", no_argument, NULL, 'a'},
+    {"once", no_argument, NULL, 'o'},
+    {"parent-pid", required_argument, NULL, 'p'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0},
+};
+
+static void print_help(const char *summary) {
+    printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
+           "  --listen ADDRESS   unix:PATH, or HOST:PORT (port 0: any that is free)\n"
+           "  --anywhere         allow to listen beyond this machine\n"
+           "  --once             end when the coordinator is lost, wait for no other\n"
+           "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
+           "  --quiet            log warnings and errors only\n"
+           "  --verbose          log every message\n"
+           "  --version\n"
+           "  --help\n",
+           program_invocation_short_name, summary);
+}
+
+static int read_pid(const char *text, int *pid) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 1 || value > INT_MAX)
+        return error_set(ERROR_USAGE, "--parent-pid %s: not a process id", text);
+    *pid = (int)value;
+    return 0;
+}
+
+static int read_option(int option, const char *summary, struct host_options *options) {
+    switch (option) {
+    case 'l':
+        options->listen = optarg;
+        return 0;
+    case 'a':
+        options->anywhere = true;
+        return 0;
+    case 'o':
+        options->once = true;
+        return 0;
+    case 'p':
+        return read_pid(optarg, &options->parent_pid);
+    case 'q':
+        options->log_level = LOG_WARNING;
+        return 0;
+    case 'v':
+        options->log_level = LOG_DEBUG;
+        return 0;
+    case 'h':
+        print_help(summary);
+        return 1;
+    case 'V':
+        printf("%s %s\n", program_invocation_short_name, PACKAGE_VERSION);
+        return 1;
+    default:
+        return error_set(ERROR_USAGE, "see %s --help", program_invocation_short_name);
+    }
+}
+
+int host_options_read(int argc, char **argv, const char *summary, struct host_options *options) {
+    *options = (struct host_options){.log_level = LOG_INFO};
+    int option;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        int code = read_option(option, summary, options);
+        if (code)
+            return code;
+    }
+    if (optind < argc)
+        return error_set(ERROR_USAGE, "%s: not an option; see --help", argv[optind]);
+    if (!options->listen)
+        return error_set(ERROR_USAGE, "--listen ADDRESS is missing; see --help");
+    return 0;
+}

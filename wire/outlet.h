@@ -1,0 +1,33 @@
+/* The sending half of a connection: writes at once what the system takes, and queues the rest. */
+#ifndef DML_WIRE_OUTLET_H
+#define DML_WIRE_OUTLET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/mapping.h"
+#include "wire/message.h"
+
+struct outlet_frame; /* what is left of one frame */
+
+struct outlet {
+    int descriptor; /* a non-blocking socket, not owned */
+    bool local;     /* a Unix socket: segments are handed over */
+    struct outlet_frame *first, **end;
+    size_t queued;                  /* bytes */
+    int error;                      /* errno of the first failure; nothing is sent after it */
+    uint32_t known[SEGMENT_PLACES]; /* ids of segments that the other end has */
+};
+
+void outlet_init(struct outlet *outlet, int descriptor, bool local);
+void outlet_release(struct outlet *outlet);
+
+/* Sends or queues a frame. Bulk that is not in a segment is copied if it must wait. */
+void outlet_send(struct outlet *outlet, enum message_type type, uint64_t epoch, const void *body,
+                 size_t body_length, const struct bulk *bulk);
+
+/* Sends what is queued, as far as the system takes it. */
+void outlet_flush(struct outlet *outlet);
+
+#endif

@@ -1,0 +1,198 @@
+#define _GNU_SOURCE
+#include "wire/peer.h"
+
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "wire/inlet.h"
+#include "wire/outlet.h"
+
+enum {
+    MESSAGES_A_TURN = 64,   /* handed out before other peers have their turn */
+    TCP_SILENCE_MS = 10000, /* unacknowledged for so long is lost */
+    TCP_IDLE_SECONDS = 5,   /* before a silent connection is probed */
+    TCP_PROBE_SECONDS = 2,
+    TCP_PROBES = 3,
+};
+
+struct peer {
+    int descriptor;
+    struct event *readable, *writable;
+    struct inlet inlet;
+    struct outlet outlet;
+    struct bytes scratch; /* bodies on their way out */
+    struct peer_callbacks callbacks;
+    void *context;
+    bool calling; /* a callback runs: freeing waits for its end */
+    bool freed;
+};
+
+static int socket_family(int descriptor) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(descriptor, (struct sockaddr *)&address, &length))
+        return AF_UNSPEC;
+    return address.ss_family;
+}
+
+static void tune_tcp(int descriptor) {
+    const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, TCP_SILENCE_MS},
+        {IPPROTO_TCP, TCP_KEEPIDLE, TCP_IDLE_SECONDS},
+        {IPPROTO_TCP, TCP_KEEPINTVL, TCP_PROBE_SECONDS},
+        {IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        (void)setsockopt(descriptor, options[i].level, options[i].name, &options[i].value,
+                         sizeof options[i].value);
+}
+
+static void destroy(struct peer *peer) {
+    event_free(peer->readable);
+    event_free(peer->writable);
+    inlet_release(&peer->inlet);
+    outlet_release(&peer->outlet);
+    bytes_release(&peer->scratch);
+    close(peer->descriptor);
+    free(peer);
+}
+
+static void close_peer(struct peer *peer, const char *reason) {
+    peer->calling = true;
+    peer->callbacks.closed(peer->context, peer, reason);
+    destroy(peer);
+}
+
+/* Hands out messages, `limit` at most. Returns whether the peer is still there. */
+static bool hand_out(struct peer *peer, unsigned limit) {
+    enum inlet_state state = INLET_MESSAGE;
+    peer->calling = true;
+    for (unsigned i = 0; i < limit && state == INLET_MESSAGE && !peer->freed; i++) {
+        struct message message;
+        state = inlet_next(&peer->inlet, &message);
+        if (state != INLET_MESSAGE)
+            break;
+        message.bulk.from = peer;
+        peer->callbacks.message(peer->context, peer, &message);
+    }
+    peer->calling = false;
+    if (peer->freed) {
+        destroy(peer);
+        return false;
+    }
+    if (state == INLET_CLOSED || state == INLET_BAD) {
+        close_peer(peer, peer->inlet.why);
+        return false;
+    }
+    return true;
+}
+
+static void on_readable(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct peer *peer = context;
+    if (hand_out(peer, MESSAGES_A_TURN) && inlet_pending(&peer->inlet))
+        event_active(peer->readable, EV_READ, 0);
+}
+
+/* Listens for room to write while something is queued; brings a failure to the loop. */
+static void after_sending(struct peer *peer) {
+    if (peer->freed)
+        return;
+    if (peer->outlet.error)
+        event_active(peer->writable, EV_WRITE, 0);
+    else if (peer->outlet.first)
+        event_add(peer->writable, NULL);
+    else
+        event_del(peer->writable);
+}
+
+/* What the other end said before it went (why it refused, say) is handed out before the end is. */
+static void on_writable(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct peer *peer = context;
+    outlet_flush(&peer->outlet);
+    if (!peer->outlet.error)
+        after_sending(peer);
+    else if (hand_out(peer, UINT32_MAX))
+        close_peer(peer, strerror(peer->outlet.error));
+}
+
+struct peer *peer_new(struct event_base *base, int descriptor,
+                      const struct peer_callbacks *callbacks, void *context) {
+    struct peer *peer = memory_new(1, sizeof *peer);
+    int family = socket_family(descriptor);
+    if (family == AF_INET || family == AF_INET6)
+        tune_tcp(descriptor);
+    peer->descriptor = descriptor;
+    peer->callbacks = *callbacks;
+    peer->context = context;
+    inlet_init(&peer->inlet, descriptor);
+    outlet_init(&peer->outlet, descriptor, family == AF_UNIX);
+    bytes_init(&peer->scratch);
+    peer->readable = event_new(base, descriptor, EV_READ | EV_PERSIST, on_readable, peer);
+    peer->writable = event_new(base, descriptor, EV_WRITE | EV_PERSIST, on_writable, peer);
+    if (!peer->readable || !peer->writable || event_add(peer->readable, NULL)) {
+        fprintf(stderr, "dml: the event loop takes no more connections\n");
+        abort();
+    }
+    return peer;
+}
+
+void peer_free(struct peer *peer) {
+    if (!peer)
+        return;
+    peer->freed = true;
+    if (peer->calling) {
+        event_del(peer->readable);
+        event_del(peer->writable);
+    } else {
+        destroy(peer);
+    }
+}
+
+void peer_set_context(struct peer *peer, void *context) {
+    peer->context = context;
+}
+
+void peer_send(struct peer *peer, const struct message *message) {
+    bytes_clear(&peer->scratch);
+    message_encode(message, &peer->scratch);
+    outlet_send(&peer->outlet, message->type, message->epoch, peer->scratch.data,
+                peer->scratch.length, &message->bulk);
+    after_sending(peer);
+}
+
+void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
+                        const struct envelope *envelope) {
+    outlet_send(&peer->outlet, envelope->type, envelope->epoch, outbox_body(outbox, envelope),
+                envelope->body_length, &envelope->bulk);
+    after_sending(peer);
+}
+
+size_t peer_queued(const struct peer *peer) {
+    return peer->outlet.queued;
+}
+
+int peer_pid(const struct peer *peer) {
+    struct ucred other;
+    socklen_t length = sizeof other;
+    if (!peer->outlet.local ||
+        getsockopt(peer->descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length))
+        return 0;
+    return other.pid;
+}
+
+void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
+    inlet_keep(&peer->inlet, kept);
+}

@@ -1,0 +1,155 @@
+#include "wire/program.h"
+
+#include "base/hash.h"
+
+/* What an operation carries behind its code, in this order. */
+enum part {
+    PART_A = 1 << 0,
+    PART_B = 1 << 1,
+    PART_C = 1 << 2,
+    PART_D = 1 << 3,
+    PART_ALPHA = 1 << 4,
+    PART_SLOT = 1 << 5,
+    PART_SLOTS = 1 << 6,      /* count and slots */
+    PART_WEIGHTS = 1 << 7,    /* u and w, one for each slot */
+    PART_FOLDS = 1 << 8,      /* hash and folds */
+    PART_EVALUATION = 1 << 9, /* and its exponent */
+};
+
+static const unsigned parts[] = {
+    [OPERATION_CHECK] = PART_FOLDS,
+    [OPERATION_SWAP] = PART_A | PART_B,
+    [OPERATION_BEGIN] = PART_EVALUATION,
+    [OPERATION_ZERO] = PART_A,
+    [OPERATION_ADD] = PART_A | PART_B | PART_C | PART_ALPHA,
+    [OPERATION_GRADIENT] = PART_A,
+    [OPERATION_REGULARIZE] = PART_A | PART_B | PART_ALPHA,
+    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_SLOT,
+    [OPERATION_DIRECTION] = PART_A | PART_B | PART_ALPHA | PART_SLOTS | PART_WEIGHTS,
+    [OPERATION_DOT] = PART_A | PART_B,
+    [OPERATION_DOT_REGULARIZED] = PART_A | PART_B,
+    [OPERATION_MAX_ABS] = PART_A,
+    [OPERATION_HISTORY_DOTS] = PART_A | PART_SLOT | PART_SLOTS,
+};
+
+static unsigned parts_of(unsigned code) {
+    return code < sizeof parts / sizeof *parts ? parts[code] : 0;
+}
+
+uint32_t operation_scalars(const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_DOT:
+    case OPERATION_DOT_REGULARIZED:
+    case OPERATION_MAX_ABS:
+        return 1;
+    case OPERATION_HISTORY_DOTS:
+        return 4 * operation->count;
+    default:
+        return 0;
+    }
+}
+
+void program_add(struct bytes *program, const struct operation *operation) {
+    unsigned has = parts_of(operation->code);
+    const uint8_t registers[] = {operation->a, operation->b, operation->c, operation->d};
+    bytes_put_u8(program, (uint8_t)operation->code);
+    for (unsigned i = 0; i < 4; i++)
+        if (has & ((unsigned)PART_A << i))
+            bytes_put_u8(program, registers[i]);
+    if (has & PART_ALPHA)
+        bytes_put_f64(program, operation->alpha);
+    if (has & PART_SLOT)
+        bytes_put_u32(program, operation->slot);
+    if (has & PART_SLOTS) {
+        bytes_put_u32(program, operation->count);
+        for (uint32_t i = 0; i < operation->count; i++)
+            bytes_put_u16(program, operation->slots[i]);
+    }
+    if (has & PART_WEIGHTS) {
+        bytes_append(program, operation->u, operation->count * sizeof *operation->u);
+        bytes_append(program, operation->w, operation->count * sizeof *operation->w);
+    }
+    if (has & PART_FOLDS) {
+        bytes_put_u64(program, operation->hash);
+        bytes_put_u64(program, operation->folds);
+    }
+    if (has & PART_EVALUATION) {
+        bytes_put_u32(program, operation->evaluation);
+        bytes_put_i64(program, operation->derivative_exponent);
+    }
+}
+
+static uint8_t read_register(struct cursor *program) {
+    uint8_t number = cursor_u8(program);
+    if (number >= REGISTERS)
+        program->failed = true;
+    return number;
+}
+
+static void read_slots(struct cursor *program, struct operation *operation) {
+    operation->count = cursor_u32(program);
+    if (operation->count > SLOTS_MAX) {
+        operation->count = 0;
+        program->failed = true;
+    }
+    for (uint32_t i = 0; i < operation->count; i++) {
+        operation->slots[i] = cursor_u16(program);
+        if (operation->slots[i] >= SLOTS_MAX)
+            program->failed = true;
+    }
+}
+
+static void read_evaluation(struct cursor *program, struct operation *operation) {
+    operation->evaluation = cursor_u32(program);
+    int64_t exponent = cursor_i64(program);
+    if (exponent < INT16_MIN || exponent > INT16_MAX)
+        program->failed = true;
+    operation->derivative_exponent = program->failed ? 0 : (int32_t)exponent;
+}
+
+bool program_next(struct cursor *program, struct operation *operation) {
+    if (program->failed || !cursor_left(program))
+        return false;
+    operation->code = cursor_u8(program);
+    operation->count = 0;
+    unsigned has = parts_of(operation->code);
+    if (!has)
+        program->failed = true;
+    uint8_t *registers[] = {&operation->a, &operation->b, &operation->c, &operation->d};
+    for (unsigned i = 0; i < 4; i++)
+        if (has & ((unsigned)PART_A << i))
+            *registers[i] = read_register(program);
+    if (has & PART_ALPHA)
+        operation->alpha = cursor_f64(program);
+    if (has & PART_SLOT) {
+        operation->slot = cursor_u32(program);
+        if (operation->slot >= SLOTS_MAX)
+            program->failed = true;
+    }
+    if (has & PART_SLOTS)
+        read_slots(program, operation);
+    for (uint32_t i = 0; has & PART_WEIGHTS && i < operation->count; i++)
+        operation->u[i] = cursor_f64(program);
+    for (uint32_t i = 0; has & PART_WEIGHTS && i < operation->count; i++)
+        operation->w[i] = cursor_f64(program);
+    if (has & PART_FOLDS) {
+        operation->hash = cursor_u64(program);
+        operation->folds = cursor_u64(program);
+    }
+    if (has & PART_EVALUATION)
+        read_evaluation(program, operation);
+    return !program->failed;
+}
+
+uint64_t program_hash(const void *program, size_t length) {
+    return hash64(program, length);
+}
+
+int program_scalars(const void *program, size_t length) {
+    struct cursor cursor = cursor_over(program, length);
+    struct operation operation;
+    uint64_t scalars = 0;
+    while (program_next(&cursor, &operation))
+        scalars += operation_scalars(&operation);
+    return cursor.failed || scalars > INT32_MAX ? -1 : (int)scalars;
+}

@@ -1,0 +1,45 @@
+#define _GNU_SOURCE
+#include "wire/segment.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+static _Noreturn void give_up(size_t length) {
+    fprintf(stderr, "dml: no shared memory for %zu bytes: give the machine more, or raise limits\n",
+            length);
+    exit(-ERROR_INTERNAL);
+}
+
+/* Sealed against shrinking: whoever maps it can read all of it at any time without a fault. */
+struct segment *segment_new(size_t length) {
+    static _Atomic uint32_t last;
+    struct segment *segment = memory_new(1, sizeof *segment);
+    size_t mapped = length ? length : 1;
+    segment->length = mapped;
+    segment->descriptor = memfd_create("dml segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (segment->descriptor < 0 || ftruncate(segment->descriptor, (off_t)mapped) ||
+        fcntl(segment->descriptor, F_ADD_SEALS, F_SEAL_SHRINK))
+        give_up(length);
+    segment->start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, segment->descriptor, 0);
+    if (segment->start == MAP_FAILED)
+        give_up(length);
+    (void)madvise(segment->start, mapped, MADV_HUGEPAGE); /* only where the system allows it */
+    do
+        segment->id = ++last;
+    while (!segment->id); /* 0 means none */
+    return segment;
+}
+
+void segment_free(struct segment *segment) {
+    if (!segment)
+        return;
+    munmap(segment->start, segment->length);
+    close(segment->descriptor);
+    free(segment);
+}
