@@ -4,6 +4,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/check.c \
 	coordinator/cluster.c coordinator/cluster.h \
 	coordinator/command.h \
+	coordinator/conclude.c \
 	coordinator/control.c coordinator/control.h \
 	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
@@ -38,7 +39,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/settings.c \
 	coordinator/sizing.c coordinator/sizing.h \
 	coordinator/status.c \
-	coordinator/steering.c
+	coordinator/steering.c \
+	coordinator/training.c coordinator/training.h
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
