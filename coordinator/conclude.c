@@ -12,7 +12,7 @@ static json_t *model_details(const struct training *run) {
     json_t *figures =
         result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
     return json_pack("{s:o, s:o, s:o, s:s, s:s}", "result", figures, "settings",
-                     job_settings(run->job), "source", score_options_json(&run->job->source, 0),
+                     job_settings(run->job), "source", score_options_json(&run->job->source),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
                      numeric_description());
 }

@@ -9,6 +9,7 @@ libdata_a_SOURCES = \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \
 	data/input.c data/input.h \
+	data/inspect.c \
 	data/labels.c \
 	data/libsvm.c \
 	data/merge.h \

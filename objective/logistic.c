@@ -20,20 +20,27 @@ LANES_INLINE void finish(lanes *margin, lanes *loss, const lanes *label, const l
     *margin = -sign * (numerator / (1.0 + *t));
 }
 
+LANES_INLINE void finish_some(size_t count, const double *label, double *margins, double *loss,
+                              const double *t) {
+    size_t bytes = count * sizeof(double);
+    lanes margin = {0}, row_loss = {0}, row_label = {0}, row_t = {0};
+    memcpy(&margin, margins, bytes);
+    memcpy(&row_loss, loss, bytes);
+    memcpy(&row_label, label, bytes);
+    memcpy(&row_t, t, bytes);
+    finish(&margin, &row_loss, &row_label, &row_t);
+    memcpy(margins, &margin, bytes);
+    memcpy(loss, &row_loss, bytes);
+}
+
 VECTOR_CLONES
 static void finish_rows(size_t rows, const double *label, double *margins, double *loss,
                         const double *t) {
-    for (size_t i = 0; i < rows; i += LANES) {
-        size_t bytes = (rows - i < LANES ? rows - i : LANES) * sizeof(double);
-        lanes margin = {0}, row_loss = {0}, row_label = {0}, row_t = {0};
-        memcpy(&margin, margins + i, bytes);
-        memcpy(&row_loss, loss + i, bytes);
-        memcpy(&row_label, label + i, bytes);
-        memcpy(&row_t, t + i, bytes);
-        finish(&margin, &row_loss, &row_label, &row_t);
-        memcpy(margins + i, &margin, bytes);
-        memcpy(loss + i, &row_loss, bytes);
-    }
+    size_t i = 0;
+    for (; i + LANES <= rows; i += LANES)
+        finish_some(LANES, label + i, margins + i, loss + i, t + i);
+    if (i < rows)
+        finish_some(rows - i, label + i, margins + i, loss + i, t + i);
 }
 
 static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,

@@ -7,3 +7,8 @@ libreplica_a_SOURCES = \
 	replica/work.h \
 	replica/workers.c replica/workers.h
 REPLICA_LIBS = libreplica.a
+
+bin_PROGRAMS += dml-replica
+dml_replica_SOURCES = replica/main.c
+dml_replica_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) \
+	$(BASE_LIBS)

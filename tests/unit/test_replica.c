@@ -123,6 +123,31 @@ static void a_shard_elsewhere_takes_the_place_of_the_old_one(void **state) {
     bench_free(&bench);
 }
 
+static void a_new_set_up_starts_over(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    begin(&bench, 1);
+    solo(&bench, 0);
+    portion(&bench, 1, 2, PORTION_LAST);
+    started(&bench, 2);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .replica_setup = {.attempt = ATTEMPT + 1,
+                                            .set = "other.set",
+                                            .parameters = BLOCK_ELEMENTS,
+                                            .shards = 1}});
+    asked(&bench, ACTION_STOP);
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    assert_string_equal(asked(&bench, ACTION_OPEN_SET).setup.set, "other.set");
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    shard_at(&bench, 0, 100); /* of the old attempt */
+    evaluate(&bench, 2);
+    nothing_more(&bench);
+    assert_int_equal(replica_counters(bench.replica)->stale, 2);
+    bench_free(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_coordinator_is_refused),
@@ -132,6 +157,7 @@ int main(void) {
         cmocka_unit_test(
             a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again),
         cmocka_unit_test(a_shard_elsewhere_takes_the_place_of_the_old_one),
+        cmocka_unit_test(a_new_set_up_starts_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
