@@ -215,11 +215,11 @@ def write_job(folder, name='job', **settings):
 
 
 def small_data(folder, name='small.libsvm', rows=60, seed=1):
-    """A little binary data set that no plane separates."""
+    """A little binary data set of 20 features that no plane separates."""
     rng = random.Random(seed)
     with open(folder / name, 'w') as file:
         for _ in range(rows):
-            values = {j: round(rng.gauss(0, 1), 3) for j in sorted(rng.sample(range(1, 9), 4))}
+            values = {j: round(rng.gauss(0, 1), 3) for j in sorted(rng.sample(range(1, 21), 4))}
             margin = sum(v if j % 2 else -v for j, v in values.items()) + rng.gauss(0, 2)
             file.write(f'{1 if margin > 0 else -1} ' +
                        ' '.join(f'{j}:{v}' for j, v in values.items()) + '\n')

@@ -29,7 +29,7 @@ def endless_job(folder, **settings):
     """On random data with features enough that the optimum is not reached within a test."""
     data = small_data(folder, rows=3000)
     noise = 1e-9  # far from scaled: convergence takes long
-    lines = [re.sub(r'1:(\S+)', lambda m: f'1:{float(m[1]) * noise!r}', line)
+    lines = [re.sub(r'\b1:(\S+)', lambda m: f'1:{float(m[1]) * noise!r}', line)
              for line in data.read_text().splitlines()]
     data.write_text('\n'.join(lines) + '\n')
     return write_job(folder, data=[data.name], history=1, **{**ENDLESS, **settings})
@@ -59,7 +59,7 @@ def run_prints_one_object_with_every_member(folder):
     assert RESULT_MEMBERS <= set(result), RESULT_MEMBERS - set(result)
     assert result['job'] == 'job' and result['objective'] == 'logistic', result
     assert result['reason'] in ('gradient tolerance', 'loss tolerance'), result
-    assert (result['examples'], result['features'], result['parameters']) == (60, 8, 9), result
+    assert (result['examples'], result['features'], result['parameters']) == (60, 20, 21), result
     assert result['values'] == 240 and result['shards'] == 1 and result['replicas'] == 2, result
     assert set(result['restarts']) == {'coordinator', 'shard', 'replica'}, result
     assert set(result['seconds']) >= {'total', 'pack', 'train'}, result
@@ -90,9 +90,9 @@ def the_model_hash_is_that_of_the_parameters(folder):
     assert model.resolve() == (folder / result['model']).resolve(), result['model']
     arrays = read_safetensors(model / 'model.safetensors')
     weight, bias = arrays['weight'], arrays['bias']
-    assert weight[0] == [1, 8] and bias[0] == [1], arrays
-    assert arrays['feature_id'][1] == list(range(1, 9)), arrays
-    parameters = struct.pack('<9d', *(w + 0.0 for w in weight[1] + bias[1]))
+    assert weight[0] == [1, 20] and bias[0] == [1], arrays
+    assert arrays['feature_id'][1] == list(range(1, 21)), arrays
+    parameters = struct.pack('<21d', *(w + 0.0 for w in weight[1] + bias[1]))
     assert hashlib.sha256(parameters).hexdigest() == result['model_sha256'], result
     assert json.loads((model / 'model.json').read_text())['objective'] == 'logistic'
 
@@ -119,7 +119,7 @@ def the_hash_goes_class_by_class_in_the_order_of_original_ids(folder):
 @test
 def an_intercept_is_left_out_on_request(folder):
     result = train(small_job(folder, intercept=False))
-    assert result['parameters'] == result['features'] == 8, result
+    assert result['parameters'] == result['features'] == 20, result
     assert 'bias' not in read_safetensors(folder / 'job.state/models/current/model.safetensors')
 
 
