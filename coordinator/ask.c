@@ -27,6 +27,13 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     int lock;
     struct store *store = NULL;
     int code = state_lock(state, &lock);
+    if (code == ERROR_AGAIN) {
+        error_clear();
+        return error_set(code,
+                         "%s: the coordinator, pid %d, is busy with its data or about to end; "
+                         "ask again",
+                         state, state_lock_pid(state));
+    }
     if (code)
         return code;
     code = store_open_existing(state, &store);
@@ -37,6 +44,7 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     return code;
 }
 
+/* From the live coordinator, or from the store if there is none. */
 static int ask(const char *state, const char *live, store_question *question, json_t **answer) {
     int code = ask_live(state, live, answer);
     if (code != ERROR_UNAVAILABLE)

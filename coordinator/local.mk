@@ -4,12 +4,12 @@ libcoordinator_a_SOURCES = \
 	coordinator/check.c \
 	coordinator/cluster.c coordinator/cluster.h \
 	coordinator/command.h \
+	coordinator/conclude.c \
 	coordinator/control.c coordinator/control.h \
 	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/dataset.c coordinator/dataset.h \
-	coordinator/evaluation.c \
-	coordinator/flushes.c coordinator/flushes.h \
+	coordinator/evaluating.c \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \
@@ -38,7 +38,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/settings.c \
 	coordinator/sizing.c coordinator/sizing.h \
 	coordinator/status.c \
-	coordinator/steering.c
+	coordinator/steering.c \
+	coordinator/training.c coordinator/training.h \
+	coordinator/verdicts.c coordinator/verdicts.h
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 

@@ -22,7 +22,7 @@ static int print_once(const struct options *options, const char *state, bool *en
         report_print_status(status);
     fflush(stdout);
     const char *now = json_string_value(json_object_get(status, "state"));
-    *ended = !now || strcmp(now, "running") != 0;
+    *ended = now && (strcmp(now, "ended") == 0 || strcmp(now, "interrupted") == 0);
     json_decref(status);
     return 0;
 }

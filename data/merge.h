@@ -56,7 +56,7 @@ struct merge_block {
     uint32_t pack, block;
 };
 
-struct plan {
+struct chunk_plan {
     bool dense;
     enum value_type type;
     uint64_t rows, values, text_values;
@@ -66,16 +66,16 @@ struct plan {
     uint32_t chunks;
 };
 
-void plan_make(struct plan *plan, struct pack *const *packs, uint32_t count,
+void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
                const struct columns *columns);
-void plan_release(struct plan *plan);
+void chunk_plan_release(struct chunk_plan *plan);
 
 /* ---- rows ---- */
 
 /* Walks over the rows of all packs. */
 struct row_walk {
     struct pack *const *packs;
-    const struct plan *plan;
+    const struct chunk_plan *plan;
     uint32_t block; /* of the plan */
     uint32_t pack;
     struct pack_rows rows;
@@ -83,7 +83,7 @@ struct row_walk {
 };
 
 /* Stands at row `first` of all. */
-struct row_walk row_walk_from(struct pack *const *packs, const struct plan *plan, uint64_t first);
+struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan, uint64_t first);
 void row_walk_next(struct row_walk *walk);
 
 #endif

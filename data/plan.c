@@ -20,7 +20,7 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     return layout;
 }
 
-static void list_blocks(struct plan *plan, struct pack *const *packs, uint32_t count) {
+static void list_blocks(struct chunk_plan *plan, struct pack *const *packs, uint32_t count) {
     for (uint32_t p = 0; p < count; p++)
         plan->blocks += packs[p]->facts->blocks;
     plan->block = memory_new(plan->blocks, sizeof *plan->block);
@@ -37,12 +37,12 @@ static void list_blocks(struct plan *plan, struct pack *const *packs, uint32_t c
 }
 
 /* What a row takes, without the padding between arrays. */
-static uint64_t row_bytes(const struct plan *plan, uint64_t values) {
+static uint64_t row_bytes(const struct chunk_plan *plan, uint64_t values) {
     uint64_t index = plan->dense ? 0 : sizeof(uint32_t);
     return sizeof(double) + index + values * (index + value_bytes(plan->type));
 }
 
-static uint64_t aimed_bytes(const struct plan *plan) {
+static uint64_t aimed_bytes(const struct chunk_plan *plan) {
     uint64_t bytes =
         row_bytes(plan, 0) * plan->rows + plan->values * (row_bytes(plan, 1) - row_bytes(plan, 0));
     bytes /= CHUNKS_AIMED_AT;
@@ -51,7 +51,7 @@ static uint64_t aimed_bytes(const struct plan *plan) {
                                      : bytes;
 }
 
-static struct set_chunk *add_chunk(struct plan *plan, uint32_t *capacity, uint64_t first_row) {
+static struct set_chunk *add_chunk(struct chunk_plan *plan, uint32_t *capacity, uint64_t first_row) {
     if (plan->chunks == *capacity) {
         *capacity = 2 * *capacity + CHUNKS_AIMED_AT;
         plan->chunk = memory_resize(plan->chunk, *capacity, sizeof *plan->chunk);
@@ -61,7 +61,7 @@ static struct set_chunk *add_chunk(struct plan *plan, uint32_t *capacity, uint64
 }
 
 /* Rows are taken in order; a chunk ends before the row that would make it too large. */
-static void cut_chunks(struct plan *plan, struct pack *const *packs, uint32_t columns) {
+static void cut_chunks(struct chunk_plan *plan, struct pack *const *packs, uint32_t columns) {
     uint64_t aim = aimed_bytes(plan), filled = 0;
     uint32_t capacity = 0;
     struct set_chunk *chunk = NULL;
@@ -84,9 +84,9 @@ static void cut_chunks(struct plan *plan, struct pack *const *packs, uint32_t co
     }
 }
 
-void plan_make(struct plan *plan, struct pack *const *packs, uint32_t count,
+void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
                const struct columns *columns) {
-    *plan = (struct plan){.type = VALUE_ONES};
+    *plan = (struct chunk_plan){.type = VALUE_ONES};
     list_blocks(plan, packs, count);
     plan->dense = plan->text_values * 2 >= plan->rows * columns->count;
     if (plan->dense && plan->type == VALUE_ONES)
@@ -95,10 +95,10 @@ void plan_make(struct plan *plan, struct pack *const *packs, uint32_t count,
     cut_chunks(plan, packs, columns->count);
 }
 
-void plan_release(struct plan *plan) {
+void chunk_plan_release(struct chunk_plan *plan) {
     free(plan->block);
     free(plan->chunk);
-    *plan = (struct plan){0};
+    *plan = (struct chunk_plan){0};
 }
 
 static void enter_block(struct row_walk *walk) {
@@ -107,7 +107,7 @@ static void enter_block(struct row_walk *walk) {
     walk->rows = pack_rows(walk->packs[block->pack], block->block);
 }
 
-struct row_walk row_walk_from(struct pack *const *packs, const struct plan *plan, uint64_t first) {
+struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan, uint64_t first) {
     uint32_t low = 0, high = plan->blocks;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;

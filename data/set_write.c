@@ -18,7 +18,7 @@ struct set_writer {
     uint32_t pack_count;
     struct columns columns;
     struct labels labels;
-    struct plan plan;
+    struct chunk_plan plan;
     struct container_writer container;
     struct set_facts facts;
     double *absolute_sum; /* Σ|value| of each column */
@@ -34,7 +34,7 @@ struct set_writer {
 /* Sums are taken row after row, so that they do not depend on who made which chunk. */
 static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
                       const uint8_t *data) {
-    const struct plan *plan = &writer->plan;
+    const struct chunk_plan *plan = &writer->plan;
     if (plan->type == VALUE_ONES)
         return;
     struct set_chunk_layout layout = set_chunk_layout(chunk, plan->dense, plan->type);
@@ -145,7 +145,7 @@ static void make_fingerprint(struct set_writer *writer) {
 }
 
 static void fill_facts(struct set_writer *writer) {
-    const struct plan *plan = &writer->plan;
+    const struct chunk_plan *plan = &writer->plan;
     struct set_facts *facts = &writer->facts;
     facts->rows = plan->rows;
     facts->values = plan->values;
@@ -242,10 +242,10 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count, enum 
     if (!code)
         code = labels_find(&writer.labels, packs, count, labels, positive);
     if (!code) {
-        plan_make(&writer.plan, packs, count, &writer.columns);
+        chunk_plan_make(&writer.plan, packs, count, &writer.columns);
         code = write_file(&writer, path, threads);
     }
-    plan_release(&writer.plan);
+    chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);
     columns_release(&writer.columns);
     free(writer.absolute_sum);

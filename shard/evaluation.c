@@ -1,0 +1,140 @@
+/* The trial point out to the replicas, slices of flushes in, and slices of registers to read. */
+#include "base/error.h"
+#include "shard/state.h"
+
+/* ---- the trial point ---- */
+
+static void send_parameters(const struct shard *shard, uint32_t to, struct outbox *out) {
+    const struct registers *registers = &shard->registers;
+    const struct vector *t = &registers->vector[REGISTER_T];
+    struct message message = {.type = MESSAGE_PARAMETERS};
+    message.parameters = (struct message_parameters){.attempt = shard->attempt,
+                                                     .evaluation = shard->evaluation,
+                                                     .first = registers->first,
+                                                     .count = registers->count};
+    message.bulk = (struct bulk){
+        .data = t->elements, .length = registers->count * sizeof(double), .segment = t->segment};
+    shard_answer(shard, to, message, out);
+}
+
+enum age { STALE, AT_HAND, TO_COME };
+
+static enum age age_of(const struct shard *shard, uint32_t attempt, uint32_t evaluation) {
+    if (attempt != shard->attempt)
+        return attempt < shard->attempt ? STALE : TO_COME;
+    if (!shard->begun || evaluation > shard->evaluation)
+        return TO_COME;
+    return evaluation == shard->evaluation && shard->trial_is_there ? AT_HAND : STALE;
+}
+
+void on_fetch(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out) {
+    const struct message_fetch *fetch = &message->fetch;
+    struct replica_link *replica = shard_replica(shard, from);
+    switch (age_of(shard, fetch->attempt, fetch->evaluation)) {
+    case STALE:
+        shard->counters.stale++;
+        break;
+    case AT_HAND:
+        send_parameters(shard, from, out);
+        break;
+    case TO_COME:
+        replica->fetching = true;
+        replica->attempt = fetch->attempt;
+        replica->evaluation = fetch->evaluation;
+        break;
+    }
+}
+
+void answer_held_fetches(struct shard *shard, struct outbox *out) {
+    for (size_t i = 0; i < shard->replica_count; i++) {
+        struct replica_link *replica = &shard->replicas[i];
+        if (!replica->fetching)
+            continue;
+        enum age age = age_of(shard, replica->attempt, replica->evaluation);
+        if (age == AT_HAND)
+            send_parameters(shard, replica->link, out);
+        replica->fetching = age == TO_COME;
+    }
+}
+
+/* ---- flushes ---- */
+
+static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
+    bool at_hand =
+        shard->begun && id->attempt == shard->attempt && id->evaluation == shard->evaluation;
+    if (!at_hand)
+        shard->counters.stale++;
+    return at_hand;
+}
+
+void on_stage(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out) {
+    const struct flush_id *id = &message->stage.flush;
+    if (!is_at_hand(shard, id))
+        return;
+    if (id->incarnation != shard_replica(shard, from)->incarnation) {
+        shard->counters.stranger++;
+        return;
+    }
+    struct message answer = {.type = MESSAGE_STAGED};
+    if (staging_keep(&shard->staging, message, shard->registers.count)) {
+        shard->counters.stages_refused++;
+        answer.type = MESSAGE_REFUSED;
+        answer.refused.reason = error_text();
+    } else {
+        answer.staged = (struct message_staged){
+            .flush = *id, .index = shard->index, .incarnation = shard->incarnation};
+    }
+    shard_answer(shard, from, answer, out);
+    error_clear();
+}
+
+void on_fold(struct shard *shard, uint32_t from, const struct message *message,
+             struct outbox *out) {
+    const struct flush_id *id = &message->fold.flush;
+    if (!is_at_hand(shard, id))
+        return;
+    struct registers *registers = &shard->registers;
+    if (staging_fold(&shard->staging, id, registers->count, registers->sum) == FOLD_UNKNOWN) {
+        shard_fail(shard,
+                   error_set(ERROR_INTERNAL,
+                             "asked to fold flush %u of replica %llu in evaluation "
+                             "%u, which is not staged here",
+                             id->sequence, (unsigned long long)id->incarnation, id->evaluation),
+                   out);
+        return;
+    }
+    shard_answer(shard, from, (struct message){.type = MESSAGE_FOLDED, .folded = {.flush = *id}},
+                 out);
+}
+
+void on_drop(struct shard *shard, uint32_t from, const struct message *message,
+             struct outbox *out) {
+    (void)from, (void)out;
+    if (is_at_hand(shard, &message->drop.flush))
+        staging_drop(&shard->staging, &message->drop.flush);
+}
+
+/* ---- reading registers ---- */
+
+void on_read(struct shard *shard, uint32_t from, const struct message *message,
+             struct outbox *out) {
+    const struct message_read *read = &message->read;
+    const struct registers *registers = &shard->registers;
+    uint64_t offset = read->first - registers->first; /* wraps if it is before the range */
+    if (read->register_ >= REGISTERS || !shard->ready || offset > registers->count ||
+        read->count > registers->count - offset) {
+        shard_fail(shard, error_set(ERROR_INTERNAL, "asked for elements that this shard lacks"),
+                   out);
+        return;
+    }
+    const struct vector *vector = &registers->vector[read->register_];
+    struct message answer = {.type = MESSAGE_SLICE};
+    answer.slice = (struct message_slice){
+        .register_ = read->register_, .first = read->first, .count = read->count};
+    answer.bulk = (struct bulk){.data = vector->elements + offset,
+                                .length = read->count * sizeof(double),
+                                .segment = vector->segment};
+    shard_answer(shard, from, answer, out);
+}

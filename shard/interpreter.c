@@ -1,0 +1,223 @@
+#include "shard/interpreter.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/exact.h"
+#include "numeric/vector.h"
+
+enum { OPERATIONS_MAX = 256 };
+
+/* ---- reading ---- */
+
+static int check_slots(const struct operation *operation, uint32_t slots, int64_t pair) {
+    bool paired = operation->code == OPERATION_PAIR || operation->code == OPERATION_HISTORY_DOTS;
+    if (paired && operation->slot >= slots)
+        return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slot, slots);
+    for (uint32_t i = 0; i < operation->count; i++)
+        if (operation->slots[i] >= slots)
+            return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slots[i],
+                             slots);
+    if (operation->code == OPERATION_HISTORY_DOTS && pair != operation->slot)
+        return error_set(ERROR_INTERNAL, "a program takes products with a pair before forming it");
+    return 0;
+}
+
+static struct operation *add_place(struct operation_list *list) {
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 8;
+        list->items = memory_resize(list->items, list->capacity, sizeof *list->items);
+    }
+    return &list->items[list->count];
+}
+
+int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots) {
+    struct cursor cursor = cursor_over(program->data, program->length);
+    int64_t pair = -1; /* slot of the last PAIR */
+    *list = (struct operation_list){0};
+    while (program_next(&cursor, add_place(list))) {
+        const struct operation *operation = &list->items[list->count++];
+        int code = check_slots(operation, slots, pair);
+        if (code)
+            return code;
+        if (operation->code == OPERATION_PAIR)
+            pair = operation->slot;
+        if (list->count > OPERATIONS_MAX)
+            return error_set(ERROR_INTERNAL, "a program of more than %d operations",
+                             OPERATIONS_MAX);
+    }
+    return cursor.failed ? error_set(ERROR_INTERNAL, "a malformed program") : 0;
+}
+
+void operation_list_release(struct operation_list *list) {
+    free(list->items);
+    *list = (struct operation_list){0};
+}
+
+/* ---- running ---- */
+
+/* A scalar that grows block by block. */
+struct yield {
+    struct exact sum;
+    double max;
+};
+
+/* One block of a run. */
+struct block {
+    struct registers *registers;
+    int derivative_exponent;
+    size_t offset, count; /* elements */
+    size_t regularized;   /* of them, from the start */
+    double *s, *y;        /* the pair formed last, rounded */
+    struct yield *yields; /* of the operation at hand */
+};
+
+static double *elements(const struct block *block, uint8_t number) {
+    return block->registers->vector[number].elements + block->offset;
+}
+
+static void run_zero(const struct operation *operation, struct block *block) {
+    double *a = elements(block, operation->a);
+    for (size_t i = 0; i < block->count; i++)
+        a[i] = 0;
+}
+
+static void run_add(const struct operation *operation, struct block *block) {
+    vector_add(block->count, elements(block, operation->a), elements(block, operation->b),
+               operation->alpha, elements(block, operation->c));
+}
+
+static void run_gradient(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    double *out = elements(block, operation->a);
+    const int64_t *sum = registers->sum + block->offset;
+    if (registers->uniform)
+        vector_from_fixed(block->count, out, sum, registers->exponent - block->derivative_exponent,
+                          registers->examples);
+    else
+        vector_from_fixed_columns(block->count, out, sum, registers->exponents + block->offset,
+                                  block->derivative_exponent, registers->examples);
+}
+
+static void run_regularize(const struct operation *operation, struct block *block) {
+    double *a = elements(block, operation->a);
+    vector_add(block->regularized, a, a, operation->alpha, elements(block, operation->b));
+}
+
+static void run_pair(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    history_store(registers->history_type, block->count,
+                  registers_s(registers, operation->slot, block->offset), block->s,
+                  elements(block, operation->a), elements(block, operation->b));
+    history_store(registers->history_type, block->count,
+                  registers_y(registers, operation->slot, block->offset), block->y,
+                  elements(block, operation->c), elements(block, operation->d));
+}
+
+static void run_direction(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    double *a = elements(block, operation->a);
+    vector_scale(block->count, a, -operation->alpha, elements(block, operation->b));
+    for (uint32_t i = 0; i < operation->count; i++)
+        history_add(registers->history_type, block->count, a, -operation->u[i],
+                    registers_s(registers, operation->slots[i], block->offset),
+                    operation->alpha * operation->w[i],
+                    registers_y(registers, operation->slots[i], block->offset));
+}
+
+static void run_dot(const struct operation *operation, struct block *block) {
+    exact_add(&block->yields->sum, vector_dot(block->count, elements(block, operation->a),
+                                              elements(block, operation->b)));
+}
+
+static void run_dot_regularized(const struct operation *operation, struct block *block) {
+    exact_add(&block->yields->sum, vector_dot(block->regularized, elements(block, operation->a),
+                                              elements(block, operation->b)));
+}
+
+static void run_max_abs(const struct operation *operation, struct block *block) {
+    double max = vector_max_abs(block->count, elements(block, operation->a));
+    block->yields->max = fmax(block->yields->max, max);
+}
+
+static void run_history_dots(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    const double *a = elements(block, operation->a);
+    for (uint32_t i = 0; i < operation->count; i++) {
+        struct yield *yield = block->yields + 4 * i;
+        double with_s[2], with_y[2];
+        history_dots(registers->history_type, block->count,
+                     registers_s(registers, operation->slots[i], block->offset), a, block->y,
+                     with_s);
+        history_dots(registers->history_type, block->count,
+                     registers_y(registers, operation->slots[i], block->offset), a, block->y,
+                     with_y);
+        exact_add(&yield[0].sum, with_s[0]);
+        exact_add(&yield[1].sum, with_y[0]);
+        exact_add(&yield[2].sum, with_s[1]);
+        exact_add(&yield[3].sum, with_y[1]);
+    }
+}
+
+/* Operations without an entry act first, before the blocks. */
+static void (*const runs[])(const struct operation *, struct block *) = {
+    [OPERATION_ZERO] = run_zero,         [OPERATION_ADD] = run_add,
+    [OPERATION_GRADIENT] = run_gradient, [OPERATION_REGULARIZE] = run_regularize,
+    [OPERATION_PAIR] = run_pair,         [OPERATION_DIRECTION] = run_direction,
+    [OPERATION_DOT] = run_dot,           [OPERATION_DOT_REGULARIZED] = run_dot_regularized,
+    [OPERATION_MAX_ABS] = run_max_abs,   [OPERATION_HISTORY_DOTS] = run_history_dots,
+};
+
+static void run_block(const struct operation_list *list, struct block *block,
+                      struct yield *yields) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        block->yields = yields;
+        if (runs[operation->code])
+            runs[operation->code](operation, block);
+        yields += operation_scalars(operation);
+    }
+}
+
+static struct yield *new_yields(const struct operation_list *list) {
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        count += operation_scalars(&list->items[i]);
+    struct yield *yields = memory_new(count, sizeof *yields);
+    for (size_t i = 0; i < count; i++)
+        exact_init(&yields[i].sum);
+    return yields;
+}
+
+static void encode_yields(const struct operation_list *list, const struct yield *yields,
+                          struct bytes *scalars) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        for (uint32_t n = operation_scalars(operation); n; n--, yields++) {
+            if (operation->code == OPERATION_MAX_ABS)
+                bytes_put_f64(scalars, yields->max);
+            else
+                exact_encode(&yields->sum, scalars);
+        }
+    }
+}
+
+void interpreter_run(const struct operation_list *list, struct registers *registers,
+                     int derivative_exponent, struct bytes *scalars) {
+    _Alignas(64) double s[BLOCK_ELEMENTS], y[BLOCK_ELEMENTS];
+    struct yield *yields = new_yields(list);
+    struct block block = {
+        .registers = registers, .derivative_exponent = derivative_exponent, .s = s, .y = y};
+    for (size_t offset = 0; offset < registers->count; offset += BLOCK_ELEMENTS) {
+        size_t left = registers->count - offset;
+        block.offset = offset;
+        block.count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
+        size_t regularized = registers->regularized > offset ? registers->regularized - offset : 0;
+        block.regularized = regularized < block.count ? regularized : block.count;
+        run_block(list, &block, yields);
+    }
+    encode_yields(list, yields, scalars);
+    free(yields);
+}

@@ -1,0 +1,118 @@
+/* Programs: each number once, in order; what acts first, then the blocks. */
+#include "base/error.h"
+#include "shard/interpreter.h"
+#include "shard/state.h"
+
+static void send_result(const struct shard *shard, struct outbox *out) {
+    struct message message = {.type = MESSAGE_RESULT};
+    message.result = (struct message_result){
+        .attempt = shard->attempt,
+        .number = shard->last.number,
+        .scalars = {shard->last.scalars.data, (uint32_t)shard->last.scalars.length}};
+    shard_answer(shard, shard->coordinator, message, out);
+}
+
+/* 0 to run it, 1 to answer from memory, or an error. */
+static int check_number(const struct shard *shard, const struct message_program *program) {
+    unsigned long long number = program->number;
+    if (!shard->ready)
+        return error_set(ERROR_INTERNAL, "program %llu came before the set-up", number);
+    if (program_hash(program->operations.data, program->operations.length) != program->hash)
+        return error_set(ERROR_INTERNAL, "program %llu does not have the hash it says", number);
+    if (number == shard->last.number + 1)
+        return 0;
+    if (number != shard->last.number || !number)
+        return error_set(ERROR_INTERNAL, "program %llu came after program %llu", number,
+                         (unsigned long long)shard->last.number);
+    if (program->hash != shard->last.hash)
+        return error_set(ERROR_INTERNAL, "program %llu came again with other content", number);
+    return 1;
+}
+
+/* Checks come before anything is changed, so that a refused program leaves no trace. */
+static int check_folds(const struct shard *shard, const struct operation_list *list) {
+    const struct staging *staging = &shard->staging;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        if (operation->code == OPERATION_CHECK &&
+            (operation->hash != staging->folded_hash || operation->folds != staging->folded_count))
+            return error_set(ERROR_INTERNAL,
+                             "this shard folded %zu flushes, the coordinator counted %llu%s",
+                             staging->folded_count, (unsigned long long)operation->folds,
+                             operation->folds == staging->folded_count ? " others" : "");
+    }
+    return 0;
+}
+
+static void begin_evaluation(struct shard *shard, const struct operation *operation) {
+    shard->begun = true;
+    shard->trial_is_there = true;
+    shard->evaluation = operation->evaluation;
+    shard->derivative_exponent = operation->derivative_exponent;
+    staging_clear(&shard->staging);
+    registers_clear_sum(&shard->registers);
+}
+
+/* An operation that changes t ends the time in which it may be fetched. */
+static bool writes_trial(const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_SWAP:
+        return operation->a == REGISTER_T || operation->b == REGISTER_T;
+    case OPERATION_ZERO:
+    case OPERATION_ADD:
+    case OPERATION_GRADIENT:
+    case OPERATION_REGULARIZE:
+    case OPERATION_DIRECTION:
+        return operation->a == REGISTER_T;
+    default:
+        return false;
+    }
+}
+
+static void act_first(struct shard *shard, const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (writes_trial(&list->items[i]))
+            shard->trial_is_there = false;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        if (operation->code == OPERATION_SWAP)
+            registers_swap(&shard->registers, operation->a, operation->b);
+        else if (operation->code == OPERATION_BEGIN)
+            begin_evaluation(shard, operation);
+    }
+}
+
+static int run(struct shard *shard, const struct message_program *program) {
+    struct operation_list list;
+    int code = operation_list_read(&list, &program->operations, shard->registers.slots);
+    if (!code)
+        code = check_folds(shard, &list);
+    if (!code) {
+        act_first(shard, &list);
+        bytes_clear(&shard->last.scalars);
+        interpreter_run(&list, &shard->registers, shard->derivative_exponent, &shard->last.scalars);
+        shard->last.number = program->number;
+        shard->last.hash = program->hash;
+    }
+    operation_list_release(&list);
+    return code;
+}
+
+void on_program(struct shard *shard, uint32_t from, const struct message *message,
+                struct outbox *out) {
+    (void)from;
+    const struct message_program *program = &message->program;
+    if (program->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = check_number(shard, program);
+    if (code == 0)
+        code = run(shard, program);
+    if (code < 0) {
+        shard_fail(shard, code, out);
+        return;
+    }
+    send_result(shard, out);
+    answer_held_fetches(shard, out);
+}

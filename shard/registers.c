@@ -1,0 +1,154 @@
+#include "shard/registers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "wire/segment.h"
+
+enum { ALIGNMENT = 64 };
+
+static size_t vector_bytes(size_t count) {
+    return (count ? count : 1) * sizeof(double);
+}
+
+static int check_setup(const struct message_shard_setup *setup) {
+    bool inside =
+        setup->first <= setup->parameters && setup->count <= setup->parameters - setup->first;
+    bool to_end = inside && setup->first + setup->count == setup->parameters;
+    if (!inside || setup->parameters > BULK_BYTES_MAX / sizeof(double))
+        return error_set(ERROR_INTERNAL, "set-up: the range lies outside of the parameters");
+    if (setup->count &&
+        (setup->first % BLOCK_ELEMENTS || (!to_end && setup->count % BLOCK_ELEMENTS)))
+        return error_set(ERROR_INTERNAL, "set-up: the range does not end on blocks");
+    if (setup->slots > SLOTS_MAX || setup->history_type > HISTORY_DOUBLE)
+        return error_set(ERROR_INTERNAL, "set-up: no such history");
+    if (!setup->outputs || !setup->examples || setup->regularized > setup->parameters)
+        return error_set(ERROR_INTERNAL, "set-up: outputs, examples or regularised out of range");
+    if (setup->uniform_exponent < INT16_MIN || setup->uniform_exponent > INT16_MAX)
+        return error_set(ERROR_INTERNAL, "set-up: exponent out of range");
+    return 0;
+}
+
+static size_t history_bytes(const struct registers *registers) {
+    size_t bytes = 2 * registers->slots * registers->history_stride;
+    return bytes ? bytes : 1;
+}
+
+static void make_vector(struct vector *vector, size_t count, bool shared) {
+    vector->segment = shared ? segment_new(vector_bytes(count)) : NULL;
+    vector->elements = shared ? vector->segment->start : memory_map(vector_bytes(count));
+}
+
+static void drop_vector(struct vector *vector, size_t count) {
+    if (vector->segment)
+        segment_free(vector->segment);
+    else if (vector->elements)
+        memory_unmap(vector->elements, vector_bytes(count));
+    *vector = (struct vector){0};
+}
+
+static void make_vectors(struct registers *registers, size_t count, uint32_t slots,
+                         enum history_type type) {
+    size_t bytes = count * history_size(type);
+    registers->count = count;
+    registers->slots = slots;
+    registers->history_type = type;
+    registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    registers->history = memory_map(history_bytes(registers));
+    registers->sum = memory_map(vector_bytes(count));
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        make_vector(&registers->vector[i], count, i == REGISTER_X || i == REGISTER_T);
+}
+
+void registers_clear_sum(struct registers *registers) {
+    memset(registers->sum, 0, vector_bytes(registers->count));
+}
+
+/* The history needs no zeros: a slot is read only after it was written. */
+static void clear_vectors(struct registers *registers) {
+    registers_clear_sum(registers);
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
+}
+
+static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup) {
+    return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
+           registers->history_type == setup->history_type;
+}
+
+int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
+    int code = check_setup(setup);
+    if (code)
+        return code;
+    if (same_shape(registers, setup)) {
+        clear_vectors(registers);
+    } else {
+        registers_release(registers);
+        make_vectors(registers, setup->count, setup->slots, setup->history_type);
+    }
+    registers->first = setup->first;
+    registers->examples = (double)setup->examples;
+    uint64_t regularized =
+        setup->regularized > setup->first ? setup->regularized - setup->first : 0;
+    registers->regularized = regularized < setup->count ? regularized : setup->count;
+    registers->uniform = setup->uniform;
+    registers->exponent = (int)setup->uniform_exponent;
+    registers->exponents_set = 0;
+    free(registers->exponents);
+    registers->exponents =
+        setup->uniform ? NULL : memory_new(registers->count, sizeof *registers->exponents);
+    return 0;
+}
+
+void registers_release(struct registers *registers) {
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        drop_vector(&registers->vector[i], registers->count);
+    if (registers->sum)
+        memory_unmap(registers->sum, vector_bytes(registers->count));
+    if (registers->history)
+        memory_unmap(registers->history, history_bytes(registers));
+    free(registers->exponents);
+    *registers = (struct registers){0};
+}
+
+int registers_set_exponents(struct registers *registers, uint32_t outputs, uint64_t first_feature,
+                            const int16_t *exponents, uint64_t features) {
+    if (registers->uniform)
+        return error_set(ERROR_INTERNAL, "exponents came, but all columns have one");
+    /* Pieces come in order, so the elements that are lacking are the last ones. */
+    while (registers->exponents_set < registers->count) {
+        uint64_t feature = (registers->first + registers->exponents_set) / outputs;
+        if (feature < first_feature)
+            return error_set(ERROR_INTERNAL, "exponents of feature %llu are missing",
+                             (unsigned long long)feature);
+        if (feature - first_feature >= features)
+            break;
+        registers->exponents[registers->exponents_set++] = exponents[feature - first_feature];
+    }
+    return 0;
+}
+
+bool registers_complete(const struct registers *registers) {
+    return registers->uniform || registers->exponents_set == registers->count;
+}
+
+void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {
+    struct vector held = registers->vector[a];
+    registers->vector[a] = registers->vector[b];
+    registers->vector[b] = held;
+}
+
+static void *history_vector(const struct registers *registers, uint32_t number, size_t offset) {
+    return registers->history + number * registers->history_stride +
+           offset * history_size(registers->history_type);
+}
+
+void *registers_s(const struct registers *registers, uint32_t slot, size_t offset) {
+    return history_vector(registers, 2 * slot, offset);
+}
+
+void *registers_y(const struct registers *registers, uint32_t slot, size_t offset) {
+    return history_vector(registers, 2 * slot + 1, offset);
+}

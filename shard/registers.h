@@ -1,0 +1,54 @@
+/* The vectors of a shard: registers, history slots and the gradient sum, over one range. */
+#ifndef DML_SHARD_REGISTERS_H
+#define DML_SHARD_REGISTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "numeric/vector.h"
+#include "wire/message.h"
+#include "wire/program.h"
+
+struct vector {
+    double *elements;
+    struct segment *segment; /* that holds them, or NULL: a private mapping */
+};
+
+struct registers {
+    uint64_t first;     /* of the range, in the whole vector */
+    size_t count;       /* elements of the range */
+    size_t regularized; /* of them, from the start */
+    double examples;
+    uint32_t slots; /* of the history */
+    enum history_type history_type;
+    bool uniform;                    /* one exponent for all columns */
+    int exponent;                    /* if so, this */
+    int16_t *exponents;              /* else, one an element */
+    size_t exponents_set;            /* elements whose exponent came */
+    int64_t *sum;                    /* the gradient, in fixed point */
+    struct vector vector[REGISTERS]; /* x and t in segments: replicas read t in place */
+    uint8_t *history;                /* s and y of slot 0, of slot 1, … */
+    size_t history_stride;           /* bytes from one history vector to the next */
+};
+
+/* Makes the vectors that `setup` describes, all zero; memory of the same shape is used again, so
+ * that those who mapped it need no other. ERROR_INTERNAL if the range makes no sense. */
+int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
+void registers_release(struct registers *registers);
+
+/* Takes exponents of features first…, for features of `outputs` parameters each. */
+int registers_set_exponents(struct registers *registers, uint32_t outputs, uint64_t first_feature,
+                            const int16_t *exponents, uint64_t features);
+bool registers_complete(const struct registers *registers);
+
+void registers_clear_sum(struct registers *registers);
+
+/* Changes names only. */
+void registers_swap(struct registers *registers, uint8_t a, uint8_t b);
+
+/* Elements of a history vector from `offset`, a multiple of BLOCK_ELEMENTS. */
+void *registers_s(const struct registers *registers, uint32_t slot, size_t offset);
+void *registers_y(const struct registers *registers, uint32_t slot, size_t offset);
+
+#endif

@@ -1,0 +1,139 @@
+/* Who is who, and what a shard holds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "shard/state.h"
+
+static void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out) {
+    shard_answer(shard, to,
+                 (struct message){.type = MESSAGE_REFUSED, .refused = {.reason = reason}}, out);
+}
+
+static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
+    const struct message_hello *hello = &message->hello;
+    if (hello->protocol != PROTOCOL_VERSION)
+        return "the coordinator speaks another protocol version";
+    if (message->epoch < shard->epoch)
+        return "a newer coordinator was here";
+    if (hello->role != ROLE_SHARD)
+        return "this is a shard";
+    if (shard->run && strcmp(shard->run, hello->run))
+        return "this shard works for another run";
+    return NULL;
+}
+
+void on_hello(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out) {
+    const char *fault = fault_of_hello(shard, message);
+    if (fault) {
+        refuse(shard, from, fault, out);
+        return;
+    }
+    if (!shard->run)
+        shard->run = memory_copy_string(message->hello.run);
+    shard->epoch = message->epoch;
+    shard->index = message->hello.index;
+    shard->incarnation = message->hello.incarnation;
+    shard->coordinator = from;
+    struct message answer = {.type = MESSAGE_WELCOME};
+    answer.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
+                                              .role = ROLE_SHARD,
+                                              .incarnation = shard->incarnation,
+                                              .pid = shard->self.pid,
+                                              .host = shard->self.host,
+                                              .threads = 1,
+                                              .proof = shard->self.proof,
+                                              .description = shard->self.description};
+    shard_answer(shard, from, answer, out);
+}
+
+static struct replica_link *add_replica(struct shard *shard, uint32_t link) {
+    if (shard->replica_count == shard->replica_capacity) {
+        shard->replica_capacity = shard->replica_capacity ? 2 * shard->replica_capacity : 8;
+        shard->replicas =
+            memory_resize(shard->replicas, shard->replica_capacity, sizeof *shard->replicas);
+    }
+    struct replica_link *replica = &shard->replicas[shard->replica_count++];
+    *replica = (struct replica_link){.link = link};
+    return replica;
+}
+
+void on_greet(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out) {
+    const struct message_greet *greet = &message->greet;
+    if (greet->protocol != PROTOCOL_VERSION) {
+        refuse(shard, from, "the replica speaks another protocol version", out);
+        return;
+    }
+    if (!shard->run || strcmp(shard->run, greet->run)) {
+        refuse(shard, from, "this shard works for another run, or for none", out);
+        return;
+    }
+    struct replica_link *replica = shard_replica(shard, from);
+    if (!replica)
+        replica = add_replica(shard, from);
+    replica->incarnation = greet->incarnation;
+    struct message answer = {.type = MESSAGE_GREETED};
+    answer.greeted =
+        (struct message_greeted){.index = shard->index, .incarnation = shard->incarnation};
+    shard_answer(shard, from, answer, out);
+}
+
+/* ---- the range ---- */
+
+static void tell_if_complete(struct shard *shard, struct outbox *out) {
+    if (shard->ready || !registers_complete(&shard->registers))
+        return;
+    shard->ready = true;
+    shard_answer(shard, shard->coordinator,
+                 (struct message){.type = MESSAGE_READY, .ready = {.attempt = shard->attempt}},
+                 out);
+}
+
+/* Programs of the new attempt count from 1; what was begun or staged for an older one is stale. */
+static void begin_attempt(struct shard *shard, const struct message_shard_setup *setup) {
+    shard->attempt = setup->attempt;
+    shard->outputs = setup->outputs;
+    shard->ready = false;
+    shard->last.number = 0;
+    shard->begun = false;
+    staging_clear(&shard->staging);
+}
+
+void on_shard_setup(struct shard *shard, uint32_t from, const struct message *message,
+                    struct outbox *out) {
+    (void)from;
+    const struct message_shard_setup *setup = &message->shard_setup;
+    if (shard->outputs && setup->attempt < shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = registers_set_up(&shard->registers, setup);
+    if (code) {
+        shard_fail(shard, code, out);
+        return;
+    }
+    begin_attempt(shard, setup);
+    tell_if_complete(shard, out);
+}
+
+void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
+                  struct outbox *out) {
+    (void)from;
+    const struct message_exponents *exponents = &message->exponents;
+    if (!shard->outputs || exponents->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code =
+        message->bulk.length != exponents->count * sizeof(int16_t)
+            ? error_set(ERROR_INTERNAL, "exponents of another length than they say")
+            : registers_set_exponents(&shard->registers, shard->outputs, exponents->first_feature,
+                                      message->bulk.data, exponents->count);
+    if (code)
+        shard_fail(shard, code, out);
+    else
+        tell_if_complete(shard, out);
+}

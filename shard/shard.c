@@ -1,0 +1,101 @@
+#include "shard/shard.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "shard/state.h"
+
+struct shard *shard_new(const struct shard_self *self) {
+    struct shard *shard = memory_new(1, sizeof *shard);
+    shard->self = *self;
+    bytes_init(&shard->last.scalars);
+    return shard;
+}
+
+void shard_free(struct shard *shard) {
+    if (!shard)
+        return;
+    staging_release(&shard->staging);
+    registers_release(&shard->registers);
+    bytes_release(&shard->last.scalars);
+    free(shard->replicas);
+    free(shard->run);
+    free(shard);
+}
+
+const struct shard_counters *shard_counters(const struct shard *shard) {
+    return &shard->counters;
+}
+
+void shard_answer(const struct shard *shard, uint32_t to, struct message message,
+                  struct outbox *out) {
+    message.epoch = shard->epoch;
+    outbox_add(out, to, &message);
+}
+
+void shard_fail(const struct shard *shard, int code, struct outbox *out) {
+    struct message message = {.type = MESSAGE_FAILED};
+    message.failed = (struct message_failed){.status = (uint32_t)-code, .reason = error_text()};
+    shard_answer(shard, shard->coordinator, message, out);
+    error_clear();
+}
+
+struct replica_link *shard_replica(const struct shard *shard, uint32_t link) {
+    for (size_t i = 0; i < shard->replica_count; i++)
+        if (shard->replicas[i].link == link)
+            return &shard->replicas[i];
+    return NULL;
+}
+
+/* ---- dispatch ---- */
+
+enum sender { ANYBODY, COORDINATOR, REPLICA };
+
+struct handler {
+    enum sender sender;
+    void (*call)(struct shard *shard, uint32_t from, const struct message *message,
+                 struct outbox *out);
+};
+
+static const struct handler handlers[] = {
+    [MESSAGE_HELLO] = {ANYBODY, on_hello},
+    [MESSAGE_GREET] = {ANYBODY, on_greet},
+    [MESSAGE_SHARD_SETUP] = {COORDINATOR, on_shard_setup},
+    [MESSAGE_EXPONENTS] = {COORDINATOR, on_exponents},
+    [MESSAGE_PROGRAM] = {COORDINATOR, on_program},
+    [MESSAGE_FOLD] = {COORDINATOR, on_fold},
+    [MESSAGE_DROP] = {COORDINATOR, on_drop},
+    [MESSAGE_READ] = {COORDINATOR, on_read},
+    [MESSAGE_FETCH] = {REPLICA, on_fetch},
+    [MESSAGE_STAGE] = {REPLICA, on_stage},
+};
+
+static bool may_say(const struct shard *shard, uint32_t from, enum sender sender) {
+    if (sender == COORDINATOR)
+        return from == shard->coordinator;
+    return sender == ANYBODY || shard_replica(shard, from);
+}
+
+void shard_step(struct shard *shard, uint32_t from, const struct message *message, int64_t now_ns,
+                struct outbox *out) {
+    (void)now_ns;
+    bool known = message->type < sizeof handlers / sizeof *handlers;
+    const struct handler *handler = known ? &handlers[message->type] : NULL;
+    if (!handler || !handler->call)
+        return; /* BYE, REFUSED and FAILED ask for no answer: the rim ends or reports */
+    if (message->epoch < shard->epoch && message->type != MESSAGE_HELLO)
+        shard->counters.old_epoch++;
+    else if (!may_say(shard, from, handler->sender))
+        shard->counters.stranger++;
+    else
+        handler->call(shard, from, message, out);
+}
+
+void shard_peer_gone(struct shard *shard, uint32_t link) {
+    struct replica_link *replica = shard_replica(shard, link);
+    if (link == shard->coordinator)
+        shard->coordinator = 0;
+    if (replica)
+        *replica = shard->replicas[--shard->replica_count];
+}

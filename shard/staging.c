@@ -1,0 +1,141 @@
+#include "shard/staging.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/fixed.h"
+
+void staging_clear(struct staging *staging) {
+    for (size_t i = 0; i < staging->staged_count; i++)
+        kept_bulk_release(&staging->staged[i].bulk);
+    staging->staged_count = 0;
+    staging->folded_count = 0;
+    staging->folded_hash = 0;
+}
+
+void staging_release(struct staging *staging) {
+    staging_clear(staging);
+    free(staging->staged);
+    free(staging->folded);
+    *staging = (struct staging){0};
+}
+
+static struct staged *find_staged(const struct staging *staging, const struct flush_id *id) {
+    for (size_t i = 0; i < staging->staged_count; i++)
+        if (flush_id_equal(&staging->staged[i].id, id))
+            return &staging->staged[i];
+    return NULL;
+}
+
+static bool is_folded(const struct staging *staging, const struct flush_id *id) {
+    for (size_t i = 0; i < staging->folded_count; i++)
+        if (flush_id_equal(&staging->folded[i], id))
+            return true;
+    return false;
+}
+
+/* ---- what a slice looks like ---- */
+
+static size_t offsets_bytes(uint64_t entries) {
+    return (size_t)(entries + 1) / 2 * 8;
+}
+
+static int check_sparse(const struct message *message, size_t count) {
+    uint64_t entries = message->stage.entries;
+    if (entries > count ||
+        message->bulk.length != offsets_bytes(entries) + entries * sizeof(int64_t))
+        return error_set(ERROR_DATA, "a sparse slice of another length than it says");
+    const uint32_t *offsets = message->bulk.data;
+    for (uint64_t i = 0; i < entries; i++)
+        if (offsets[i] >= count)
+            return error_set(ERROR_DATA, "a sparse slice with an offset outside of the range");
+    return 0;
+}
+
+static int check_slice(const struct message *message, size_t count) {
+    switch (message->stage.encoding) {
+    case STAGE_NONE:
+        return message->bulk.length ? error_set(ERROR_DATA, "an empty slice with elements") : 0;
+    case STAGE_DENSE:
+        return message->bulk.length != count * sizeof(int64_t)
+                   ? error_set(ERROR_DATA, "a dense slice that is not as long as the range")
+                   : 0;
+    case STAGE_SPARSE:
+        return check_sparse(message, count);
+    default:
+        return error_set(ERROR_DATA, "a slice in an unknown encoding");
+    }
+}
+
+/* Sparse entries name distinct elements in any order; adding is all that is asked of them. */
+static void add_sparse(const struct staged *staged, int64_t *sum) {
+    const uint32_t *offsets = staged->bulk.data;
+    const uint8_t *start = staged->bulk.data;
+    const int64_t *values = (const void *)(start + offsets_bytes(staged->entries));
+    for (uint64_t i = 0; i < staged->entries; i++)
+        fixed_merge(1, sum + offsets[i], values + i);
+}
+
+static void add_slice(const struct staged *staged, size_t count, int64_t *sum) {
+    if (staged->encoding == STAGE_DENSE && count)
+        fixed_merge(count, sum, staged->bulk.data);
+    else if (staged->encoding == STAGE_SPARSE && staged->entries)
+        add_sparse(staged, sum);
+}
+
+/* ---- verdicts ---- */
+
+int staging_keep(struct staging *staging, const struct message *stage, size_t count) {
+    if (find_staged(staging, &stage->stage.flush) || is_folded(staging, &stage->stage.flush))
+        return 0;
+    int code = check_slice(stage, count);
+    if (code)
+        return code;
+    if (staging->staged_count == staging->staged_capacity) {
+        staging->staged_capacity = staging->staged_capacity ? 2 * staging->staged_capacity : 16;
+        staging->staged =
+            memory_resize(staging->staged, staging->staged_capacity, sizeof *staging->staged);
+    }
+    struct staged *staged = &staging->staged[staging->staged_count++];
+    *staged = (struct staged){.id = stage->stage.flush,
+                              .encoding = stage->stage.encoding,
+                              .entries = stage->stage.entries};
+    bulk_keep(&stage->bulk, &staged->bulk);
+    return 0;
+}
+
+static void forget(struct staging *staging, struct staged *staged) {
+    kept_bulk_release(&staged->bulk);
+    *staged = staging->staged[--staging->staged_count];
+}
+
+static void note_folded(struct staging *staging, const struct flush_id *id) {
+    if (staging->folded_count == staging->folded_capacity) {
+        staging->folded_capacity = staging->folded_capacity ? 2 * staging->folded_capacity : 64;
+        staging->folded =
+            memory_resize(staging->folded, staging->folded_capacity, sizeof *staging->folded);
+    }
+    staging->folded[staging->folded_count++] = *id;
+    staging->folded_hash += flush_id_hash(id);
+}
+
+enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
+                              int64_t *sum) {
+    if (is_folded(staging, id))
+        return FOLD_AGAIN;
+    struct staged *staged = find_staged(staging, id);
+    if (!staged)
+        return FOLD_UNKNOWN;
+    add_slice(staged, count, sum);
+    forget(staging, staged);
+    note_folded(staging, id);
+    return FOLD_DONE;
+}
+
+void staging_drop(struct staging *staging, const struct flush_id *id) {
+    struct staged *staged = find_staged(staging, id);
+    if (staged)
+        forget(staging, staged);
+}

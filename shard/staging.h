@@ -1,0 +1,48 @@
+/* Slices of flushes that wait for their verdict, and which flushes the sum holds. */
+#ifndef DML_SHARD_STAGING_H
+#define DML_SHARD_STAGING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/bulk.h"
+#include "wire/message.h"
+
+struct staged {
+    struct flush_id id;
+    enum stage_encoding encoding;
+    uint64_t entries; /* STAGE_SPARSE */
+    struct kept_bulk bulk;
+};
+
+struct staging {
+    struct staged *staged; /* owned */
+    size_t staged_count, staged_capacity;
+    struct flush_id *folded; /* of the evaluation at hand; owned */
+    size_t folded_count, folded_capacity;
+    uint64_t folded_hash; /* sum of flush_id_hash() over them */
+};
+
+/* Forgets everything, for a new evaluation. */
+void staging_clear(struct staging *staging);
+void staging_release(struct staging *staging);
+
+/* Keeps a slice of a range of `count` elements, unless it is kept or folded already.
+ * ERROR_DATA if the slice is not what it says or lies outside of the range. */
+int staging_keep(struct staging *staging, const struct message *stage, size_t count);
+
+enum fold_result {
+    FOLD_DONE,    /* added now */
+    FOLD_AGAIN,   /* was added before; nothing done */
+    FOLD_UNKNOWN, /* was never staged here, or dropped */
+};
+
+/* Adds the staged slice to `sum`, once for each id, and lets go of it. */
+enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
+                              int64_t *sum);
+
+/* Lets go of a staged slice; harmless if there is none. */
+void staging_drop(struct staging *staging, const struct flush_id *id);
+
+#endif
