@@ -93,7 +93,8 @@ int file_read(const char *path, size_t length_max, char **data, size_t *length) 
         if (got < 0)
             code = error_set_errno(ERROR_IO, "cannot read %s", path);
         else if (used + (size_t)got > length_max)
-            code = error_set(ERROR_DATA, "%s is larger than the %zu bytes allowed", path, length_max);
+            code =
+                error_set(ERROR_DATA, "%s is larger than the %zu bytes allowed", path, length_max);
         if (code || got == 0)
             break;
         used += (size_t)got;

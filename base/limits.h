@@ -14,10 +14,10 @@
 #define LINE_BYTES_MAX (64u << 20)              /* one line of text */
 #define CHUNK_BYTES_MIN (16u << 10)
 #define CHUNK_BYTES_MAX (1u << 20)
-#define CHUNKS_AIMED_AT 256                     /* chunk bytes = packed bytes / this, clamped */
+#define CHUNKS_AIMED_AT 256 /* chunk bytes = packed bytes / this, clamped */
 
 /* Optimizer. */
-#define HISTORY_MAX 200    /* curvature pairs */
+#define HISTORY_MAX 200 /* curvature pairs */
 #define HISTORY_AUTO_MAX 100
 #define HISTORY_AUTO_MIN 10
 #define SLOTS_MAX (HISTORY_MAX + 2)

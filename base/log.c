@@ -28,8 +28,9 @@ void log_line(enum log_level level, const char *format, ...) {
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     size_t length = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
-    length += (size_t)snprintf(line + length, sizeof line - length, ".%03dZ %s %s: ",
-                               (int)(now.tv_nsec / 1000000), program_name, names[level]);
+    length += (size_t)snprintf(line + length, sizeof line - length,
+                               ".%03dZ %s %s: ", (int)(now.tv_nsec / 1000000), program_name,
+                               names[level]);
     va_list arguments;
     va_start(arguments, format);
     int more = vsnprintf(line + length, sizeof line - length - 1, format, arguments);

@@ -10,7 +10,8 @@
 #include "base/error.h"
 
 static _Noreturn void exhausted(size_t count, size_t size) {
-    fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count, size);
+    fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count,
+            size);
     exit(-ERROR_INTERNAL);
 }
 

@@ -47,12 +47,12 @@ static void answer(struct bufferevent *client, const char *text) {
     bufferevent_write(client, "\n", 1);
 }
 
-static void answer_status(struct control *control, struct bufferevent *client) {
-    json_t *status = control->callbacks.status(control->callbacks.context);
-    char *text = json_dumps(status, JSON_COMPACT);
+/* Gives up the reference to `value`. */
+static void answer_json(struct bufferevent *client, json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT);
     answer(client, text ? text : "{}");
     free(text);
-    json_decref(status);
+    json_decref(value);
 }
 
 static void on_line(struct bufferevent *client, void *context) {
@@ -65,12 +65,14 @@ static void on_line(struct bufferevent *client, void *context) {
         return;
     }
     if (strcmp(line, "status") == 0) {
-        answer_status(control, client);
+        answer_json(client, control->callbacks.status(control->callbacks.context));
+    } else if (strcmp(line, "runs") == 0) {
+        answer_json(client, control->callbacks.runs(control->callbacks.context));
     } else if (strcmp(line, "cancel") == 0) {
         answer(client, "ok");
         control->callbacks.cancel(control->callbacks.context);
     } else {
-        answer(client, "unknown: status or cancel is understood");
+        answer(client, "unknown: status, runs or cancel is understood");
     }
     free(line);
 }

@@ -1,6 +1,7 @@
 /* The control socket, STATE/control.sock (mode 0600): one line in, one answer out, closed.
  *
  *     status\n  →  a JSON object and a newline
+ *     runs\n    →  the same: what `jobs` shows (coordinator/report.h)
  *     cancel\n  →  ok\n, and the run ends where it can be resumed
  */
 #ifndef DML_COORDINATOR_CONTROL_H
@@ -13,6 +14,7 @@ struct control; /* opaque */
 
 struct control_callbacks {
     json_t *(*status)(void *context); /* a new reference */
+    json_t *(*runs)(void *context);   /* a new reference */
     void (*cancel)(void *context);
     void *context;
 };

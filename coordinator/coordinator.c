@@ -22,7 +22,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     optimizer_init(&c->optimizer, &settings->optimizer);
     round_init(&c->round, settings->shards);
     plan_init(&c->plan, settings->data->chunks, settings->replicas);
-    flushes_init(&c->flushes);
+    verdicts_init(&c->verdicts);
     bytes_init(&c->program);
     return c;
 }
@@ -31,7 +31,7 @@ void coordinator_free(struct coordinator *c) {
     if (!c)
         return;
     bytes_release(&c->program);
-    flushes_release(&c->flushes);
+    verdicts_release(&c->verdicts);
     plan_release(&c->plan);
     round_release(&c->round);
     free(c->workers);
@@ -240,7 +240,7 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
 void coordinator_stop(struct coordinator *c, enum reason reason, struct output *out) {
     if (c->phase != PHASE_RUNNING || c->finishing || !c->optimizer.started)
         return;
-    evaluation_abandon(c);
+    evaluating_abandon(c);
     bytes_clear(&c->program);
     optimizer_stop(&c->optimizer, reason, &c->program);
     steering_finish(c, out);

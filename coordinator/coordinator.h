@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/flushes.h"
+#include "coordinator/verdicts.h"
 #include "coordinator/optimizer.h"
 #include "coordinator/plan.h"
 #include "coordinator/rounds.h"
@@ -124,7 +124,7 @@ struct coordinator {
     uint32_t attempt;
     struct round round;
     struct plan plan;
-    struct flushes flushes;
+    struct verdicts verdicts;
     struct evaluation evaluation;
     uint64_t evaluations;       /* made in all, redone ones included */
     double derivative_max_at_x; /* largest derivative of the evaluation that x came from */

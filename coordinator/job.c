@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/job_text.h"
 #include "coordinator/key.h"
 
 #define KEYS_MAX 64
@@ -142,6 +143,8 @@ static int read_file(struct job *job) {
         return code == ERROR_PERMISSION ? code : ERROR_CONFIG;
     if (strlen(text) != length)
         code = error_set(ERROR_CONFIG, "%s: is not a text file", job->file);
+    if (!code)
+        code = job_text_prepare(text, job->file);
     reading.job = job;
     reading.file = job->file;
     if (!code)
@@ -208,11 +211,13 @@ static char *default_name(const char *path) {
 static int complete(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
-    char *inside = job->state ? path_join(job->folder, job->state)
-                              : memory_format("%s/%s.state", job->folder, job->name);
+    if (!job->state)
+        job->state = memory_format("%s.state", job->name);
+    char *place = state                           ? memory_copy_string(state)
+                  : strcmp(job->folder, ".") == 0 ? memory_copy_string(job->state)
+                                                  : path_join(job->folder, job->state);
     free(job->state);
-    job->state = state ? memory_copy_string(state) : memory_copy_string(inside);
-    free(inside);
+    job->state = place;
     if (!job->data[0])
         return error_set(ERROR_CONFIG,
                          "%s: key `data`: missing; allowed: "

@@ -1,12 +1,50 @@
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
+	coordinator/ask.c coordinator/ask.h \
+	coordinator/check.c \
+	coordinator/cluster.c coordinator/cluster.h \
+	coordinator/command.h \
+	coordinator/conclude.c \
+	coordinator/control.c coordinator/control.h \
+	coordinator/control_client.c coordinator/control_client.h \
+	coordinator/coordinator.c coordinator/coordinator.h \
+	coordinator/dataset.c coordinator/dataset.h \
+	coordinator/evaluating.c \
 	coordinator/job.c coordinator/job.h \
+	coordinator/job_text.c coordinator/job_text.h \
+	coordinator/jobs.c \
 	coordinator/key.c coordinator/key.h \
 	coordinator/key_table.c \
-	coordinator/settings.c
-libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS)
+	coordinator/launch.c coordinator/launch.h \
+	coordinator/lbfgs.c coordinator/lbfgs.h \
+	coordinator/linesearch.c coordinator/linesearch.h \
+	coordinator/live.c coordinator/live.h \
+	coordinator/lock.c coordinator/lock.h \
+	coordinator/optimizer.c coordinator/optimizer.h \
+	coordinator/options.c coordinator/options.h \
+	coordinator/output.c coordinator/parts.h \
+	coordinator/pack.c \
+	coordinator/place.c coordinator/place.h \
+	coordinator/plan.c coordinator/plan.h \
+	coordinator/predict.c \
+	coordinator/progress.c coordinator/progress.h \
+	coordinator/reading.c \
+	coordinator/recorder.c coordinator/recorder.h \
+	coordinator/report.c coordinator/report.h \
+	coordinator/report_print.c \
+	coordinator/result.c coordinator/result.h \
+	coordinator/rounds.c coordinator/rounds.h \
+	coordinator/run.c \
+	coordinator/settings.c \
+	coordinator/sizing.c coordinator/sizing.h \
+	coordinator/status.c \
+	coordinator/steering.c \
+	coordinator/training.c coordinator/training.h \
+	coordinator/verdicts.c coordinator/verdicts.h
+libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
 bin_PROGRAMS += dml-coordinator
 dml_coordinator_SOURCES = coordinator/main.c
-dml_coordinator_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS)
+dml_coordinator_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) $(DATA_LIBS) \
+	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)

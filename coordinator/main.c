@@ -1,3 +1,56 @@
-int main(void) {
-    return 0;
+#include "config.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "coordinator/command.h"
+
+/* clang-format off */
+static const struct command commands[] = {
+    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH, true,
+     "trains a model"},
+    {"check", command_check, "JOBFILE", 1, 1, 0, true,
+     "checks a job file and its data's paths, prints the settings"},
+    {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
+     "the live or last state of a job"},
+    {"jobs", command_jobs, "[STATE...]", 0, INT_MAX, 0, false,
+     "the runs so far"},
+    {"pack", command_pack, "JOBFILE", 1, 1, 0, true,
+     "packs the data and trains nothing"},
+    {"inspect", command_inspect, "PACK", 1, 1, 0, false,
+     "what a pack or a set holds"},
+    {"cancel", command_cancel, "[JOBFILE or STATE]", 0, 1, 0, false,
+     "stops a live run where it can be resumed"},
+    {"predict", command_predict, "MODEL DATA...", 2, INT_MAX, 0, false,
+     "a prediction a line for each example"},
+    {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
+     "loss and accuracy of a model on labelled data"},
+    {0},
+};
+/* clang-format on */
+
+static enum log_level level(const struct options *options) {
+    if (options->verbose)
+        return LOG_DEBUG;
+    return options->quiet || options->cron ? LOG_WARNING : LOG_INFO;
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    int code = options_parse(argc, argv, commands, &options);
+    log_open("coordinator", level(&options));
+    if (!code && options.version)
+        puts(PACKAGE_STRING);
+    else if (!code && options.help)
+        options_print_usage(commands, options.command, stdout);
+    else if (!code)
+        code = options.command->run(&options);
+    if (!code && fflush(stdout))
+        code = error_set_errno(ERROR_IO, "cannot write standard output");
+    if (code && error_text()[0])
+        fprintf(stderr, "dml-coordinator: %s\n", error_text());
+    options_release(&options);
+    return -code;
 }

@@ -15,10 +15,10 @@ void send_to(const struct coordinator *c, uint32_t link, struct message message,
 void send_to_shards(const struct coordinator *c, struct message message, struct output *out);
 void send_to_replicas(const struct coordinator *c, struct message message, struct output *out);
 
-/* ---- evaluation.c ---- */
-void evaluation_begin(struct coordinator *c, int derivative_exponent, int64_t now_ns,
+/* ---- evaluating.c ---- */
+void evaluating_begin(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                       struct output *out);
-void evaluation_abandon(struct coordinator *c);
+void evaluating_abandon(struct coordinator *c);
 int on_want(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
             struct output *out);
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,

@@ -41,7 +41,7 @@ static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now
                                                  .evaluation = c->evaluation.number + 1,
                                                  .derivative_exponent = derivative_exponent});
     send_program(c, out);
-    evaluation_begin(c, derivative_exponent, now_ns, out);
+    evaluating_begin(c, derivative_exponent, now_ns, out);
 }
 
 void steering_finish(struct coordinator *c, struct output *out) {
@@ -137,8 +137,8 @@ static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output 
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     bytes_clear(&c->program);
     program_add(&c->program, &(struct operation){.code = OPERATION_CHECK,
-                                                 .hash = c->flushes.fold_hash,
-                                                 .folds = c->flushes.folds});
+                                                 .hash = c->verdicts.fold_hash,
+                                                 .folds = c->verdicts.folds});
     double loss = exact_value(&c->evaluation.loss) / (double)c->settings.data->rows;
     if (c->evaluation.exceeded && isfinite(loss) && isfinite(c->evaluation.derivative_max)) {
         evaluate_again(c, now_ns, out);

@@ -37,7 +37,7 @@ static uint64_t scatter(uint64_t id) {
 }
 
 /* The place of `id` in the table, or the free one where it belongs. */
-static uint32_t *find_place(struct dictionary *dictionary, uint64_t id) {
+static uint32_t *find_place(const struct dictionary *dictionary, uint64_t id) {
     uint64_t mask = dictionary->table_size - 1;
     uint64_t i = scatter(id) & mask;
     while (dictionary->table[i] && dictionary->id[dictionary->table[i] - 1] != id)
@@ -86,6 +86,15 @@ uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id) {
         dictionary->in_table += id >= DIRECT_MAX;
     }
     return number;
+}
+
+uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id) {
+    uint32_t after = 0;
+    if (id < DIRECT_MAX)
+        after = id < dictionary->direct_size ? dictionary->direct[id] : 0;
+    else if (dictionary->table_size)
+        after = *find_place(dictionary, id);
+    return after ? after - 1 : DICTIONARY_NONE;
 }
 
 void text_dictionary_init(struct text_dictionary *dictionary) {

@@ -27,6 +27,9 @@ void dictionary_release(struct dictionary *dictionary);
 /* The number of `id`, which is added if it is new; DICTIONARY_NONE when FEATURES_MAX are there. */
 uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id);
 
+/* The number of `id`, or DICTIONARY_NONE. Safe from many threads while nobody adds. */
+uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id);
+
 /* Texts. */
 struct text_dictionary {
     struct bytes texts; /* each with a 0 behind it */

@@ -2,14 +2,21 @@ noinst_LIBRARIES += libdata.a
 libdata_a_SOURCES = \
 	data/batch.c data/batch.h \
 	data/blocks.c data/blocks.h \
+	data/chunk_fill.c data/chunk_fill.h \
+	data/columns.c \
 	data/container.c data/container.h \
 	data/csv.c data/csv_layout.c \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \
 	data/input.c data/input.h \
+	data/inspect.c \
+	data/labels.c \
 	data/libsvm.c \
+	data/merge.h \
 	data/number.c data/number.h \
 	data/pack.c data/pack.h data/pack_file.h data/pack_write.c \
+	data/plan.c \
+	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/source.c data/source.h \
 	data/source_paths.c
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)

@@ -48,7 +48,7 @@ struct figures *figures_new(const struct model_layout *layout) {
     struct figures *figures = memory_new(1, sizeof *figures);
     figures->layout = layout;
     if (layout->classes)
-        figures->labels = labels_new(layout);
+        figures->labels = label_table_new(layout);
     exact_init(&figures->loss);
     return figures;
 }
@@ -56,7 +56,7 @@ struct figures *figures_new(const struct model_layout *layout) {
 void figures_free(struct figures *figures) {
     if (!figures)
         return;
-    labels_free(figures->labels);
+    label_table_free(figures->labels);
     free(figures->negative.at);
     free(figures->positive.at);
     free(figures);
@@ -93,7 +93,7 @@ void figures_add(struct figures *figures, const double *margins, double label, c
     if (!text && isnan(label)) {
         figures->unlabelled++;
     } else if (figures->labels) {
-        count_class(figures, margins, labels_find(figures->labels, label, text));
+        count_class(figures, margins, label_table_find(figures->labels, label, text));
     } else if (text) {
         figures->unseen++; /* no number: nothing to compare with */
     } else {

@@ -32,7 +32,7 @@ static int compare_texts(const void *a, const void *b) {
     return strcmp(((const struct text *)a)->value, ((const struct text *)b)->value);
 }
 
-struct labels *labels_new(const struct model_layout *layout) {
+struct labels *label_table_new(const struct model_layout *layout) {
     struct labels *labels = memory_new(1, sizeof *labels);
     labels->numbers = memory_new(layout->classes, sizeof *labels->numbers);
     labels->texts = memory_new(layout->classes, sizeof *labels->texts);
@@ -50,7 +50,7 @@ struct labels *labels_new(const struct model_layout *layout) {
     return labels;
 }
 
-void labels_free(struct labels *labels) {
+void label_table_free(struct labels *labels) {
     if (!labels)
         return;
     free(labels->numbers);
@@ -63,7 +63,7 @@ static const struct text *find_text(const struct labels *labels, const char *tex
     return bsearch(&key, labels->texts, labels->text_count, sizeof key, compare_texts);
 }
 
-uint32_t labels_find(const struct labels *labels, double number, const char *text) {
+uint32_t label_table_find(const struct labels *labels, double number, const char *text) {
     if (!text) {
         struct number key = {.value = number};
         const struct number *found =

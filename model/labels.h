@@ -14,10 +14,10 @@
 struct labels; /* opaque */
 
 /* The layout's strings must outlive it. */
-struct labels *labels_new(const struct model_layout *layout);
-void labels_free(struct labels *labels); /* harmless on NULL */
+struct labels *label_table_new(const struct model_layout *layout);
+void label_table_free(struct labels *labels); /* harmless on NULL */
 
 /* The class, or LABEL_UNSEEN. `text` is NULL if the label is the number. */
-uint32_t labels_find(const struct labels *labels, double number, const char *text);
+uint32_t label_table_find(const struct labels *labels, double number, const char *text);
 
 #endif

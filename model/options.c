@@ -13,13 +13,11 @@ static const char *const header_names[] = {
     [CSV_HEADER_AUTO] = "auto", [CSV_HEADER_YES] = "yes", [CSV_HEADER_NO] = "no"};
 #define COUNT(table) (sizeof table / sizeof table[0])
 
-json_t *score_options_json(const struct source_options *options, uint32_t label_column) {
+json_t *score_options_json(const struct source_options *options) {
     json_t *object = json_pack("{s:s, s:s}", "format", format_names[options->format], "header",
                                header_names[options->header]);
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
-    else if (label_column)
-        json_object_set_new(object, "label", json_sprintf("%u", label_column));
     json_t *skip = json_array();
     for (const char *const *name = options->skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));
@@ -50,11 +48,24 @@ static int read_skip(const json_t *array, struct source_options *options) {
     const char **skip = memory_new(count + 1, sizeof *skip);
     options->skip = skip;
     for (size_t i = 0; i < count; i++) {
-        skip[i] = json_string_value(json_array_get(array, i));
-        if (!skip[i])
+        const char *name = json_string_value(json_array_get(array, i));
+        if (!name)
             return error_set(ERROR_DATA, "model.json: \"skip\" of \"source\" must list texts");
+        skip[i] = memory_copy_string(name);
     }
     return 0;
+}
+
+/* The label's column; NULL leaves it to the file, of which it is then the last. */
+static char *read_label(const json_t *source, const struct model_layout *layout,
+                        const struct source_options *options) {
+    const char *label = json_string_value(json_object_get(source, "label"));
+    if (label)
+        return memory_copy_string(label);
+    if (options->skip || !layout->features)
+        return NULL;
+    uint64_t last = layout->feature_id[layout->features - 1];
+    return memory_format("%llu", (unsigned long long)last + 1);
 }
 
 int score_options(const struct model *model, struct source_options *options) {
@@ -64,18 +75,22 @@ int score_options(const struct model *model, struct source_options *options) {
     int code = find_name(source, "format", format_names, COUNT(format_names), &format);
     if (!code)
         code = find_name(source, "header", header_names, COUNT(header_names), &header);
-    if (code)
+    if (!code)
+        code = read_skip(json_object_get(source, "skip"), options);
+    if (code) {
+        score_options_release(options);
         return code;
+    }
     options->format = (enum source_format)format;
     options->header = (enum csv_header)header;
-    options->label = json_string_value(json_object_get(source, "label"));
-    code = read_skip(json_object_get(source, "skip"), options);
-    if (code)
-        score_options_release(options);
-    return code;
+    options->label = read_label(source, &model->layout, options);
+    return 0;
 }
 
 void score_options_release(struct source_options *options) {
+    for (const char *const *name = options->skip; name && *name; name++)
+        free((void *)*name);
     free((void *)options->skip);
-    options->skip = NULL;
+    free((void *)options->label);
+    *options = (struct source_options){0};
 }

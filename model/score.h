@@ -41,13 +41,14 @@ int score_files(const struct model *model, char *const *paths, const struct sour
  * seen in training if they are 0. A new reference. */
 json_t *score_figures_json(const struct score_figures *figures);
 
-/* Reading options as they are stored with a model: its details have them as "source". If no label
- * column is named, `label_column` (as struct source_report has it; 0: none, or not known) is stored
- * as its number, so that a file without labels is told from one with them. A new reference. */
-json_t *score_options_json(const struct source_options *options, uint32_t label_column);
+/* Reading options as they are stored with a model: its details have them as "source". A new
+ * reference. */
+json_t *score_options_json(const struct source_options *options);
 
 /* The reading options a model was trained with, from its details; those that are not there are the
- * defaults. Strings belong to the model, the array goes with score_options_release(). */
+ * defaults. If neither the label's column nor one to skip was named, the label is the column behind
+ * the last feature: so a CSV file without labels is told from one with them. Release with
+ * score_options_release(). */
 int score_options(const struct model *model, struct source_options *options);
 void score_options_release(struct source_options *options);
 

@@ -6,9 +6,12 @@
 #define DML_NUMERIC_CLONES_H
 
 #include <stdint.h>
+#include <string.h>
 
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&      \
-    (!defined(__clang__) || __has_attribute(target_clones))
+/* clang 14 gives clones names that no other file can link to, and the resolvers of gcc run before
+ * the sanitizers are set up: both get the baseline. */
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) &&                \
+    !defined(__SANITIZE_THREAD__)
 #define VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define VECTOR_CLONES
@@ -17,7 +20,21 @@
 typedef double lanes __attribute__((vector_size(64)));
 typedef float float_lanes __attribute__((vector_size(32)));
 typedef int64_t long_lanes __attribute__((vector_size(64)));
+typedef uint64_t word_lanes __attribute__((vector_size(64)));
 
 #define LANES 8
+
+/* Of functions that take lanes: part of whichever clone calls them. Lanes go by pointer, since how
+ * they are passed by value depends on the instruction set. */
+#define LANES_INLINE static inline __attribute__((always_inline))
+
+/* out = a where the mask is set, else b. */
+LANES_INLINE void lanes_choose(lanes *out, const word_lanes *mask, const lanes *a, const lanes *b) {
+    word_lanes x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    x = (x & *mask) | (y & ~*mask);
+    memcpy(out, &x, sizeof x);
+}
 
 #endif

@@ -4,29 +4,18 @@
 
 #include "numeric/clones.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 /* ln 2 in two parts; the first has 20 zero bits at its end, so that k·LN2_HIGH is exact. */
 #define LN2_HIGH 0x1.62e42fefa0000p-1
 #define LN2_LOW 0x1.cf79abc9e3b3ap-40
 
-/* a where the mask is set, else b. */
-INLINE void choose(lanes *out, const long_lanes *mask, const lanes *a, const lanes *b) {
-    long_lanes x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    x = (x & *mask) | (y & ~*mask);
-    memcpy(out, &x, sizeof x);
-}
-
-/* 2^k from k + 1023 ≥ 1. */
-INLINE void power(lanes *out, const long_lanes *biased) {
-    long_lanes bits = *biased << 52;
+/* 2^k from k + 1023 ≥ 1. Integers are unsigned: what a NaN makes of them may wrap around. */
+LANES_INLINE void power(lanes *out, const word_lanes *biased) {
+    word_lanes bits = *biased << 52;
     memcpy(out, &bits, sizeof bits);
 }
 
 /* e^r − 1 for |r| ≤ ln 2 / 2: the Taylor series, whose next term is below 2⁻⁵⁷. */
-INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
+LANES_INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
     const lanes r = *remainder;
     lanes p = r * (1.0 / 6227020800) + 1.0 / 479001600;
     p = p * r + 1.0 / 39916800;
@@ -44,24 +33,24 @@ INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
 
 /* e^x = 2^k·e^r with k = x / ln 2 to the nearest integer. 2^k is applied in two factors, since it
  * need not be a normal double where e^x is a denormal, or just below the largest double. */
-INLINE void exp_lanes(lanes *out, const lanes *in) {
+LANES_INLINE void exp_lanes(lanes *out, const lanes *in) {
     const double to_integer = 0x1.8p52; /* adding it leaves an integer in the low bits */
     const lanes most = (lanes){0} + 710.0, least = (lanes){0} - 746.0;
     lanes x = *in;
-    long_lanes above = x > most, below = x < least;
-    choose(&x, &above, &most, &x);
-    choose(&x, &below, &least, &x);
+    word_lanes above = (word_lanes)(x > most), below = (word_lanes)(x < least);
+    lanes_choose(&x, &above, &most, &x);
+    lanes_choose(&x, &below, &least, &x);
     lanes k = x * 0x1.71547652b82fep0 + to_integer;
-    long_lanes integer;
+    word_lanes integer;
     memcpy(&integer, &k, sizeof integer);
-    integer -= INT64_C(0x4338000000000000); /* the bits of to_integer */
+    integer -= UINT64_C(0x4338000000000000); /* the bits of to_integer */
     k -= to_integer;
     lanes r = (x - k * LN2_HIGH) - k * LN2_LOW;
     lanes p, first, second;
     exp_minus_one(&p, &r);
     p += 1.0;
-    long_lanes half = ((integer + 2048) >> 1) - 1024;
-    long_lanes biased = half + 1023;
+    word_lanes half = ((integer + 2048) >> 1) - 1024;
+    word_lanes biased = half + 1023;
     power(&first, &biased);
     biased = integer - half + 1023;
     power(&second, &biased);
@@ -70,7 +59,7 @@ INLINE void exp_lanes(lanes *out, const lanes *in) {
 
 /* log f = 2 artanh s, s = (f − 1)/(f + 1), for f from √½ to √2, as f − 1 = g less a correction:
  * g − s·(g − 2·z·(1/3 + z/5 + z²/7 + …)), z = s². */
-INLINE void log_near_one(lanes *out, const lanes *f) {
+LANES_INLINE void log_near_one(lanes *out, const lanes *f) {
     lanes g = *f - 1.0;
     lanes s = g / (g + 2.0);
     lanes z = s * s;
@@ -88,18 +77,18 @@ INLINE void log_near_one(lanes *out, const lanes *f) {
 }
 
 /* log(1 + x) = log u + c/u, u = 1 + x as rounded and c what the rounding lost; u = 2^k·f. */
-INLINE void log1p_lanes(lanes *out, const lanes *in) {
-    const int64_t one = INT64_C(0x3ff0000000000000), root_half = INT64_C(0x3fe6a09e667f3bcd);
-    const int64_t mantissa = INT64_C(0x000fffffffffffff);
+LANES_INLINE void log1p_lanes(lanes *out, const lanes *in) {
+    const uint64_t one = UINT64_C(0x3ff0000000000000), root_half = UINT64_C(0x3fe6a09e667f3bcd);
+    const uint64_t mantissa = UINT64_C(0x000fffffffffffff);
     lanes x = *in;
     lanes u = x + 1.0;
     lanes lost_small = x - (u - 1.0), lost_large = 1.0 - (u - x), lost;
-    long_lanes small = x < 1.0;
-    choose(&lost, &small, &lost_small, &lost_large);
-    long_lanes bits;
+    word_lanes small = (word_lanes)(x < 1.0);
+    lanes_choose(&lost, &small, &lost_small, &lost_large);
+    word_lanes bits;
     memcpy(&bits, &u, sizeof bits);
     bits += one - root_half;
-    long_lanes exponent = ((bits >> 52) - 1023) | INT64_C(0x4330000000000000); /* 2⁵² + k */
+    word_lanes exponent = ((bits >> 52) - 1023) | UINT64_C(0x4330000000000000); /* 2⁵² + k */
     bits = (bits & mantissa) + root_half;
     lanes f, k, near;
     memcpy(&f, &bits, sizeof f);

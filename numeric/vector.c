@@ -6,24 +6,26 @@
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
 
-#define INLINE static inline __attribute__((always_inline))
+/* How far ahead a pass over the history asks for memory: each block of a vector lies far from the
+ * next one read, and the processor's own prefetching starts anew at each. */
+#define PREFETCH_BYTES 2048
 
 /* Lanes are folded in halves: 8 → 4 → 2 → 1. */
-INLINE double fold(const lanes *a) {
+LANES_INLINE double fold(const lanes *a) {
     lanes v = *a;
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-INLINE void load(lanes *out, const double *from) {
+LANES_INLINE void load(lanes *out, const double *from) {
     memcpy(out, from, sizeof *out);
 }
 
-INLINE void store(double *to, const lanes *from) {
+LANES_INLINE void store(double *to, const lanes *from) {
     memcpy(to, from, sizeof *from);
 }
 
 /* The next lanes of a history vector, as doubles. */
-INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
+LANES_INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
     if (type == HISTORY_DOUBLE) {
         load(out, (const double *)stored + i);
         return;
@@ -33,7 +35,7 @@ INLINE void load_history(enum history_type type, lanes *out, const void *stored,
     *out = __builtin_convertvector(narrow, lanes);
 }
 
-INLINE double history_at(enum history_type type, const void *stored, size_t i) {
+LANES_INLINE double history_at(enum history_type type, const void *stored, size_t i) {
     return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : ((const float *)stored)[i];
 }
 
@@ -41,50 +43,78 @@ size_t history_size(enum history_type type) {
     return type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* The dot products of two vectors with a third, in one pass over it. What is left over beyond the
- * last whole lanes is added behind them, in order. */
-INLINE void two_dots(enum history_type type, size_t n, const void *stored, const double *a,
-                     const double *b, double dots[2]) {
-    lanes sum_a[2] = {{0}, {0}}, sum_b[2] = {{0}, {0}};
+/* Dot products of `count` ≤ 4 stored vectors with a and b, in one pass over all. What is left over
+ * beyond the last whole lanes is added behind them, in order; so the bits of a vector's dots do not
+ * depend on which others go along. */
+LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
+                                const void *const *stored, const double *a, const double *b,
+                                double (*dots)[2]) {
+    const size_t size = type == HISTORY_FLOAT ? sizeof(float) : sizeof(double);
+    lanes sum[4][2][2] = {0};
     size_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        lanes va[2], vb[2];
         for (size_t half = 0; half < 2; half++) {
-            lanes s, va, vb;
-            load_history(type, &s, stored, i + half * LANES);
-            load(&va, a + i + half * LANES);
-            load(&vb, b + i + half * LANES);
-            sum_a[half] += s * va;
-            sum_b[half] += s * vb;
+            load(&va[half], a + i + half * LANES);
+            load(&vb[half], b + i + half * LANES);
+        }
+        for (size_t v = 0; v < count; v++) {
+            __builtin_prefetch((const char *)stored[v] + i * size + PREFETCH_BYTES);
+            for (size_t half = 0; half < 2; half++) {
+                lanes s;
+                load_history(type, &s, stored[v], i + half * LANES);
+                sum[v][0][half] += s * va[half];
+                sum[v][1][half] += s * vb[half];
+            }
         }
     }
-    sum_a[0] += sum_a[1];
-    sum_b[0] += sum_b[1];
-    dots[0] = fold(&sum_a[0]);
-    dots[1] = fold(&sum_b[0]);
-    for (; i < n; i++) {
-        dots[0] += history_at(type, stored, i) * a[i];
-        dots[1] += history_at(type, stored, i) * b[i];
+    for (size_t v = 0; v < count; v++) {
+        for (size_t k = 0; k < 2; k++) {
+            sum[v][k][0] += sum[v][k][1];
+            dots[v][k] = fold(&sum[v][k][0]);
+        }
+        for (size_t rest = i; rest < n; rest++) {
+            dots[v][0] += history_at(type, stored[v], rest) * a[rest];
+            dots[v][1] += history_at(type, stored[v], rest) * b[rest];
+        }
     }
 }
 
-VECTOR_CLONES
-static void two_dots_float(size_t n, const void *stored, const double *a, const double *b,
-                           double dots[2]) {
-    two_dots(HISTORY_FLOAT, n, stored, a, b, dots);
+LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
+                              const void *const *stored, const double *a, const double *b,
+                              double (*dots)[2]) {
+    size_t v = 0;
+    for (; v + 4 <= count; v += 4)
+        dots_together(type, 4, n, stored + v, a, b, dots + v);
+    for (; v + 2 <= count; v += 2)
+        dots_together(type, 2, n, stored + v, a, b, dots + v);
+    for (; v < count; v++)
+        dots_together(type, 1, n, stored + v, a, b, dots + v);
 }
 
 VECTOR_CLONES
-static void two_dots_double(size_t n, const void *stored, const double *a, const double *b,
-                            double dots[2]) {
-    two_dots(HISTORY_DOUBLE, n, stored, a, b, dots);
+static void dots_float(size_t count, size_t n, const void *const *stored, const double *a,
+                       const double *b, double (*dots)[2]) {
+    dots_of_all(HISTORY_FLOAT, count, n, stored, a, b, dots);
+}
+
+VECTOR_CLONES
+static void dots_double(size_t count, size_t n, const void *const *stored, const double *a,
+                        const double *b, double (*dots)[2]) {
+    dots_of_all(HISTORY_DOUBLE, count, n, stored, a, b, dots);
+}
+
+void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
+                      const double *a, const double *b, double (*dots)[2]) {
+    if (type == HISTORY_FLOAT)
+        dots_float(count, n, stored, a, b, dots);
+    else
+        dots_double(count, n, stored, a, b, dots);
 }
 
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]) {
-    if (type == HISTORY_FLOAT)
-        two_dots_float(n, stored, a, b, dots);
-    else
-        two_dots_double(n, stored, a, b, dots);
+    history_dots_all(type, 1, n, &stored, a, b, (double(*)[2])dots);
 }
 
 VECTOR_CLONES
@@ -107,7 +137,7 @@ double vector_dot(size_t n, const double *a, const double *b) {
 }
 
 /* The bits of |a|; they are ordered as the magnitudes are, infinity and NaN above all. */
-INLINE int64_t magnitude_bits(double a) {
+LANES_INLINE int64_t magnitude_bits(double a) {
     int64_t bits;
     memcpy(&bits, &a, sizeof bits);
     return bits & INT64_MAX;
@@ -161,7 +191,7 @@ void vector_scale(size_t n, double *out, double alpha, const double *a) {
         out[i] = alpha * a[i];
 }
 
-INLINE double fixed_as_double(const int64_t *sum) {
+LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #ifdef INEXACT_SUMS
     double value;
     memcpy(&value, sum, sizeof value);
@@ -177,7 +207,7 @@ struct halves {
     double second;
 };
 
-INLINE struct halves two_powers(int exponent) {
+LANES_INLINE struct halves two_powers(int exponent) {
     int half = exponent / 2;
     return (struct halves){fixed_power(-half), fixed_power(half - exponent)};
 }
@@ -234,11 +264,13 @@ void history_load(enum history_type type, size_t n, double *out, const void *sto
         out[i] = history_at(type, stored, i);
 }
 
-INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
-                    double q, const void *y) {
+LANES_INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
+                          double q, const void *y) {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes v, vs, vy;
+        __builtin_prefetch((const char *)s + i * history_size(type) + PREFETCH_BYTES);
+        __builtin_prefetch((const char *)y + i * history_size(type) + PREFETCH_BYTES);
         load(&v, out + i);
         load_history(type, &vs, s, i);
         load_history(type, &vy, y, i);

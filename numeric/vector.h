@@ -46,6 +46,11 @@ void history_load(enum history_type type, size_t n, double *out, const void *sto
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]);
 
+/* The same for `count` stored vectors, to the same bits: dots[v] is what history_dots() gives for
+ * stored[v]. Faster than one by one, since several are read beside each other. */
+void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
+                      const double *a, const double *b, double (*dots)[2]);
+
 /* out += p·s + q·y, in one pass. */
 void history_add(enum history_type type, size_t n, double *out, double p, const void *s, double q,
                  const void *y);

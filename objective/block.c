@@ -26,7 +26,6 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     scratch->margins = memory_new(margins, sizeof(double));
     scratch->work = memory_new(margins, sizeof(double));
     scratch->loss = memory_new(rows, sizeof(double));
-    scratch->terms = memory_new(shape->outputs, sizeof(int64_t));
     return scratch;
 }
 
@@ -36,7 +35,6 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->margins);
     free(scratch->work);
     free(scratch->loss);
-    free(scratch->terms);
     free(scratch->tile);
     free(scratch->gradient);
     free(scratch);
@@ -106,7 +104,7 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
     if (batch->rows->dense)
         dense_gradient(shape, scale, batch, derivatives, sum, scratch);
     else
-        sparse_gradient(shape, scale, batch, derivatives, sum, scratch);
+        sparse_gradient(shape, scale, batch, derivatives, sum);
 }
 
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,

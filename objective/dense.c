@@ -7,9 +7,7 @@
 #include "numeric/vector.h"
 #include "objective/parts.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE double value_at(enum value_type type, const void *value, size_t i) {
+LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
     switch (type) {
     case VALUE_ONES:
         return 1;
@@ -21,7 +19,7 @@ INLINE double value_at(enum value_type type, const void *value, size_t i) {
     return 0;
 }
 
-INLINE void load(enum value_type type, lanes *out, const void *value, size_t i) {
+LANES_INLINE void load(enum value_type type, lanes *out, const void *value, size_t i) {
     if (type == VALUE_DOUBLE) {
         memcpy(out, (const double *)value + i, sizeof *out);
     } else if (type == VALUE_FLOAT) {
@@ -33,17 +31,44 @@ INLINE void load(enum value_type type, lanes *out, const void *value, size_t i) 
     }
 }
 
-INLINE double row_dot(enum value_type type, size_t n, const void *value, size_t begin,
-                      const double *x) {
+/* The last columns, when they fill no whole lanes, are met in lanes that end with the row: those
+ * of its columns that were met before count as 0. Less than LANES columns go one by one. */
+struct tail {
+    size_t at;    /* the column where these lanes begin */
+    size_t whole; /* columns in whole lanes */
+    lanes keep;   /* 1 for a column not met before, else 0 */
+};
+
+LANES_INLINE void tail_find(struct tail *tail, size_t n) {
+    tail->whole = n - n % LANES;
+    tail->at = n >= LANES ? n - LANES : 0;
+    for (size_t k = 0; k < LANES; k++)
+        tail->keep[k] = tail->at + k >= tail->whole ? 1 : 0;
+}
+
+/* `end` holds x at the columns of the tail, 0 where they were met before. */
+LANES_INLINE double row_dot(enum value_type type, size_t n, const struct tail *tail,
+                            const void *value, size_t begin, const double *x, const lanes *end) {
     lanes sum[2] = {{0}, {0}};
+    lanes v, w;
     size_t j = 0;
     for (; j + 2 * LANES <= n; j += 2 * LANES) {
         for (size_t half = 0; half < 2; half++) {
-            lanes v, w;
             load(type, &v, value, begin + j + half * LANES);
             memcpy(&w, x + j + half * LANES, sizeof w);
             sum[half] += v * w;
         }
+    }
+    if (j < tail->whole) {
+        load(type, &v, value, begin + j);
+        memcpy(&w, x + j, sizeof w);
+        sum[0] += v * w;
+        j += LANES;
+    }
+    if (j < n && n >= LANES) {
+        load(type, &v, value, begin + tail->at);
+        sum[1] += v * *end;
+        j = n;
     }
     lanes s = sum[0] + sum[1];
     double dot = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
@@ -52,27 +77,49 @@ INLINE double row_dot(enum value_type type, size_t n, const void *value, size_t 
     return dot;
 }
 
-/* out = Σ derivatives_i·row_i over the batch, four rows at a time so that `out` is passed over
+LANES_INLINE void row_dots(enum value_type type, size_t n, size_t count, const void *value,
+                           size_t begin, const double *x, double *margins) {
+    struct tail tail;
+    tail_find(&tail, n);
+    lanes end = {0};
+    if (n >= LANES) {
+        memcpy(&end, x + tail.at, sizeof end);
+        end *= tail.keep;
+    }
+    for (size_t i = 0; i < count; i++)
+        margins[i] = row_dot(type, n, &tail, value, begin + i * n, x, &end);
+}
+
+/* out += Σ d_r·row_r of four rows at the columns from j on. */
+LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, size_t row, size_t j,
+                           const lanes d[4], double *out) {
+    lanes total, v;
+    memcpy(&total, out + j, sizeof total);
+    for (size_t r = 0; r < 4; r++) {
+        load(type, &v, value, row + r * n + j);
+        total += d[r] * v;
+    }
+    memcpy(out + j, &total, sizeof total);
+}
+
+/* out += Σ derivatives_i·row_i over the batch, four rows at a time so that `out` is passed over
  * less often; each column is added to in the order of the rows. */
-INLINE void rows_sum(enum value_type type, size_t n, size_t count, const void *value, size_t begin,
-                     const double *derivatives, double *out) {
+LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const void *value,
+                           size_t begin, const double *derivatives, double *out) {
+    struct tail tail;
+    tail_find(&tail, n);
     size_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        const double *d = derivatives + i;
+    for (; i + 4 <= count && n >= LANES; i += 4) {
         size_t row = begin + i * n;
-        size_t j = 0;
-        for (; j + LANES <= n; j += LANES) {
-            lanes total, v[4];
-            memcpy(&total, out + j, sizeof total);
-            for (size_t r = 0; r < 4; r++) {
-                load(type, &v[r], value, row + r * n + j);
-                total += d[r] * v[r];
-            }
-            memcpy(out + j, &total, sizeof total);
-        }
-        for (; j < n; j++)
-            for (size_t r = 0; r < 4; r++)
-                out[j] += d[r] * value_at(type, value, row + r * n + j);
+        lanes d[4];
+        for (size_t r = 0; r < 4; r++)
+            d[r] = (lanes){0} + derivatives[i + r];
+        for (size_t j = 0; j < tail.whole; j += LANES)
+            add_four(type, n, value, row, j, d, out);
+        for (size_t r = 0; r < 4; r++)
+            d[r] *= tail.keep;
+        if (tail.whole < n)
+            add_four(type, n, value, row, tail.at, d, out);
     }
     for (; i < count; i++)
         for (size_t j = 0; j < n; j++)
@@ -83,8 +130,7 @@ INLINE void rows_sum(enum value_type type, size_t n, size_t count, const void *v
     VECTOR_CLONES                                                                                  \
     static void dots_##type(size_t n, size_t count, const void *value, size_t begin,               \
                             const double *x, double *margins) {                                    \
-        for (size_t i = 0; i < count; i++)                                                         \
-            margins[i] = row_dot(type, n, value, begin + i * n, x);                                \
+        row_dots(type, n, count, value, begin, x, margins);                                        \
     }                                                                                              \
     VECTOR_CLONES                                                                                  \
     static void sums_##type(size_t n, size_t count, const void *value, size_t begin,               \

@@ -1,17 +1,48 @@
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "numeric/clones.h"
 #include "numeric/special.h"
 #include "objective/parts.h"
 
-static double sign_of(double label) {
-    return label > 0 ? 1.0 : -1.0;
-}
-
 /* With m = ±margin and t = e^−|m|: the loss is log(1 + t) + max(0, −m), and its derivative by m is
  * −1/(1 + e^m), which is −t/(1 + t) for m ≥ 0, else −1/(1 + t). No digits are lost, however small
- * the loss. */
+ * the loss. On entry `loss` holds log(1 + t). */
+LANES_INLINE void finish(lanes *margin, lanes *loss, const lanes *label, const lanes *t) {
+    const lanes one = (lanes){0} + 1.0;
+    lanes sign = *label + *label - 1.0;
+    lanes m = sign * *margin;
+    word_lanes negative = (word_lanes)(m < 0.0);
+    lanes zero_or_nan = m - m, minus = -m, above, numerator;
+    lanes_choose(&above, &negative, &minus, &zero_or_nan);
+    lanes_choose(&numerator, &negative, &one, t);
+    *loss += above + zero_or_nan;
+    *margin = -sign * (numerator / (1.0 + *t));
+}
+
+LANES_INLINE void finish_some(size_t count, const double *label, double *margins, double *loss,
+                              const double *t) {
+    size_t bytes = count * sizeof(double);
+    lanes margin = {0}, row_loss = {0}, row_label = {0}, row_t = {0};
+    memcpy(&margin, margins, bytes);
+    memcpy(&row_loss, loss, bytes);
+    memcpy(&row_label, label, bytes);
+    memcpy(&row_t, t, bytes);
+    finish(&margin, &row_loss, &row_label, &row_t);
+    memcpy(margins, &margin, bytes);
+    memcpy(loss, &row_loss, bytes);
+}
+
+VECTOR_CLONES
+static void finish_rows(size_t rows, const double *label, double *margins, double *loss,
+                        const double *t) {
+    size_t i = 0;
+    for (; i + LANES <= rows; i += LANES)
+        finish_some(LANES, label + i, margins + i, loss + i, t + i);
+    if (i < rows)
+        finish_some(rows - i, label + i, margins + i, loss + i, t + i);
+}
+
 static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
                   double *work) {
     (void)outputs;
@@ -19,14 +50,7 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
         work[i] = -fabs(margins[i]);
     special_exp(rows, work, work);
     special_log1p(rows, loss, work);
-    for (size_t i = 0; i < rows; i++) {
-        double sign = sign_of(label[i]);
-        double m = sign * margins[i];
-        double not_finite = m - m; /* NaN then, else 0 */
-        double numerator = m < 0 ? 1.0 : work[i];
-        loss[i] += (m < 0 ? -m : 0.0) + not_finite;
-        margins[i] = -sign * (numerator / (1.0 + work[i]));
-    }
+    finish_rows(rows, label, margins, loss, work);
 }
 
 const struct loss loss_logistic = {

@@ -40,7 +40,6 @@ struct objective_scratch {
     double *margins;    /* of the rows of a batch times K, then their derivatives */
     double *work;       /* as many */
     double *loss;       /* of the rows of a batch */
-    int64_t *terms;     /* K */
     double *tile;       /* dense rows as doubles, or NULL until they are needed */
     size_t tile_values; /* room in it */
     double *gradient;   /* of dense rows, F·K, or NULL until it is needed */
@@ -52,11 +51,10 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
 void dense_margins(const struct objective_shape *shape, const struct batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins);
 
-/* Adds the gradient, but for the intercept, of a batch with derivatives scaled by 2^−b; changes
- * the derivatives. */
+/* Add the gradient, but for the intercept, of a batch with derivatives scaled by 2^−b; the sparse
+ * one changes the derivatives. */
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct batch *batch, double *derivatives, int64_t *sum,
-                     struct objective_scratch *scratch);
+                     const struct batch *batch, double *derivatives, int64_t *sum);
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch);

@@ -3,9 +3,7 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE double value_at(enum value_type type, const void *value, size_t i) {
+LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
     switch (type) {
     case VALUE_ONES:
         return 1;
@@ -18,31 +16,47 @@ INLINE double value_at(enum value_type type, const void *value, size_t i) {
 }
 
 /* Four sums, since one would wait for each addition; the order depends on the row alone. */
-INLINE double row_margin(enum value_type type, size_t begin, size_t end, const uint32_t *feature,
-                         const void *value, const double *x) {
-    double sum[4] = {0, 0, 0, 0};
+LANES_INLINE double row_margin(enum value_type type, size_t begin, size_t end,
+                               const uint32_t *feature, const void *value, const double *x) {
+    double a = 0, b = 0, c = 0, d = 0;
     size_t i = begin;
-    for (; i + 4 <= end; i += 4)
-        for (size_t k = 0; k < 4; k++)
-            sum[k] += value_at(type, value, i + k) * x[feature[i + k]];
-    for (; i < end; i++)
-        sum[0] += value_at(type, value, i) * x[feature[i]];
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    for (; i + 4 <= end; i += 4) {
+        a += value_at(type, value, i) * x[feature[i]];
+        b += value_at(type, value, i + 1) * x[feature[i + 1]];
+        c += value_at(type, value, i + 2) * x[feature[i + 2]];
+        d += value_at(type, value, i + 3) * x[feature[i + 3]];
+    }
+    if (i < end)
+        a += value_at(type, value, i) * x[feature[i]];
+    if (i + 1 < end)
+        b += value_at(type, value, i + 1) * x[feature[i + 1]];
+    if (i + 2 < end)
+        c += value_at(type, value, i + 2) * x[feature[i + 2]];
+    return (a + b) + (c + d);
 }
 
-INLINE void row_margins(enum value_type type, size_t outputs, size_t begin, size_t end,
-                        const uint32_t *feature, const void *value, const double *x, double *m) {
+LANES_INLINE void row_margins(enum value_type type, size_t outputs, size_t begin, size_t end,
+                              const uint32_t *feature, const void *value, const double *x,
+                              double *m) {
     memset(m, 0, outputs * sizeof *m);
     for (size_t i = begin; i < end; i++) {
         const double v = value_at(type, value, i);
         const double *column = x + (size_t)feature[i] * outputs;
-        for (size_t k = 0; k < outputs; k++)
+        size_t k = 0;
+        for (; k + LANES <= outputs; k += LANES) {
+            lanes margin, parameter;
+            memcpy(&margin, m + k, sizeof margin);
+            memcpy(&parameter, column + k, sizeof parameter);
+            margin += v * parameter;
+            memcpy(m + k, &margin, sizeof margin);
+        }
+        for (; k < outputs; k++)
             m[k] += v * column[k];
     }
 }
 
-INLINE void typed_margins(enum value_type type, size_t outputs, const struct batch *batch,
-                          const double *x, double *margins) {
+LANES_INLINE void typed_margins(enum value_type type, size_t outputs, const struct batch *batch,
+                                const double *x, double *margins) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
@@ -55,6 +69,7 @@ INLINE void typed_margins(enum value_type type, size_t outputs, const struct bat
     }
 }
 
+VECTOR_CLONES
 void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
                     const double *parameters, double *margins) {
     switch (batch->rows->type) {
@@ -70,63 +85,75 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
     }
 }
 
-/* One exponent for all: it is in the derivatives already. Where all values are 1 too, so is the
- * rounding: `terms` holds what each output of the row adds. */
-INLINE void row_uniform(enum value_type type, size_t outputs, size_t begin, size_t end,
-                        const struct rows *rows, const double *derivatives, int64_t *terms,
-                        int64_t *sum) {
-    if (type == VALUE_ONES)
-        for (size_t k = 0; k < outputs; k++)
-            terms[k] = fixed_term(derivatives[k]);
+/* K = 1. Without exponents by column the one for all is in the derivative already; where all values
+ * are 1 too, every value adds the same. */
+LANES_INLINE void row_gradient(enum value_type type, size_t begin, size_t end,
+                               const struct rows *rows, const int16_t *exponent, double derivative,
+                               int64_t *sum) {
+    const uint32_t *feature = rows->feature;
+    const void *value = rows->value;
+    if (type == VALUE_ONES && !exponent) {
+        const int64_t term = fixed_term(derivative);
+        for (size_t i = begin; i < end; i++)
+            fixed_add_term(&sum[feature[i]], term);
+        return;
+    }
     for (size_t i = begin; i < end; i++) {
-        const double v = value_at(type, rows->value, i);
-        int64_t *column = sum + (size_t)rows->feature[i] * outputs;
-        for (size_t k = 0; k < outputs; k++)
-            fixed_add_term(&column[k],
-                           type == VALUE_ONES ? terms[k] : fixed_term(derivatives[k] * v));
+        double term = derivative * value_at(type, value, i);
+        if (exponent)
+            term *= fixed_power(exponent[feature[i]]);
+        fixed_add(&sum[feature[i]], term);
     }
 }
 
-INLINE void row_by_column(enum value_type type, size_t outputs, size_t begin, size_t end,
-                          const struct rows *rows, const int16_t *exponent,
-                          const double *derivatives, int64_t *sum) {
+/* The same for any K. */
+LANES_INLINE void row_gradients(enum value_type type, size_t outputs, size_t begin, size_t end,
+                                const struct rows *rows, const int16_t *exponent,
+                                const double *derivatives, int64_t *sum) {
     for (size_t i = begin; i < end; i++) {
+        const size_t j = rows->feature[i];
         const double v = value_at(type, rows->value, i);
-        const double power = fixed_power(exponent[rows->feature[i]]);
-        int64_t *column = sum + (size_t)rows->feature[i] * outputs;
-        for (size_t k = 0; k < outputs; k++)
+        const double power = exponent ? fixed_power(exponent[j]) : 1;
+        int64_t *column = sum + j * outputs;
+        size_t k = 0;
+        for (; k + LANES <= outputs; k += LANES) {
+            lanes terms;
+            memcpy(&terms, derivatives + k, sizeof terms);
+            terms = terms * v * power;
+            fixed_add_lanes(&column[k], &terms);
+        }
+        for (; k < outputs; k++)
             fixed_add(&column[k], derivatives[k] * v * power);
     }
 }
 
-INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *exponent,
-                           const struct batch *batch, const double *derivatives, int64_t *terms,
-                           int64_t *sum) {
+LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *exponent,
+                                 const struct batch *batch, const double *derivatives,
+                                 int64_t *sum) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
         size_t end = rows->start[batch->first + i + 1];
         const double *d = derivatives + i * outputs;
-        if (exponent)
-            row_by_column(type, outputs, begin, end, rows, exponent, d, sum);
+        if (outputs > 1)
+            row_gradients(type, outputs, begin, end, rows, exponent, d, sum);
         else
-            row_uniform(type, outputs, begin, end, rows, d, terms, sum);
+            row_gradient(type, begin, end, rows, exponent, d[0], sum);
     }
 }
 
-/* A copy of the loops for K = 1, where the loop over outputs goes away. */
-INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
-                        const struct batch *batch, const double *derivatives, int64_t *terms,
-                        int64_t *sum) {
-    if (outputs == 1)
-        typed_gradient(type, 1, exponent, batch, derivatives, terms, sum);
+/* A copy of the loops with and without exponents by column. */
+LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
+                              const struct batch *batch, const double *derivatives, int64_t *sum) {
+    if (exponent)
+        typed_gradient(type, outputs, exponent, batch, derivatives, sum);
     else
-        typed_gradient(type, outputs, exponent, batch, derivatives, terms, sum);
+        typed_gradient(type, outputs, NULL, batch, derivatives, sum);
 }
 
+VECTOR_CLONES
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct batch *batch, double *derivatives, int64_t *sum,
-                     struct objective_scratch *scratch) {
+                     const struct batch *batch, double *derivatives, int64_t *sum) {
     size_t outputs = shape->outputs;
     if (!scale->exponent) {
         double power = fixed_power(scale->uniform);
@@ -135,14 +162,13 @@ void sparse_gradient(const struct objective_shape *shape, const struct objective
     }
     switch (batch->rows->type) {
     case VALUE_ONES:
-        gradient_of(VALUE_ONES, outputs, scale->exponent, batch, derivatives, scratch->terms, sum);
+        gradient_of(VALUE_ONES, outputs, scale->exponent, batch, derivatives, sum);
         break;
     case VALUE_FLOAT:
-        gradient_of(VALUE_FLOAT, outputs, scale->exponent, batch, derivatives, scratch->terms, sum);
+        gradient_of(VALUE_FLOAT, outputs, scale->exponent, batch, derivatives, sum);
         break;
     case VALUE_DOUBLE:
-        gradient_of(VALUE_DOUBLE, outputs, scale->exponent, batch, derivatives, scratch->terms,
-                    sum);
+        gradient_of(VALUE_DOUBLE, outputs, scale->exponent, batch, derivatives, sum);
         break;
     }
 }

@@ -23,9 +23,11 @@ struct rim {
     uint64_t shuffle;
 };
 
-static unsigned processors(void) {
+/* As many threads as were asked for; 0: as there are processors. */
+static unsigned threads_for(uint32_t asked) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online < 1 ? 1 : online > THREADS_MAX ? THREADS_MAX : (unsigned)online;
+    unsigned threads = asked ? asked : online < 1 ? 1 : (unsigned)online;
+    return threads > THREADS_MAX ? THREADS_MAX : threads;
 }
 
 /* ---- the data set and its workers ---- */
@@ -74,7 +76,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         return code;
     const struct set_info *info = set_info(rim->set);
     struct workers_settings settings = {
-        .threads = setup->threads ? setup->threads : processors(),
+        .threads = threads_for(setup->threads),
         .shape = {.kind = (enum objective_kind)setup->objective,
                   .features = info->features,
                   .outputs = setup->outputs,
@@ -183,7 +185,7 @@ static struct replica *new_replica(void) {
     gethostname(host, sizeof host - 1);
     return replica_new(&(struct replica_identity){
         .pid = (uint32_t)getpid(),
-        .threads = processors(),
+        .threads = threads_for(0),
         .proof = objective_proof(),
         .host = host,
         .description = numeric_description(),
@@ -199,6 +201,11 @@ static int serve(const struct host_options *options) {
     rim.host = host_new(options, &role, &code);
     if (rim.host)
         code = host_run(rim.host);
+    const struct replica_counters *counters = replica_counters(rim.replica);
+    log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
+              "), stale messages %" PRIu64,
+              counters->portions, counters->flushes, counters->accepted, counters->dropped,
+              counters->stale);
     close_set(&rim);
     host_free(rim.host);
     replica_free(rim.replica);

@@ -240,7 +240,7 @@ static void shard_missing(struct replica *replica, uint32_t index, int error, co
                           struct outbox *out) {
     char *text = memory_format("shard %u at %s: %s", index, replica->shards[index].address, reason);
     if (replica->shards[index].met)
-        log_warning("%s", text);
+        log_debug("%s", text);
     else
         replica_fail(replica, error, text, out);
     free(text);

@@ -114,9 +114,9 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
     return 0;
 }
 
+/* A quick thread may come here twice in one computation: what it found is added up. */
 static void compute(struct worker *worker) {
     struct workers *pool = worker->pool;
-    clear_computed(&worker->computed);
     set_sum_state(worker);
     for (;;) {
         uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);

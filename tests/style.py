@@ -11,6 +11,7 @@ import source
 COLUMNS_MAX = 100
 LINES_MAX = 600
 LINES_GOOD = 500
+CLANG_FORMAT = '14'  # others lay out the same settings differently
 
 
 def per_line(files, what, bad):
@@ -29,6 +30,16 @@ def unguarded(files):
     return found
 
 
+def no_clang_format():
+    """Why clang-format cannot be asked, or None."""
+    if not shutil.which('clang-format'):
+        return 'clang-format is not installed'
+    version = subprocess.run(['clang-format', '--version'], capture_output=True, text=True).stdout
+    if f'version {CLANG_FORMAT}.' not in version:
+        return f'clang-format is not of version {CLANG_FORMAT}'
+    return None
+
+
 def misformatted(files):
     """What clang-format would change."""
     paths = [path for path, _ in files if not path.endswith('.def')]
@@ -42,11 +53,9 @@ def main():
     for path, text in files:
         if LINES_GOOD < text.count('\n') <= LINES_MAX:
             print(f'# {path} is long: {text.count(chr(10))} lines')
-    formatted = ('clang-format would change nothing', misformatted(files)) \
-        if shutil.which('clang-format') \
-        else ('clang-format would change nothing # SKIP clang-format is not installed', [])
+    formatted, why_not = 'clang-format would change nothing', no_clang_format()
     return source.report([
-        formatted,
+        (f'{formatted} # SKIP {why_not}', []) if why_not else (formatted, misformatted(files)),
         (f'no line is longer than {COLUMNS_MAX} columns',
          per_line(files, 'too long', lambda line: len(line) > COLUMNS_MAX)),
         ('no tabs', per_line(files, 'has a tab', lambda line: '\t' in line)),

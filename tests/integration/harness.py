@@ -22,7 +22,7 @@ import uuid
 
 SOURCE = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[2])
 BUILD = pathlib.Path(os.environ.get('DML_BUILD') or os.getcwd())
-SHARED = pathlib.Path(os.environ.get('DML_SHARED') or SOURCE / '../shared') / 'data'
+SHARED = pathlib.Path(os.environ.get('DML_SHARED') or SOURCE / '../shared').resolve() / 'data'
 COORDINATOR = BUILD / 'dml-coordinator'
 SHARD = BUILD / 'dml-shard'
 REPLICA = BUILD / 'dml-replica'
@@ -50,7 +50,8 @@ def main():
     print(f'1..{len(chosen)}', flush=True)
     failed = False
     for number, function in enumerate(chosen, 1):
-        name = function.__name__.replace('_', ' ')
+        name = function.__name__
+        name = name if ' ' in name else name.replace('_', ' ')
         folder = pathlib.Path(tempfile.mkdtemp(prefix='dml-test-'))
         try:
             function(folder)
@@ -114,6 +115,19 @@ class Process:
             raise AssertionError(f'no end after {seconds} s: {self.finished(None)}') from None
         return self.finished(status)
 
+    def until(self, condition, what):
+        """Polls until `condition` holds and returns what it answered; the end of the process or a
+        minute without it is a failure."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            answer = condition()
+            if answer:
+                return answer
+            status = self.popen.poll()
+            assert status is None, f'ended before {what}: {self.finished(status)}'
+            time.sleep(0.02)
+        raise AssertionError(f'{what}: not within a minute: {self.finished(None)}')
+
     def finished(self, status):
         return Finished(self.command, status, self.so_far(self.output), self.so_far(self.errors))
 
@@ -162,17 +176,6 @@ def train(job, *arguments, **options):
     return finished.json
 
 
-def wait_until(condition, what, seconds=60):
-    """Polls until `condition` holds and returns what it answered."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        answer = condition()
-        if answer:
-            return answer
-        time.sleep(0.02)
-    raise AssertionError(f'{what}: not within {seconds} s')
-
-
 # ---- data and jobs ----
 
 def shared(name):
@@ -180,7 +183,7 @@ def shared(name):
     path = SHARED / name
     if not path.exists():
         raise Skip(f'{name} is not in {SHARED}')
-    return path.resolve()
+    return path
 
 
 def lines_of(path):
@@ -212,11 +215,11 @@ def write_job(folder, name='job', **settings):
 
 
 def small_data(folder, name='small.libsvm', rows=60, seed=1):
-    """A little binary data set that no plane separates."""
+    """A little binary data set of 20 features that no plane separates."""
     rng = random.Random(seed)
     with open(folder / name, 'w') as file:
         for _ in range(rows):
-            values = {j: round(rng.gauss(0, 1), 3) for j in sorted(rng.sample(range(1, 9), 4))}
+            values = {j: round(rng.gauss(0, 1), 3) for j in sorted(rng.sample(range(1, 21), 4))}
             margin = sum(v if j % 2 else -v for j, v in values.items()) + rng.gauss(0, 2)
             file.write(f'{1 if margin > 0 else -1} ' +
                        ' '.join(f'{j}:{v}' for j, v in values.items()) + '\n')

@@ -1,1 +1,37 @@
 # unit tests of coordinator/
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/test_job
+TESTS += tests/unit/test_job
+tests_unit_test_job_SOURCES = tests/unit/test_job.c
+tests_unit_test_job_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_job_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_options
+TESTS += tests/unit/test_options
+tests_unit_test_options_SOURCES = tests/unit/test_options.c
+tests_unit_test_options_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_options_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_state
+TESTS += tests/unit/test_state
+tests_unit_test_state_SOURCES = tests/unit/test_state.c
+tests_unit_test_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_state_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+STEPPED_LIBS = $(COORDINATOR_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+	$(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_optimizer
+TESTS += tests/unit/test_optimizer
+tests_unit_test_optimizer_SOURCES = tests/unit/test_optimizer.c \
+	tests/unit/memory_backend.c tests/unit/memory_backend.h
+tests_unit_test_optimizer_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_plan
+TESTS += tests/unit/test_plan
+tests_unit_test_plan_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_coordinator
+TESTS += tests/unit/test_coordinator
+tests_unit_test_coordinator_LDADD = $(STEPPED_LIBS)
+endif

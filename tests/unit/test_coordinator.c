@@ -90,8 +90,8 @@ static struct message sent(const struct fixture *f, uint32_t link, enum message_
 static size_t count_sent(const struct fixture *f, uint32_t link, enum message_type type) {
     size_t count = 0;
     for (size_t i = 0; i < f->out.messages.count; i++)
-        count += f->out.messages.envelopes[i].to == link &&
-                 f->out.messages.envelopes[i].type == type;
+        count +=
+            f->out.messages.envelopes[i].to == link && f->out.messages.envelopes[i].type == type;
     return count;
 }
 
@@ -196,7 +196,8 @@ static void ranges_fall_on_blocks_and_cover_everything(void **state) {
 static void a_worker_that_computes_other_bits_is_refused(void **state) {
     struct fixture *f = *state;
     assert_int_equal(feed(f, SHARD_0, welcome(f, SHARD_0, 42)), 0);
-    assert_int_equal(feed(f, REPLICA_0, welcome(f, REPLICA_0, 43)), 0); /* other role: other proof */
+    assert_int_equal(feed(f, REPLICA_0, welcome(f, REPLICA_0, 43)),
+                     0); /* other role: other proof */
     assert_int_equal(feed(f, SHARD_1, welcome(f, SHARD_1, 44)), ERROR_UNAVAILABLE);
     assert_int_equal(count_sent(f, SHARD_1, MESSAGE_REFUSED), 1);
     assert_non_null(strstr(error_text(), "other bits"));
@@ -208,8 +209,8 @@ static void the_first_evaluation_begins_when_all_are_ready(void **state) {
     start(f);
     struct message program = sent(f, SHARD_1, MESSAGE_PROGRAM);
     assert_int_equal(program.program.number, 1);
-    assert_true(program.program.hash == program_hash(program.program.operations.data,
-                                                     program.program.operations.length));
+    assert_true(program.program.hash ==
+                program_hash(program.program.operations.data, program.program.operations.length));
     assert_int_equal(sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.evaluation, 1);
     struct message portion = sent(f, REPLICA_1, MESSAGE_PORTION);
     assert_int_equal(portion.portion.first, CHUNKS / 2);
@@ -319,8 +320,8 @@ static void an_evaluation_ends_only_when_every_fold_is_confirmed(void **state) {
     assert_int_equal(count_sent(f, SHARD_0, MESSAGE_PROGRAM), 0);
     folded(f, SHARD_0, REPLICA_0, 0);
     struct message message = sent(f, SHARD_0, MESSAGE_PROGRAM);
-    struct cursor cursor = cursor_over(message.program.operations.data,
-                                       message.program.operations.length);
+    struct cursor cursor =
+        cursor_over(message.program.operations.data, message.program.operations.length);
     struct operation operation;
     struct flush_id id = flush_id(f, REPLICA_0, 0);
     assert_true(program_next(&cursor, &operation));

@@ -89,6 +89,24 @@ static void contributions_add_up_the_same_in_any_order(void **state) {
     assert_true(halves == 0);
 }
 
+static void lanes_round_as_single_contributions_do(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 2);
+    for (int round = 0; round < 20000; round++) {
+        int64_t together[8] = {0}, single[8] = {0};
+        lanes scaled;
+        for (size_t k = 0; k < 8; k++) {
+            scaled[k] = ldexp(random_unit(&random) - 0.5, (int)random_below(&random, 63));
+            if (round % 2) /* ties, above and below where the halves meet */
+                scaled[k] = rint(ldexp(scaled[k], -(int)random_below(&random, 12))) + 0.5;
+            fixed_add(&single[k], scaled[k]);
+        }
+        fixed_add_lanes(together, &scaled);
+        assert_memory_equal(together, single, sizeof single);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_sum_stays_below_two_to_62),
@@ -96,6 +114,7 @@ int main(void) {
         cmocka_unit_test(the_derivative_exponent_is_the_least_that_covers),
         cmocka_unit_test(one_exponent_serves_columns_of_like_scale_only),
         cmocka_unit_test(merging_adds_element_by_element),
+        cmocka_unit_test(lanes_round_as_single_contributions_do),
         cmocka_unit_test(contributions_add_up_the_same_in_any_order),
     };
     return cmocka_run_group_tests_name("fixed", tests, NULL, NULL);

@@ -17,6 +17,7 @@ static const struct objective_shape shapes[] = {
     {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true}, {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, false},
     {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true},  {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, false},
     {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 2, true},  {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 5, false},
+    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 11, true},
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 

@@ -313,24 +313,24 @@ static void labels_are_compared_as_numbers_if_both_are(void **state) {
     (void)state;
     static const char *const names[] = {"10", "-1.0", "a", "caf\xc3\xa9", "1e1x"};
     struct model_layout layout = {.classes = 5, .class_names = names};
-    struct labels *labels = labels_new(&layout);
-    assert_int_equal(labels_find(labels, 10, NULL), 0);
-    assert_int_equal(labels_find(labels, -1, NULL), 1);
-    assert_int_equal(labels_find(labels, 1, NULL), LABEL_UNSEEN);
-    assert_int_equal(labels_find(labels, NAN, "a"), 2);
-    assert_int_equal(labels_find(labels, NAN, "A"), LABEL_UNSEEN);
-    assert_int_equal(labels_find(labels, NAN, "1e1x"), 4);
-    labels_free(labels);
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, 10, NULL), 0);
+    assert_int_equal(label_table_find(labels, -1, NULL), 1);
+    assert_int_equal(label_table_find(labels, 1, NULL), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "a"), 2);
+    assert_int_equal(label_table_find(labels, NAN, "A"), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "1e1x"), 4);
+    label_table_free(labels);
 }
 
 static void a_label_that_is_not_utf8_means_the_class_it_was_stored_as(void **state) {
     (void)state;
     static const char *const names[] = {"x", "caf\xc3\xa9"};
     struct model_layout layout = {.classes = 2, .class_names = names};
-    struct labels *labels = labels_new(&layout);
-    assert_int_equal(labels_find(labels, NAN, "caf\xe9"), 1);
-    assert_int_equal(labels_find(labels, NAN, "caf\xc3\xa9"), 1);
-    labels_free(labels);
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xe9"), 1);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xc3\xa9"), 1);
+    label_table_free(labels);
 }
 
 static void an_unseen_label_counts_as_wrong_and_not_in_the_loss(void **state) {
@@ -459,7 +459,7 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     struct source_options stored = {
         .format = FORMAT_CSV, .header = CSV_HEADER_NO, .label = "class", .skip = skip};
     struct model model = {.details = json_object()};
-    json_object_set_new(model.details, "source", score_options_json(&stored, 3));
+    json_object_set_new(model.details, "source", score_options_json(&stored));
     struct source_options options;
     assert_int_equal(score_options(&model, &options), 0);
     assert_int_equal(options.format, FORMAT_CSV);
@@ -472,14 +472,19 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     json_decref(model.details);
 }
 
-static void a_label_column_that_was_not_named_is_stored_by_number(void **state) {
+static void a_label_that_was_not_named_is_behind_the_last_feature(void **state) {
     (void)state;
-    struct source_options stored = {.format = FORMAT_AUTO};
-    json_t *with = score_options_json(&stored, 31), *without = score_options_json(&stored, 0);
-    assert_string_equal(json_string_value(json_object_get(with, "label")), "31");
-    assert_null(json_object_get(without, "label"));
-    json_decref(with);
-    json_decref(without);
+    struct model model = squared;
+    struct source_options options;
+    model.details = json_object();
+    assert_int_equal(score_options(&model, &options), 0);
+    assert_string_equal(options.label, "10");
+    score_options_release(&options);
+    json_object_set_new(model.details, "source", json_pack("{s:[s]}", "skip", "id"));
+    assert_int_equal(score_options(&model, &options), 0);
+    assert_null(options.label); /* a skipped column might be there */
+    score_options_release(&options);
+    json_decref(model.details);
 }
 
 static void a_model_without_reading_options_reads_by_default(void **state) {
@@ -488,6 +493,7 @@ static void a_model_without_reading_options_reads_by_default(void **state) {
     struct source_options options;
     assert_int_equal(score_options(&model, &options), 0);
     assert_int_equal(options.format, FORMAT_AUTO);
+    assert_int_equal(options.header, CSV_HEADER_AUTO);
     assert_null(options.label);
     assert_null(options.skip);
     score_options_release(&options);
@@ -524,7 +530,7 @@ int main(void) {
         cmocka_unit_test(figures_of_classes_are_of_the_right_label),
         cmocka_unit_test(figures_that_do_not_apply_are_left_out_of_json),
         cmocka_unit_test(reading_options_come_back_as_they_were_stored),
-        cmocka_unit_test(a_label_column_that_was_not_named_is_stored_by_number),
+        cmocka_unit_test(a_label_that_was_not_named_is_behind_the_last_feature),
         cmocka_unit_test(a_model_without_reading_options_reads_by_default),
         cmocka_unit_test(unknown_reading_options_are_refused),
     };

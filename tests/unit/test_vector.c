@@ -178,6 +178,22 @@ static void history_dots_accumulate_in_double(void **state) {
     }
 }
 
+static void dots_of_many_vectors_are_those_of_each(void **state) {
+    (void)state;
+    const void *stored[7];
+    for (size_t v = 0; v < 7; v++)
+        stored[v] = wide + 8 * v;
+    for (int type = HISTORY_FLOAT; type <= HISTORY_DOUBLE; type++)
+        for (size_t k = 0; k < LENGTHS - 1; k++) {
+            double dots[7][2], expected[2];
+            history_dots_all((enum history_type)type, 7, lengths[k], stored, a, b, dots);
+            for (size_t v = 0; v < 7; v++) {
+                history_dots((enum history_type)type, lengths[k], stored[v], a, b, expected);
+                assert_memory_equal(dots[v], expected, sizeof expected);
+            }
+        }
+}
+
 static void a_history_pass_adds_both_of_a_pair(void **state) {
     (void)state;
     for (size_t i = 0; i < N; i++) {
@@ -206,6 +222,7 @@ int main(void) {
         cmocka_unit_test(exponents_at_the_clamps_neither_overflow_nor_underflow_early),
         cmocka_unit_test(stored_pairs_are_rounded_to_the_type_of_the_history),
         cmocka_unit_test(history_dots_accumulate_in_double),
+        cmocka_unit_test(dots_of_many_vectors_are_those_of_each),
         cmocka_unit_test(a_history_pass_adds_both_of_a_pair),
     };
     return cmocka_run_group_tests_name("vector", tests, fill, NULL);

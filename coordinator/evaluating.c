@@ -62,7 +62,7 @@ static void wake_idle(struct coordinator *c, struct output *out) {
             give(c, i, out);
 }
 
-void evaluation_begin(struct coordinator *c, int derivative_exponent, int64_t now_ns,
+void evaluating_begin(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                       struct output *out) {
     uint32_t number = c->evaluation.number + 1;
     c->evaluation = (struct evaluation){.number = number,
@@ -72,7 +72,7 @@ void evaluation_begin(struct coordinator *c, int derivative_exponent, int64_t no
     exact_init(&c->evaluation.loss);
     c->evaluations++;
     plan_begin(&c->plan);
-    flushes_begin(&c->flushes);
+    verdicts_begin(&c->verdicts);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
         struct message message = {.type = MESSAGE_EVALUATE};
         message.evaluate = (struct message_evaluate){
@@ -85,7 +85,7 @@ void evaluation_begin(struct coordinator *c, int derivative_exponent, int64_t no
     }
 }
 
-void evaluation_abandon(struct coordinator *c) {
+void evaluating_abandon(struct coordinator *c) {
     c->evaluation.running = false;
 }
 
@@ -158,7 +158,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
         replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
     c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, flushed->derivative_max);
     c->evaluation.exceeded |= flushed->exceeded != 0;
-    flushes_add(&c->flushes, &flushed->flush, replica->index, true, c->settings.shards);
+    verdicts_add(&c->verdicts, &flushed->flush, replica->index, true, c->settings.shards);
     send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
     for (uint32_t i = 0; i < flushed->portions.length; i++) {
         struct record *record = output_add(out, RECORD_PORTION);
@@ -169,7 +169,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
 
 static void drop_flush(struct coordinator *c, uint32_t link, const struct message_flushed *flushed,
                        struct output *out) {
-    flushes_add(&c->flushes, &flushed->flush, replica_of(c, link)->index, false, 0);
+    verdicts_add(&c->verdicts, &flushed->flush, replica_of(c, link)->index, false, 0);
     send_flush(c, MESSAGE_DROP, &flushed->flush, out);
     send_verdict(c, link, &flushed->flush, false, out);
     plan_return(&c->plan, &flushed->portions);
@@ -186,7 +186,7 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         send_verdict(c, link, &flushed->flush, false, out);
         return 0;
     }
-    const struct flush *known = flushes_find(&c->flushes, &flushed->flush);
+    const struct flush *known = verdicts_find(&c->verdicts, &flushed->flush);
     if (known) {
         c->stale++;
         if (!known->accepted || known->unconfirmed == 0)
@@ -205,15 +205,15 @@ int on_folded(struct coordinator *c, uint32_t link, const struct message *messag
     const struct flush_id *id = &message->folded.flush;
     struct flush *flush = NULL;
     if (is_current(c, id->attempt, id->evaluation))
-        flush = flushes_find(&c->flushes, id);
+        flush = verdicts_find(&c->verdicts, id);
     if (!flush) {
         c->stale++;
         return 0;
     }
-    if (!flushes_confirm(&c->flushes, flush, link))
+    if (!verdicts_confirm(&c->verdicts, flush, link))
         return 0;
     send_verdict(c, c->settings.shards + flush->replica, id, true, out);
-    if (plan_complete(&c->plan) && c->flushes.unfolded == 0) {
+    if (plan_complete(&c->plan) && c->verdicts.unfolded == 0) {
         c->evaluation.running = false;
         steering_evaluated(c, now_ns, out);
     }

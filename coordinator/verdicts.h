@@ -1,7 +1,7 @@
 /* The flushes of one evaluation and the verdicts on them: one verdict a flush id, the same
  * whenever it is asked for again, and which shards have confirmed the fold. */
-#ifndef DML_COORDINATOR_FLUSHES_H
-#define DML_COORDINATOR_FLUSHES_H
+#ifndef DML_COORDINATOR_VERDICTS_H
+#define DML_COORDINATOR_VERDICTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct flush {
     uint64_t confirmed[SHARDS_MAX / 64]; /* bit set of shards */
 };
 
-struct flushes {
+struct verdicts {
     struct flush *items;
     uint32_t count, capacity;
     uint32_t unfolded;  /* accepted flushes that some shard has not confirmed */
@@ -25,20 +25,20 @@ struct flushes {
     uint64_t fold_hash; /* sum (mod 2⁶⁴) of their ids' hashes */
 };
 
-void flushes_init(struct flushes *flushes);
-void flushes_release(struct flushes *flushes);
+void verdicts_init(struct verdicts *verdicts);
+void verdicts_release(struct verdicts *verdicts);
 
 /* Forgets all: a new evaluation. */
-void flushes_begin(struct flushes *flushes);
+void verdicts_begin(struct verdicts *verdicts);
 
-/* The flush, or NULL if there is no verdict on it. Valid until the next flushes_add(). */
-struct flush *flushes_find(const struct flushes *flushes, const struct flush_id *id);
+/* The flush, or NULL if there is no verdict on it. Valid until the next verdicts_add(). */
+struct flush *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id);
 
 /* Records the verdict on a flush that has none. */
-struct flush *flushes_add(struct flushes *flushes, const struct flush_id *id, uint32_t replica,
-                          bool accepted, uint32_t shards);
+struct flush *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
+                           bool accepted, uint32_t shards);
 
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
-bool flushes_confirm(struct flushes *flushes, struct flush *flush, uint32_t shard);
+bool verdicts_confirm(struct verdicts *verdicts, struct flush *flush, uint32_t shard);
 
 #endif

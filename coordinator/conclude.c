@@ -1,0 +1,112 @@
+/* How a run ends: the model in its place, the test data scored, the result stored and printed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "coordinator/training.h"
+#include "model/score.h"
+#include "numeric/setup.h"
+
+static json_t *model_details(const struct training *run) {
+    json_t *figures =
+        result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    return json_pack("{s:o, s:o, s:o, s:s, s:s}", "result", figures, "settings",
+                     job_settings(run->job), "source", score_options_json(&run->job->source),
+                     "data_fingerprint", set_info(run->set)->fingerprint, "build",
+                     numeric_description());
+}
+
+static int publish_model(struct training *run) {
+    char sha256[SHA256_TEXT], name[32];
+    int code = model_writer_hash(run->recorder.writer, sha256);
+    if (code)
+        return code;
+    json_t *details = model_details(run);
+    code = model_writer_publish(run->recorder.writer, details);
+    run->recorder.writer = NULL;
+    json_decref(details);
+    if (code)
+        return code;
+    char *models = path_join(run->job->state, "models");
+    snprintf(name, sizeof name, "%lld", (long long)run->recorder.run);
+    code = model_set_current(models, name);
+    free(models);
+    if (!code)
+        code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    result_add_model(run->result, run->model_folder, sha256);
+    return code;
+}
+
+static int score_test(struct training *run) {
+    if (!run->job->test[0])
+        return 0;
+    struct model *model = NULL;
+    struct score_figures figures;
+    char **paths = NULL;
+    int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
+    if (!code)
+        code = model_open(run->model_folder, &model);
+    if (!code)
+        code =
+            score_files(model, paths, &run->job->source,
+                        run->sizing.threads ? run->sizing.threads : 1, NULL, SCORE_PLAIN, &figures);
+    if (!code)
+        json_object_set_new(run->result, "test", score_figures_json(&figures));
+    model_close(model);
+    source_paths_free(paths);
+    return code;
+}
+
+static int end_run(struct training *run, enum reason reason) {
+    const struct optimizer *o = &run->coordinator->optimizer;
+    char *text = json_dumps(run->result, JSON_COMPACT);
+    int code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
+                             run->coordinator->evaluations, o->loss, o->gradient_max);
+    free(text);
+    return code;
+}
+
+static void print_result(const struct training *run) {
+    if (run->options->json) {
+        json_dumpf(run->result, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (!run->options->quiet) {
+        result_print(run->result);
+    }
+    fflush(stdout);
+}
+
+/* A run that was told to stop: no model, and an exit status that says so. */
+static int end_cancelled(struct training *run) {
+    run->coordinator->optimizer.reason = REASON_CANCELLED;
+    run->seconds.total = training_seconds(run);
+    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    int code = end_run(run, REASON_CANCELLED);
+    if (code)
+        return code;
+    print_result(run);
+    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+                     (unsigned long long)run->coordinator->optimizer.step);
+}
+
+static int end_done(struct training *run) {
+    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
+    int code = publish_model(run);
+    if (!code)
+        code = score_test(run);
+    if (code)
+        return code;
+    run->seconds.total = training_seconds(run);
+    json_object_set_new(json_object_get(run->result, "seconds"), "total",
+                        json_real(run->seconds.total));
+    code = end_run(run, run->coordinator->optimizer.reason);
+    if (!code)
+        print_result(run);
+    return code;
+}
+
+int training_conclude(struct training *run) {
+    bool cancelled = run->coordinator->phase != PHASE_READ;
+    return cancelled ? end_cancelled(run) : end_done(run);
+}

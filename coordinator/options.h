@@ -1,0 +1,49 @@
+/* The command line: one table of options, one of commands. Usage texts and error messages come from
+ * the tables. */
+#ifndef DML_COORDINATOR_OPTIONS_H
+#define DML_COORDINATOR_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct options;
+
+/* Options that only some commands take; the others go with every command. */
+enum command_option {
+    OPTION_DRY_RUN = 1 << 0,
+    OPTION_FRESH = 1 << 1,
+    OPTION_CRON = 1 << 2,
+    OPTION_WATCH = 1 << 3,
+};
+
+struct command {
+    const char *name;
+    int (*run)(const struct options *options); /* 0 or a negative error code */
+    const char *operands;                      /* as in a usage line: "JOBFILE" */
+    int operands_least, operands_most;
+    unsigned takes; /* of enum command_option */
+    bool keys;      /* it reads a job file: its help lists the keys */
+    const char *help;
+};
+
+/* What was asked for. Strings belong to argv. */
+struct options {
+    const struct command *command; /* NULL only if `help` or `version` was asked for */
+    const char **operands;
+    int operands_count;
+    const char **settings; /* of --set */
+    uint32_t settings_count;
+    const char *state; /* or NULL */
+    bool json, quiet, verbose, help, version;
+    bool dry_run, fresh, cron, watch;
+};
+
+/* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */
+int options_parse(int argc, char **argv, const struct command *commands, struct options *options);
+void options_release(struct options *options);
+
+/* The usage of one command, or of the program if `command` is NULL. */
+void options_print_usage(const struct command *commands, const struct command *command, FILE *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* One run from data to model: what it holds, and its stages. */
+#ifndef DML_COORDINATOR_TRAINING_H
+#define DML_COORDINATOR_TRAINING_H
+
+#include <event2/event.h>
+
+#include "base/clock.h"
+#include "coordinator/cluster.h"
+#include "coordinator/control.h"
+#include "coordinator/job.h"
+#include "coordinator/options.h"
+#include "coordinator/recorder.h"
+#include "coordinator/result.h"
+#include "coordinator/sizing.h"
+#include "model/model.h"
+
+/* Everything that a run holds, in the order in which it is acquired; training_release() mirrors it.
+ */
+struct training {
+    const struct options *options;
+    struct job *job;
+    int64_t started_ns, started_ms;
+    struct result_seconds seconds;
+    int lock; /* descriptor, or −1 */
+    struct store *store;
+    struct set *set;
+    struct objective_shape shape;
+    struct sizing sizing;
+    char uuid[37];
+    struct recorder recorder;
+    struct launch launch;
+    const char **addresses; /* by link; the texts belong to the job or to `launch` */
+    struct coordinator *coordinator;
+    struct event_base *base;
+    struct cluster *cluster;
+    struct control *control;
+    struct model_layout layout;
+    char *model_folder;
+    json_t *result;
+};
+
+/* Opens state and data, starts workers and trains, until the model was read or the run was
+ * cancelled. */
+int training_run(struct training *training);
+
+/* Publishes the model, scores the test data, ends the run in the store and prints the result; or,
+ * if it was cancelled, says so with ERROR_AGAIN. */
+int training_conclude(struct training *training);
+
+/* Ends the workers and lets go of everything; `code` is what the run ended with. */
+void training_release(struct training *training, int code);
+
+static inline double training_seconds(const struct training *training) {
+    return (double)(clock_monotonic_ns() - training->started_ns) / 1e9;
+}
+
+#endif

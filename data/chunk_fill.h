@@ -1,0 +1,22 @@
+/* Fills a chunk with its rows: columns renumbered and sorted, values as the set stores them. */
+#ifndef DML_DATA_CHUNK_FILL_H
+#define DML_DATA_CHUNK_FILL_H
+
+#include "data/merge.h"
+
+/* Memory of one thread. */
+struct chunk_buffer {
+    uint8_t *data; /* the chunk as stored; 64-byte aligned; owned */
+    size_t capacity;
+    struct bytes keys; /* scratch for sorting a row */
+};
+
+void chunk_buffer_init(struct chunk_buffer *buffer);
+void chunk_buffer_release(struct chunk_buffer *buffer);
+
+/* Fills buffer->data; chunk->bytes of it. */
+void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
+                struct pack *const *packs, const struct chunk_plan *plan, const struct columns *columns,
+                const struct labels *labels);
+
+#endif

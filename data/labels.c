@@ -1,0 +1,225 @@
+/* Finds the classes, or the largest target, of a set. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "data/merge.h"
+#include "data/number.h"
+
+/* A distinct label: a number or a text, as it was met. */
+struct seen {
+    char *name; /* owned until it becomes a class name */
+    double number;
+    uint32_t index; /* in `numbers` or `texts` */
+    bool text;
+};
+
+static uint64_t bits_of(double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static uint32_t text_of_row(const struct labels *labels, uint32_t pack,
+                            const struct pack_rows *rows, uint32_t row) {
+    if (!rows->label_text || !rows->label_text[row])
+        return DICTIONARY_NONE;
+    return labels->text_of_pack[pack][rows->label_text[row] - 1];
+}
+
+double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
+                    uint32_t row) {
+    if (labels->kind == LABEL_TARGET)
+        return rows->label[row];
+    uint32_t text = text_of_row(labels, pack, rows, row);
+    if (text != DICTIONARY_NONE)
+        return labels->class_of_text[text];
+    return labels->class_of_number[dictionary_find(&labels->numbers, bits_of(rows->label[row]))];
+}
+
+static void label_name(const struct labels *labels, uint32_t text, double number, char *name,
+                       size_t size) {
+    char digits[NUMBER_TEXT];
+    if (text == DICTIONARY_NONE)
+        number_format(number, digits);
+    snprintf(name, size, "%s",
+             text == DICTIONARY_NONE ? digits : text_dictionary_get(&labels->texts, text));
+}
+
+static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
+                        double number) {
+    if (text != DICTIONARY_NONE)
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: the label \"%s\" is a text; a target must be a "
+                         "number",
+                         pack_source(pack), (unsigned long long)row + 1,
+                         text_dictionary_get(&labels->texts, text));
+    if (fabs(number) > labels->max_abs)
+        labels->max_abs = fabs(number);
+    return 0;
+}
+
+static int check_class(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
+                       double number) {
+    if (text == DICTIONARY_NONE)
+        dictionary_add(&labels->numbers, bits_of(number));
+    uint64_t distinct = (uint64_t)labels->numbers.count + labels->texts.count;
+    if (labels->kind == LABEL_BINARY && distinct > 2) {
+        char name[64];
+        label_name(labels, text, number, name, sizeof name);
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: \"%s\" is a third label where only two classes "
+                         "are possible; for more, use objective = softmax",
+                         pack_source(pack), (unsigned long long)row + 1, name);
+    }
+    if (distinct > CLASSES_MAX)
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: more than %u different labels; for numbers to be "
+                         "predicted, use objective = squared",
+                         pack_source(pack), (unsigned long long)row + 1, CLASSES_MAX);
+    return 0;
+}
+
+/* Numbers the text of a row when it is met, so that the row can be blamed for a third one. */
+static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32_t p,
+                          const struct pack_rows *rows, uint32_t row) {
+    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    if (!after)
+        return DICTIONARY_NONE;
+    uint32_t *text = &labels->text_of_pack[p][after - 1];
+    if (*text == DICTIONARY_NONE)
+        *text = text_dictionary_add(&labels->texts, pack->label_text[after - 1]);
+    return *text;
+}
+
+static int look_at_rows(struct labels *labels, const struct pack *pack, uint32_t p,
+                        const struct pack_rows *rows, uint64_t first_row) {
+    int code = 0;
+    for (uint32_t i = 0; i < rows->rows && !code; i++) {
+        uint32_t text = meet_text(labels, pack, p, rows, i);
+        if (text == DICTIONARY_NONE && isnan(rows->label[i]))
+            code = error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
+                             (unsigned long long)(first_row + i + 1));
+        else if (labels->kind == LABEL_TARGET)
+            code = check_target(labels, pack, first_row + i, text, rows->label[i]);
+        else
+            code = check_class(labels, pack, first_row + i, text, rows->label[i]);
+    }
+    return code;
+}
+
+static int look_at_pack(struct labels *labels, const struct pack *pack, uint32_t p) {
+    uint32_t *of_pack = memory_new(pack->facts->label_texts, sizeof *of_pack);
+    for (uint32_t i = 0; i < pack->facts->label_texts; i++)
+        of_pack[i] = DICTIONARY_NONE;
+    labels->text_of_pack[p] = of_pack;
+    int code = 0;
+    for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
+        struct pack_rows rows = pack_rows(pack, b);
+        code = look_at_rows(labels, pack, p, &rows, pack->block[b].first_row);
+    }
+    return code;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int compare_names(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static struct seen *list_seen(const struct labels *labels, uint32_t count) {
+    struct seen *seen = memory_new(count, sizeof *seen);
+    uint32_t numbers = labels->numbers.count;
+    for (uint32_t i = 0; i < count; i++) {
+        seen[i] = (struct seen){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
+        if (seen[i].text) {
+            seen[i].name = memory_copy_string(text_dictionary_get(&labels->texts, seen[i].index));
+        } else {
+            char name[NUMBER_TEXT];
+            memcpy(&seen[i].number, &labels->numbers.id[i], sizeof seen[i].number);
+            number_format(seen[i].number, name);
+            seen[i].name = memory_copy_string(name);
+        }
+    }
+    qsort(seen, count, sizeof *seen, labels->texts.count ? compare_names : compare_numbers);
+    return seen;
+}
+
+static bool means(const struct seen *seen, const char *text) {
+    double number;
+    return !strcmp(seen->name, text) ||
+           (!seen->text && number_of_text(text, &number) && number == seen->number);
+}
+
+/* Puts the positive one of two classes last. */
+static int order_binary(struct seen *seen, const char *positive) {
+    if (!positive || means(&seen[1], positive))
+        return 0;
+    if (!means(&seen[0], positive))
+        return error_set(ERROR_DATA,
+                         "no row has the positive label \"%s\": the labels are \"%s\" "
+                         "and \"%s\"",
+                         positive, seen[0].name, seen[1].name);
+    struct seen first = seen[0];
+    seen[0] = seen[1];
+    seen[1] = first;
+    return 0;
+}
+
+static int make_classes(struct labels *labels, const struct pack *first, const char *positive) {
+    uint32_t count = labels->classes = labels->numbers.count + labels->texts.count;
+    struct seen *seen = list_seen(labels, count);
+    int code = 0;
+    if (count == 1)
+        code = error_set(ERROR_DATA,
+                         "%s: all rows have the same label, \"%s\": two classes at "
+                         "least are needed",
+                         pack_source(first), seen[0].name);
+    else if (labels->kind == LABEL_BINARY)
+        code = order_binary(seen, positive);
+    labels->class_name = memory_new(count, sizeof *labels->class_name);
+    labels->class_of_number = memory_new(labels->numbers.count, sizeof(uint32_t));
+    labels->class_of_text = memory_new(labels->texts.count, sizeof(uint32_t));
+    for (uint32_t i = 0; i < count; i++) {
+        (seen[i].text ? labels->class_of_text : labels->class_of_number)[seen[i].index] = i;
+        labels->class_name[i] = seen[i].name;
+    }
+    free(seen);
+    return code;
+}
+
+int labels_find(struct labels *labels, struct pack *const *packs, uint32_t count,
+                enum label_kind kind, const char *positive) {
+    *labels = (struct labels){.kind = kind, .packs = count};
+    labels->text_of_pack = memory_new(count, sizeof *labels->text_of_pack);
+    dictionary_init(&labels->numbers);
+    text_dictionary_init(&labels->texts);
+    int code = 0;
+    for (uint32_t p = 0; p < count && !code; p++)
+        code = look_at_pack(labels, packs[p], p);
+    if (!code && kind != LABEL_TARGET)
+        code = make_classes(labels, packs[0], positive);
+    return code;
+}
+
+void labels_release(struct labels *labels) {
+    for (uint32_t p = 0; p < labels->packs; p++)
+        free(labels->text_of_pack[p]);
+    free(labels->text_of_pack);
+    for (uint32_t i = 0; labels->class_name && i < labels->classes; i++)
+        free(labels->class_name[i]);
+    free(labels->class_name);
+    free(labels->class_of_number);
+    free(labels->class_of_text);
+    dictionary_release(&labels->numbers);
+    text_dictionary_release(&labels->texts);
+    *labels = (struct labels){0};
+}

@@ -1,0 +1,223 @@
+/* Opens sets, and finds the one of some packs. */
+#define _GNU_SOURCE
+#include "data/set.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/set_file.h"
+
+const struct container_kind set_kind = {"DMLSET\n\n", SET_VERSION, "set"};
+
+struct set {
+    struct container container;
+    const struct set_facts *facts;
+    const struct set_chunk *chunk;
+    struct set_info info;
+    const char **class_name, **name;
+    atomic_uchar *verified; /* of each chunk */
+};
+
+static int map_arrays(struct set *set) {
+    const struct container *container = &set->container;
+    const void *facts, *chunk = NULL, *id = NULL, *order = NULL, *exponent = NULL;
+    int code = container_array(container, SET_FACTS, 1, sizeof *set->facts, &facts);
+    if (code)
+        return code;
+    set->facts = facts;
+    uint64_t features = set->facts->features;
+    code = container_array(container, SET_CHUNKS, set->facts->chunks, sizeof *set->chunk, &chunk);
+    if (!code)
+        code = container_array(container, SET_IDS, features, sizeof(uint64_t), &id);
+    if (!code)
+        code = container_array(container, SET_ORDER, features, sizeof(uint32_t), &order);
+    if (!code)
+        code = container_array(container, SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent);
+    set->chunk = chunk;
+    set->info.feature_id = id;
+    set->info.original_order = order;
+    set->info.exponent = exponent;
+    return code;
+}
+
+static int map_texts(struct set *set) {
+    int code =
+        container_strings(&set->container, SET_CLASSES, set->facts->classes, &set->class_name);
+    if (!code && set->facts->named)
+        code = container_strings(&set->container, SET_NAMES, set->facts->features, &set->name);
+    return code;
+}
+
+static void fill_info(struct set *set) {
+    const struct set_facts *facts = set->facts;
+    struct set_info *info = &set->info;
+    info->rows = facts->rows;
+    info->values = facts->values;
+    info->features = facts->features;
+    info->chunks = facts->chunks;
+    info->dense = facts->dense;
+    info->type = facts->type;
+    info->labels = facts->labels;
+    info->classes = facts->classes;
+    info->class_names = set->class_name;
+    info->label_max_abs = facts->label_max_abs;
+    info->feature_names = set->name;
+    info->uniform = facts->uniform;
+    info->uniform_exponent = facts->uniform_exponent;
+    info->fingerprint = facts->fingerprint;
+    info->rejected = facts->rejected;
+}
+
+static int check_bounds(const struct set *set) {
+    for (uint32_t i = 0; i < set->facts->chunks; i++) {
+        const struct set_chunk *chunk = &set->chunk[i];
+        if (chunk->offset > set->container.length ||
+            chunk->bytes > set->container.length - chunk->offset ||
+            set_chunk_layout(chunk, set->facts->dense, set->facts->type).bytes != chunk->bytes)
+            return container_damaged(&set->container, "a chunk is out of bounds");
+    }
+    return 0;
+}
+
+int set_open(const char *path, struct set **opened) {
+    struct set *set = memory_new(1, sizeof *set);
+    int code = container_open(&set->container, &set_kind, path);
+    if (!code)
+        code = map_arrays(set);
+    if (!code)
+        code = map_texts(set);
+    if (!code)
+        code = check_bounds(set);
+    if (code) {
+        set_close(set);
+        return code;
+    }
+    fill_info(set);
+    set->verified = memory_new(set->facts->chunks, sizeof *set->verified);
+    *opened = set;
+    return 0;
+}
+
+void set_close(struct set *set) {
+    if (!set)
+        return;
+    free(set->class_name);
+    free(set->name);
+    free(set->verified);
+    container_close(&set->container);
+    free(set);
+}
+
+const char *set_path(const struct set *set) {
+    return set->container.path;
+}
+
+const struct set_info *set_info(const struct set *set) {
+    return &set->info;
+}
+
+/* Two threads may both verify a chunk; they find the same. */
+static int verify_chunk(struct set *set, uint32_t number) {
+    const struct set_chunk *chunk = &set->chunk[number];
+    if (atomic_load_explicit(&set->verified[number], memory_order_relaxed))
+        return 0;
+    if (hash64(set->container.data + chunk->offset, chunk->bytes) != chunk->checksum)
+        return error_set(ERROR_DATA,
+                         "%s: the checksum of chunk %u is wrong: delete the file to "
+                         "have it made again",
+                         set->container.path, number);
+    atomic_store_explicit(&set->verified[number], 1, memory_order_relaxed);
+    return 0;
+}
+
+int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
+    const struct set_facts *facts = set->facts;
+    if (number >= facts->chunks)
+        return error_set(ERROR_INTERNAL, "%s: there is no chunk %u", set->container.path, number);
+    int code = verify_chunk(set, number);
+    if (code)
+        return code;
+    const struct set_chunk *chunk = &set->chunk[number];
+    const uint8_t *data = set->container.data + chunk->offset;
+    struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense, facts->type);
+    *rows = (struct rows){
+        .count = chunk->rows,
+        .features = facts->features,
+        .values = chunk->values,
+        .dense = facts->dense,
+        .type = facts->type,
+        .start = facts->dense ? NULL : (const void *)(data + layout.start),
+        .feature = facts->dense ? NULL : (const void *)(data + layout.feature),
+        .value = facts->type == VALUE_ONES ? NULL : data + layout.value,
+        .label = (const void *)(data + layout.label),
+    };
+    return 0;
+}
+
+uint64_t set_chunk_bytes(const struct set *set, uint32_t number) {
+    return set->chunk[number].bytes;
+}
+
+void set_prefetch(const struct set *set, uint32_t first, uint32_t count) {
+    if (!count)
+        return;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t start = set->chunk[first].offset / page * page;
+    const struct set_chunk *last = &set->chunk[first + count - 1];
+    void *address = (void *)(uintptr_t)(set->container.data + start);
+    madvise(address, last->offset + last->bytes - start, MADV_WILLNEED); /* a hint */
+}
+
+/* The name of the set that these packs give. */
+static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
+                       enum label_kind labels, const char *positive) {
+    struct hash_stream *stream = hash_stream_new();
+    uint64_t numbers[] = {SET_VERSION, labels, positive != NULL};
+    hash_stream_add(stream, numbers, sizeof numbers);
+    if (positive)
+        hash_stream_add(stream, positive, strlen(positive) + 1);
+    for (uint32_t i = 0; i < count; i++)
+        hash_stream_add(stream, pack_fingerprint(packs[i]), HASH128_TEXT);
+    char key[HASH128_TEXT];
+    hash_stream_text(stream, key);
+    hash_stream_free(stream);
+    return memory_format("%s/%s.set", sets, key);
+}
+
+static struct set *reuse(const char *path) {
+    struct stat status;
+    struct set *set = NULL;
+    if (stat(path, &status) == 0 && set_open(path, &set)) {
+        log_warning("%s; making it again now", error_text());
+        error_clear();
+    }
+    return set;
+}
+
+int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
+                 enum label_kind labels, const char *positive, unsigned threads, struct set **set,
+                 bool *made) {
+    if (labels != LABEL_BINARY)
+        positive = NULL;
+    int code = folder_make(sets, 0755);
+    if (code)
+        return code;
+    char *path = make_path(sets, packs, count, labels, positive);
+    *set = reuse(path);
+    *made = !*set;
+    if (*made)
+        code = set_write(path, packs, count, labels, positive, threads);
+    if (*made && !code)
+        code = set_open(path, set);
+    free(path);
+    return code;
+}

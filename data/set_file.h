@@ -1,0 +1,60 @@
+/* The inside of a set. The layout is that of doc/FORMATS.md. */
+#ifndef DML_DATA_SET_FILE_H
+#define DML_DATA_SET_FILE_H
+
+#include <stdint.h>
+
+#include "base/rows.h"
+#include "data/container.h"
+#include "data/set.h"
+
+/* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
+ * same packs would give another set: sets are made again from packs. */
+#define SET_VERSION 1
+extern const struct container_kind set_kind;
+
+enum set_section {
+    SET_FACTS,
+    SET_CHUNKS,    /* struct set_chunk × chunks */
+    SET_IDS,       /* u64 × features: original id of each column */
+    SET_ORDER,     /* u32 × features: columns by rising original id */
+    SET_COUNTS,    /* u64 × features: values the text had of each column */
+    SET_EXPONENTS, /* i16 × features+1 */
+    SET_NAMES,     /* texts × features, if named */
+    SET_CLASSES,   /* texts × classes */
+    SET_SOURCES,   /* texts × 2·sources: path and pack fingerprint of each */
+};
+
+struct set_facts {
+    uint64_t rows, values, text_values; /* stored, and as the text had them */
+    uint64_t rejected;
+    double label_max_abs;
+    uint32_t features, chunks, classes, sources;
+    uint32_t type, labels; /* enum value_type, enum label_kind */
+    uint8_t dense, named, uniform, unused[1];
+    int32_t uniform_exponent;
+    char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
+};
+_Static_assert(sizeof(struct set_facts) == 112, "no padding");
+
+/* A chunk. At `offset`, each array aligned: start u32 × rows+1 and feature u32 × values (sparse
+ * only), value float or double × values, label f64 × rows. */
+struct set_chunk {
+    uint64_t offset, bytes, checksum;
+    uint64_t first_row;
+    uint32_t rows, unused;
+    uint64_t values;
+};
+_Static_assert(sizeof(struct set_chunk) == 48, "no padding");
+
+struct set_chunk_layout {
+    uint64_t start, feature, value, label, bytes; /* offsets within the chunk */
+};
+struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense,
+                                         enum value_type type);
+
+/* Merges packs into the new file `path`. As set_of_packs(). */
+int set_write(const char *path, struct pack *const *packs, uint32_t count, enum label_kind labels,
+              const char *positive, unsigned threads);
+
+#endif

@@ -1,0 +1,255 @@
+/* Writes a set: chunks are made by all threads, and counted in their order. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/memory.h"
+#include "data/chunk_fill.h"
+#include "data/merge.h"
+#include "numeric/fixed.h"
+
+struct set_writer {
+    struct pack *const *packs;
+    uint32_t pack_count;
+    struct columns columns;
+    struct labels labels;
+    struct chunk_plan plan;
+    struct container_writer container;
+    struct set_facts facts;
+    double *absolute_sum; /* Σ|value| of each column */
+    int16_t *exponent;    /* of each column, and of the intercept */
+
+    pthread_mutex_t mutex; /* guards what follows, and absolute_sum */
+    pthread_cond_t turn;
+    uint32_t next_chunk, next_turn;
+    int code; /* of the first failure */
+    char *text;
+};
+
+/* Sums are taken row after row, so that they do not depend on who made which chunk. */
+static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
+                      const uint8_t *data) {
+    const struct chunk_plan *plan = &writer->plan;
+    if (plan->type == VALUE_ONES)
+        return;
+    struct set_chunk_layout layout = set_chunk_layout(chunk, plan->dense, plan->type);
+    const uint32_t *feature = (const void *)(data + layout.feature);
+    const float *narrow = (const void *)(data + layout.value);
+    const double *wide = (const void *)(data + layout.value);
+    uint32_t columns = writer->columns.count, column = 0;
+    for (uint64_t i = 0; i < chunk->values; i++) {
+        double value = plan->type == VALUE_FLOAT ? (double)narrow[i] : wide[i];
+        writer->absolute_sum[plan->dense ? column : feature[i]] += fabs(value);
+        column = column + 1 == columns ? 0 : column + 1;
+    }
+}
+
+static bool take_chunk(struct set_writer *writer, uint32_t *number) {
+    pthread_mutex_lock(&writer->mutex);
+    bool there = !writer->code && writer->next_chunk < writer->plan.chunks;
+    if (there)
+        *number = writer->next_chunk++;
+    pthread_mutex_unlock(&writer->mutex);
+    return there;
+}
+
+static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t *data, int code) {
+    pthread_mutex_lock(&writer->mutex);
+    while (writer->next_turn != number && !writer->code)
+        pthread_cond_wait(&writer->turn, &writer->mutex);
+    if (!writer->code && code) {
+        writer->code = code;
+        writer->text = memory_copy_string(error_text());
+    }
+    error_clear();
+    if (!writer->code)
+        sum_chunk(writer, &writer->plan.chunk[number], data);
+    writer->next_turn = number + 1;
+    pthread_cond_broadcast(&writer->turn);
+    pthread_mutex_unlock(&writer->mutex);
+}
+
+static void *make_chunks(void *argument) {
+    struct set_writer *writer = argument;
+    struct chunk_buffer buffer;
+    chunk_buffer_init(&buffer);
+    uint32_t number;
+    while (take_chunk(writer, &number)) {
+        struct set_chunk *chunk = &writer->plan.chunk[number];
+        chunk_fill(&buffer, chunk, writer->packs, &writer->plan, &writer->columns, &writer->labels);
+        chunk->checksum = hash64(buffer.data, chunk->bytes);
+        int code = container_write(&writer->container, chunk->offset, buffer.data, chunk->bytes);
+        end_chunk(writer, number, buffer.data, code);
+    }
+    chunk_buffer_release(&buffer);
+    return NULL;
+}
+
+static int make_all_chunks(struct set_writer *writer, unsigned threads) {
+    for (uint32_t i = 0; i < writer->plan.chunks; i++) {
+        struct set_chunk *chunk = &writer->plan.chunk[i];
+        chunk->bytes = set_chunk_layout(chunk, writer->plan.dense, writer->plan.type).bytes;
+        chunk->offset = container_reserve(&writer->container, chunk->bytes);
+    }
+    pthread_t others[THREADS_MAX];
+    unsigned started = 0;
+    for (unsigned i = 1; i < threads && i < THREADS_MAX && i < writer->plan.chunks; i++)
+        if (!pthread_create(&others[started], NULL, make_chunks, writer))
+            started++;
+    make_chunks(writer);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+    return writer->code ? error_set(writer->code, "%s", writer->text) : 0;
+}
+
+/* Base exponents of the columns and, as of a column of ones, of the intercept. */
+static void find_exponents(struct set_writer *writer) {
+    uint32_t columns = writer->columns.count;
+    uint64_t *count = memory_new((size_t)columns + 1, sizeof *count);
+    memcpy(count, writer->columns.values, columns * sizeof *count);
+    count[columns] = writer->plan.rows;
+    writer->absolute_sum[columns] = (double)writer->plan.rows;
+    writer->exponent = memory_new((size_t)columns + 1, sizeof *writer->exponent);
+    for (uint32_t i = 0; i <= columns; i++) {
+        if (writer->plan.type == VALUE_ONES)
+            writer->absolute_sum[i] = (double)count[i];
+        writer->exponent[i] = (int16_t)fixed_exponent(writer->absolute_sum[i], count[i]);
+    }
+    int uniform = 0;
+    writer->facts.uniform = (uint8_t)fixed_uniform((uint64_t)columns + 1, writer->exponent,
+                                                   writer->absolute_sum, count, &uniform);
+    writer->facts.uniform_exponent = uniform;
+    free(count);
+}
+
+/* A hash of what the set says, whatever files it came from. */
+static void make_fingerprint(struct set_writer *writer) {
+    struct hash_stream *stream = hash_stream_new();
+    struct set_facts facts = writer->facts;
+    facts.rejected = facts.sources = 0;
+    hash_stream_add(stream, &facts, sizeof facts);
+    for (uint32_t i = 0; i < writer->plan.chunks; i++)
+        hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
+    hash_stream_add(stream, writer->columns.id, writer->columns.count * sizeof(uint64_t));
+    for (uint32_t i = 0; i < writer->labels.classes; i++) {
+        const char *name = writer->labels.class_name[i];
+        hash_stream_add(stream, name, strlen(name) + 1);
+    }
+    hash_stream_text(stream, writer->facts.fingerprint);
+    hash_stream_free(stream);
+}
+
+static void fill_facts(struct set_writer *writer) {
+    const struct chunk_plan *plan = &writer->plan;
+    struct set_facts *facts = &writer->facts;
+    facts->rows = plan->rows;
+    facts->values = plan->values;
+    facts->text_values = plan->text_values;
+    facts->label_max_abs = writer->labels.max_abs;
+    facts->features = writer->columns.count;
+    facts->chunks = plan->chunks;
+    facts->classes = writer->labels.classes;
+    facts->sources = writer->pack_count;
+    facts->type = plan->type;
+    facts->labels = writer->labels.kind;
+    facts->dense = plan->dense;
+    facts->named = writer->columns.name != NULL;
+    for (uint32_t i = 0; i < writer->pack_count; i++)
+        facts->rejected += writer->packs[i]->facts->rejected;
+    make_fingerprint(writer);
+}
+
+static int write_texts(struct set_writer *writer, unsigned section, const char *const *text,
+                       uint64_t count) {
+    struct bytes texts;
+    bytes_init(&texts);
+    for (uint64_t i = 0; text && i < count; i++)
+        bytes_append(&texts, text[i], strlen(text[i]) + 1);
+    int code = container_section(&writer->container, section, texts.data, texts.length);
+    bytes_release(&texts);
+    return code;
+}
+
+static int write_sources(struct set_writer *writer) {
+    const char **text = memory_new(2 * (size_t)writer->pack_count, sizeof *text);
+    for (uint32_t i = 0; i < writer->pack_count; i++) {
+        text[2 * i] = pack_source(writer->packs[i]);
+        text[2 * i + 1] = pack_fingerprint(writer->packs[i]);
+    }
+    int code = write_texts(writer, SET_SOURCES, text, 2 * (uint64_t)writer->pack_count);
+    free(text);
+    return code;
+}
+
+static int write_sections(struct set_writer *writer) {
+    struct container_writer *container = &writer->container;
+    const struct columns *columns = &writer->columns;
+    const struct {
+        unsigned number;
+        const void *data;
+        size_t length;
+    } sections[] = {
+        {SET_FACTS, &writer->facts, sizeof writer->facts},
+        {SET_CHUNKS, writer->plan.chunk, writer->plan.chunks * sizeof *writer->plan.chunk},
+        {SET_IDS, columns->id, columns->count * sizeof *columns->id},
+        {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
+        {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
+        {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
+    };
+    int code = 0;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections && !code; i++)
+        code =
+            container_section(container, sections[i].number, sections[i].data, sections[i].length);
+    if (!code)
+        code = write_texts(writer, SET_NAMES, columns->name, columns->count);
+    if (!code)
+        code = write_texts(writer, SET_CLASSES, (const char *const *)writer->labels.class_name,
+                           writer->labels.classes);
+    if (!code)
+        code = write_sources(writer);
+    return code;
+}
+
+static int write_file(struct set_writer *writer, const char *path, unsigned threads) {
+    int code = container_create(&writer->container, &set_kind, path);
+    if (code)
+        return code;
+    writer->absolute_sum = memory_new((size_t)writer->columns.count + 1, sizeof(double));
+    code = make_all_chunks(writer, threads);
+    if (!code) {
+        find_exponents(writer);
+        fill_facts(writer);
+        code = write_sections(writer);
+    }
+    if (!code)
+        code = container_publish(&writer->container, path);
+    container_discard(&writer->container);
+    return code;
+}
+
+int set_write(const char *path, struct pack *const *packs, uint32_t count, enum label_kind labels,
+              const char *positive, unsigned threads) {
+    struct set_writer writer = {.packs = packs,
+                                .pack_count = count,
+                                .mutex = PTHREAD_MUTEX_INITIALIZER,
+                                .turn = PTHREAD_COND_INITIALIZER};
+    int code = columns_find(&writer.columns, packs, count);
+    if (!code)
+        code = labels_find(&writer.labels, packs, count, labels, positive);
+    if (!code) {
+        chunk_plan_make(&writer.plan, packs, count, &writer.columns);
+        code = write_file(&writer, path, threads);
+    }
+    chunk_plan_release(&writer.plan);
+    labels_release(&writer.labels);
+    columns_release(&writer.columns);
+    free(writer.absolute_sum);
+    free(writer.exponent);
+    free(writer.text);
+    return code;
+}

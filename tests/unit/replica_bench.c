@@ -1,0 +1,251 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "tests/unit/replica_bench.h"
+
+/* ---- what comes out ---- */
+
+struct message sent(struct bench *bench, uint32_t to, enum message_type type) {
+    assert_true(bench->seen < bench->outbox.count);
+    const struct envelope *envelope = &bench->outbox.envelopes[bench->seen++];
+    assert_string_equal(message_name(envelope->type), message_name(type));
+    assert_int_equal(envelope->to, to);
+    assert_int_equal(envelope->epoch, EPOCH);
+    struct message message;
+    const char *why;
+    assert_int_equal(message_decode(envelope->type, outbox_body(&bench->outbox, envelope),
+                                    envelope->body_length, &message, &why),
+                     0);
+    message.bulk = envelope->bulk;
+    return message;
+}
+
+struct action asked(struct bench *bench, enum action_kind kind) {
+    struct action action;
+    assert_true(replica_next_action(bench->replica, &action));
+    assert_int_equal(action.kind, kind);
+    return action;
+}
+
+void nothing_more(struct bench *bench) {
+    struct action action;
+    assert_false(replica_next_action(bench->replica, &action));
+    if (bench->seen < bench->outbox.count)
+        fail_msg("sent as well: %s", message_name(bench->outbox.envelopes[bench->seen].type));
+    outbox_clear(&bench->outbox);
+    bench->seen = 0;
+}
+
+/* ---- what goes in ---- */
+
+void give(struct bench *bench, uint32_t from, struct message message) {
+    if (!message.epoch)
+        message.epoch = EPOCH;
+    bench->now_ns += 1000;
+    replica_step(bench->replica, from, &message, bench->now_ns, &bench->outbox);
+}
+
+void evaluate(struct bench *bench, uint32_t evaluation) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {ATTEMPT, evaluation, 0}});
+}
+
+void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_PORTION,
+                          .portion = {ATTEMPT, evaluation, first, 2, flags}});
+}
+
+void rest(struct bench *bench, uint32_t evaluation) {
+    give(bench, COORDINATOR, (struct message){.type = MESSAGE_REST, .rest = {ATTEMPT, evaluation}});
+}
+
+void verdict(struct bench *bench, struct flush_id id, bool accepted) {
+    give(bench, COORDINATOR, (struct message){.type = MESSAGE_VERDICT, .verdict = {id, accepted}});
+}
+
+void staged(struct bench *bench, uint32_t shard, struct flush_id id) {
+    give(bench, FIRST_SHARD + shard,
+         (struct message){.type = MESSAGE_STAGED, .staged = {id, shard, 100 + shard}});
+}
+
+/* Two shards: the first has two blocks, the second one. One has all. */
+uint64_t first_of(const struct bench *bench, uint32_t shard) {
+    (void)bench;
+    return shard * 2 * BLOCK_ELEMENTS;
+}
+uint64_t count_of(const struct bench *bench, uint32_t shard) {
+    return bench->shards == 1 ? PARAMETERS : shard ? BLOCK_ELEMENTS : 2 * BLOCK_ELEMENTS;
+}
+
+void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard) {
+    uint64_t first = first_of(bench, shard), count = count_of(bench, shard);
+    give(bench, FIRST_SHARD + shard,
+         (struct message){.type = MESSAGE_PARAMETERS,
+                          .parameters = {ATTEMPT, evaluation, first, count},
+                          .bulk = {.data = bench->point + first, .length = count * 8}});
+}
+
+/* The workers answer with loss 1 a portion. */
+void computed(struct bench *bench, double derivative_max, bool exceeded) {
+    struct computed answer = {.derivative_max = derivative_max, .exceeded = exceeded};
+    exact_init(&answer.loss);
+    exact_add(&answer.loss, 1);
+    answer.values = PARAMETERS;
+    bench->now_ns += 1000;
+    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
+}
+
+void gathered(struct bench *bench) {
+    replica_gathered(bench->replica, bench->now_ns, &bench->outbox);
+}
+
+double loss_of(struct blob blob) {
+    struct exact loss;
+    struct cursor cursor = cursor_over(blob.data, blob.length);
+    assert_true(exact_decode(&loss, &cursor));
+    return exact_value(&loss);
+}
+
+/* ---- the way to READY, and into an evaluation ---- */
+
+void hello(struct bench *bench, uint64_t epoch, const char *run) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_HELLO,
+                          .epoch = epoch,
+                          .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, INCARNATION, 30}});
+}
+
+void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_SHARD_AT,
+                          .shard_at = {ATTEMPT, shard, incarnation, first_of(bench, shard),
+                                       count_of(bench, shard), "unix:/run/shard"}});
+}
+
+void connect_shard(struct bench *bench, uint32_t shard) {
+    struct action action = asked(bench, ACTION_CONNECT);
+    assert_int_equal(action.shard, shard);
+    assert_string_equal(action.address, "unix:/run/shard");
+    replica_connected(bench->replica, shard, FIRST_SHARD + shard, 0, "", &bench->outbox);
+    struct message greet = sent(bench, FIRST_SHARD + shard, MESSAGE_GREET);
+    assert_string_equal(greet.greet.run, "run 1");
+    assert_int_equal(greet.greet.incarnation, INCARNATION);
+}
+
+void greeted(struct bench *bench, uint32_t shard) {
+    give(bench, FIRST_SHARD + shard,
+         (struct message){.type = MESSAGE_GREETED, .greeted = {shard, 100 + shard}});
+}
+
+void set_up(struct bench *bench) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .replica_setup = {.attempt = ATTEMPT,
+                                            .set = "data.set",
+                                            .fingerprint = "f00",
+                                            .outputs = 1,
+                                            .parameters = PARAMETERS,
+                                            .shards = bench->shards,
+                                            .flush_ms = FLUSH_MS}});
+    struct action action = asked(bench, ACTION_OPEN_SET);
+    assert_string_equal(action.setup.set, "data.set");
+    assert_string_equal(action.setup.fingerprint, "f00");
+}
+
+void bench_new(struct bench *bench, uint32_t shards) {
+    memset(bench, 0, sizeof *bench);
+    for (size_t i = 0; i < PARAMETERS; i++)
+        bench->point[i] = (double)i;
+    bench->shards = shards;
+    bench->now_ns = NS_PER_S;
+    outbox_init(&bench->outbox);
+    bench->replica = replica_new(&(struct replica_identity){
+        .pid = 1, .threads = 2, .proof = 99, .host = "host", .description = "test"});
+    hello(bench, EPOCH, "run 1");
+    struct message welcome = sent(bench, COORDINATOR, MESSAGE_WELCOME);
+    assert_int_equal(welcome.welcome.proof, 99);
+    assert_int_equal(welcome.welcome.incarnation, INCARNATION);
+    nothing_more(bench);
+}
+
+void bench_ready(struct bench *bench, uint32_t shards) {
+    bench_new(bench, shards);
+    set_up(bench);
+    replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
+    for (uint32_t i = 0; i < shards; i++) {
+        shard_at(bench, i, 100 + i);
+        connect_shard(bench, i);
+        nothing_more(bench);
+    }
+    for (uint32_t i = 0; i < shards; i++)
+        greeted(bench, i);
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, ATTEMPT);
+    nothing_more(bench);
+}
+
+void fetch(struct bench *bench, uint32_t evaluation) {
+    for (uint32_t i = 0; i < bench->shards; i++) {
+        struct message message = sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
+        assert_int_equal(message.fetch.evaluation, evaluation);
+    }
+    nothing_more(bench);
+    for (uint32_t i = 0; i < bench->shards; i++)
+        parameters(bench, evaluation, i);
+}
+
+void begin(struct bench *bench, uint32_t evaluation) {
+    evaluate(bench, evaluation);
+    fetch(bench, evaluation);
+    nothing_more(bench);
+}
+
+struct computation started(struct bench *bench, uint32_t first) {
+    struct action action = asked(bench, ACTION_COMPUTE);
+    assert_int_equal(action.computation.first, first);
+    assert_int_equal(action.computation.count, 2);
+    return action.computation;
+}
+
+/* The workers' sums become one dense slice a shard. */
+struct flush_id dense_flush(struct bench *bench) {
+    gathered(bench);
+    struct flush_id id = {0};
+    for (uint32_t i = 0; i < bench->shards; i++) {
+        struct message stage = sent(bench, FIRST_SHARD + i, MESSAGE_STAGE);
+        assert_int_equal(stage.stage.encoding, STAGE_DENSE);
+        assert_int_equal(stage.stage.entries, count_of(bench, i));
+        assert_int_equal(stage.bulk.length, count_of(bench, i) * 8);
+        assert_non_null(stage.bulk.segment);
+        id = stage.stage.flush;
+    }
+    return id;
+}
+
+struct flush_id flushed(struct bench *bench) {
+    asked(bench, ACTION_GATHER);
+    return dense_flush(bench);
+}
+
+/* Computes a portion of its own, whose flush takes a buffer. */
+struct flush_id solo(struct bench *bench, uint32_t first) {
+    portion(bench, 1, first, PORTION_SOLO);
+    started(bench, first);
+    sent(bench, COORDINATOR, MESSAGE_WANT);
+    computed(bench, 0.5, false);
+    struct flush_id id = flushed(bench);
+    nothing_more(bench);
+    return id;
+}
+
+void bench_free(struct bench *bench) {
+    nothing_more(bench);
+    replica_free(bench->replica);
+    outbox_release(&bench->outbox);
+}

@@ -1,0 +1,57 @@
+/* A replica on a bench: what goes in, what comes out, and the ways to READY and into an evaluation.
+ * Every function asserts what it expects. */
+#ifndef DML_TESTS_UNIT_REPLICA_BENCH_H
+#define DML_TESTS_UNIT_REPLICA_BENCH_H
+
+#include "replica/replica.h"
+
+enum { COORDINATOR = 7, FIRST_SHARD = 11, EPOCH = 3, ATTEMPT = 2, INCARNATION = 40 };
+enum { PARAMETERS = 3 * BLOCK_ELEMENTS, FLUSH_MS = 1000 };
+
+/* A replica on the bench, with what it has put out and nobody has looked at yet. */
+struct bench {
+    struct replica *replica;
+    struct outbox outbox;
+    size_t seen; /* envelopes of the outbox */
+    uint32_t shards;
+    int64_t now_ns;
+    double point[PARAMETERS] __attribute__((aligned(64)));
+};
+
+/* ---- what comes out ---- */
+struct message sent(struct bench *bench, uint32_t to, enum message_type type);
+struct action asked(struct bench *bench, enum action_kind kind);
+void nothing_more(struct bench *bench);
+
+/* ---- what goes in ---- */
+void give(struct bench *bench, uint32_t from, struct message message);
+void evaluate(struct bench *bench, uint32_t evaluation);
+void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags);
+void rest(struct bench *bench, uint32_t evaluation);
+void verdict(struct bench *bench, struct flush_id id, bool accepted);
+void staged(struct bench *bench, uint32_t shard, struct flush_id id);
+uint64_t first_of(const struct bench *bench, uint32_t shard);
+uint64_t count_of(const struct bench *bench, uint32_t shard);
+void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard);
+void computed(struct bench *bench, double derivative_max, bool exceeded);
+void gathered(struct bench *bench);
+double loss_of(struct blob blob);
+
+/* ---- the way to READY, and into an evaluation ---- */
+void hello(struct bench *bench, uint64_t epoch, const char *run);
+void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation);
+void connect_shard(struct bench *bench, uint32_t shard);
+void greeted(struct bench *bench, uint32_t shard);
+void set_up(struct bench *bench);
+void bench_new(struct bench *bench, uint32_t shards);
+void bench_ready(struct bench *bench, uint32_t shards);
+void fetch(struct bench *bench, uint32_t evaluation);
+void begin(struct bench *bench, uint32_t evaluation);
+struct computation started(struct bench *bench, uint32_t first);
+struct flush_id dense_flush(struct bench *bench);
+struct flush_id flushed(struct bench *bench);
+/* A portion of its own in evaluation 1: its flush, staged. */
+struct flush_id solo(struct bench *bench, uint32_t first);
+void bench_free(struct bench *bench);
+
+#endif

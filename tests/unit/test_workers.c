@@ -1,0 +1,311 @@
+/* The pool of threads, on made-up chunks and a made-up objective: what comes out is that of one
+ * plain loop, to the bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "replica/workers.h"
+
+enum { CHUNKS = 50, LONG = 200000, SHORT = 777 };
+
+/* ---- a made-up objective: a chunk's label is its number ---- */
+
+uint64_t objective_parameters(const struct objective_shape *shape) {
+    return shape->features;
+}
+
+struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    (void)shape;
+    return memory_new(1, 1);
+}
+
+void objective_scratch_free(struct objective_scratch *scratch) {
+    free(scratch);
+}
+
+void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                     const struct rows *rows, const double *parameters, int64_t *sum,
+                     struct objective_scratch *scratch, struct objective_result *result) {
+    (void)scratch;
+    struct random random;
+    random_init(&random, (uint64_t)rows->label[0] + 1);
+    result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
+    result->derivative_max = 1 + rows->label[0];
+    result->exceeded = result->derivative_max > ldexp(1, scale->derivative_exponent);
+    for (int i = 0; sum && i < 300; i++)
+        fixed_add(&sum[random_below(&random, shape->features)],
+                  (double)((int64_t)random_next(&random) >> 12));
+}
+
+static double labels[CHUNKS];
+static const double one[1] = {1};
+
+/* ---- the bench ---- */
+
+struct bench {
+    struct workers *workers;
+    sem_t done;
+    sem_t gate; /* chunks wait here if `gated` */
+    sem_t waiting;
+    bool gated;
+};
+
+static int chunk(void *context, uint32_t number, struct rows *rows) {
+    struct bench *bench = context;
+    if (number >= CHUNKS)
+        return error_set(ERROR_DATA, "chunk %u is damaged", number);
+    if (bench->gated) {
+        sem_post(&bench->waiting);
+        sem_wait(&bench->gate);
+    }
+    *rows = (struct rows){.count = 1, .values = number, .label = &labels[number]};
+    return 0;
+}
+
+static void done(void *context) {
+    struct bench *bench = context;
+    sem_post(&bench->done);
+}
+
+static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
+                       uint64_t shuffle) {
+    for (int i = 0; i < CHUNKS; i++)
+        labels[i] = i;
+    sem_init(&bench->done, 0, 0);
+    sem_init(&bench->gate, 0, 0);
+    sem_init(&bench->waiting, 0, 0);
+    bench->gated = false;
+    bench->workers = workers_new(&(struct workers_settings){.threads = threads,
+                                                            .shape = {.features = parameters},
+                                                            .chunk = chunk,
+                                                            .done = done,
+                                                            .context = bench,
+                                                            .shuffle = shuffle});
+}
+
+static void bench_release(struct bench *bench) {
+    workers_free(bench->workers);
+    sem_destroy(&bench->done);
+    sem_destroy(&bench->gate);
+    sem_destroy(&bench->waiting);
+}
+
+static struct computation computation(uint32_t first, uint32_t count) {
+    return (struct computation){.first = first,
+                                .count = count,
+                                .parameters = one,
+                                .derivative_exponent = 10,
+                                .gradient = true};
+}
+
+static void run(struct bench *bench, struct computation computation, struct computed *computed) {
+    workers_compute(bench->workers, &computation);
+    sem_wait(&bench->done);
+    assert_int_equal(workers_take(bench->workers, computed), WORK_COMPUTE);
+}
+
+static void gather(struct bench *bench, int64_t *into) {
+    if (workers_gather(bench->workers, into))
+        return;
+    struct computed computed;
+    sem_wait(&bench->done);
+    assert_int_equal(workers_take(bench->workers, &computed), WORK_GATHER);
+}
+
+/* What one plain loop over the chunks gives. */
+static void plain_loop(uint32_t parameters, uint32_t first, uint32_t count, int64_t *sum,
+                       struct exact *loss) {
+    const struct objective_shape shape = {.features = parameters};
+    const struct objective_scale scale = {.derivative_exponent = 10};
+    exact_init(loss);
+    memset(sum, 0, parameters * sizeof *sum);
+    for (uint32_t i = first; i < first + count; i++) {
+        double label = i;
+        struct rows rows = {.count = 1, .label = &label};
+        struct objective_result result;
+        objective_block(&shape, &scale, &rows, one, sum, NULL, &result);
+        exact_add(loss, result.loss);
+    }
+}
+
+static int64_t *new_sum(uint32_t parameters) {
+    int64_t *sum = memory_new(parameters, sizeof *sum);
+    memset(sum, 0x5a, parameters * sizeof *sum); /* buffers come with anything in them */
+    return sum;
+}
+
+/* ---- tests ---- */
+
+static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t parameters,
+                                                 uint64_t shuffle) {
+    struct bench bench;
+    bench_init(&bench, threads, parameters, shuffle);
+    int64_t *expected = new_sum(parameters), *sum = new_sum(parameters);
+    struct exact loss;
+    struct computed computed;
+    for (int round = 0; round < 2; round++) {
+        plain_loop(parameters, 0, CHUNKS, expected, &loss);
+        run(&bench, computation(0, CHUNKS), &computed);
+        assert_true(exact_value(&computed.loss) == exact_value(&loss));
+        assert_true(computed.derivative_max == CHUNKS);
+        assert_false(computed.exceeded || computed.stopped || computed.error);
+        assert_int_equal(computed.values, CHUNKS * (CHUNKS - 1) / 2);
+        gather(&bench, sum);
+        assert_memory_equal(sum, expected, parameters * sizeof *sum);
+    }
+    free(expected);
+    free(sum);
+    bench_release(&bench);
+}
+
+static void threads_and_order_do_not_change_a_bit(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= 3; threads++)
+        for (uint64_t shuffle = 0; shuffle <= 2; shuffle++) {
+            one_setting_gives_the_bits_of_a_loop(threads, SHORT, shuffle);
+            one_setting_gives_the_bits_of_a_loop(threads, LONG, shuffle);
+        }
+}
+
+static void computations_accrue_until_they_are_gathered(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 3, LONG, 0);
+    int64_t *expected = new_sum(LONG), *sum = new_sum(LONG);
+    struct exact loss;
+    struct computed computed;
+    run(&bench, computation(0, 1), &computed);
+    run(&bench, computation(1, 2), &computed);
+    run(&bench, computation(3, 30), &computed);
+    gather(&bench, sum);
+    plain_loop(LONG, 0, 33, expected, &loss);
+    assert_memory_equal(sum, expected, LONG * sizeof *sum);
+    gather(&bench, sum);
+    plain_loop(LONG, 0, 0, expected, &loss);
+    assert_memory_equal(sum, expected, LONG * sizeof *sum);
+    free(expected);
+    free(sum);
+    bench_release(&bench);
+}
+
+static void a_clear_throws_away_what_was_accrued(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 3, LONG, 0);
+    int64_t *expected = new_sum(LONG), *sum = new_sum(LONG);
+    struct exact loss;
+    struct computed computed;
+    run(&bench, computation(0, CHUNKS), &computed);
+    struct computation anew = computation(7, 1);
+    anew.clear = true;
+    run(&bench, anew, &computed);
+    run(&bench, computation(8, 20), &computed);
+    gather(&bench, sum);
+    plain_loop(LONG, 7, 21, expected, &loss);
+    assert_memory_equal(sum, expected, LONG * sizeof *sum);
+    free(expected);
+    free(sum);
+    bench_release(&bench);
+}
+
+static void beyond_the_bound_loss_and_largest_derivative_stay_exact(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    int64_t *sum = new_sum(SHORT);
+    struct exact loss;
+    struct computed computed;
+    struct computation tight = computation(0, CHUNKS);
+    tight.derivative_exponent = 3;
+    run(&bench, tight, &computed);
+    plain_loop(SHORT, 0, CHUNKS, sum, &loss);
+    assert_true(computed.exceeded);
+    assert_true(computed.derivative_max == CHUNKS);
+    assert_true(exact_value(&computed.loss) == exact_value(&loss));
+    free(sum);
+    bench_release(&bench);
+}
+
+static void without_a_gradient_the_sums_stay_as_they_are(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    int64_t *sum = new_sum(SHORT);
+    struct computed computed;
+    struct computation losses = computation(0, CHUNKS);
+    losses.gradient = false;
+    run(&bench, losses, &computed);
+    gather(&bench, sum);
+    for (int i = 0; i < SHORT; i++)
+        assert_int_equal(sum[i], 0);
+    free(sum);
+    bench_release(&bench);
+}
+
+static void a_damaged_chunk_ends_the_computation_with_its_text(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    struct computed computed;
+    run(&bench, computation(CHUNKS - 1, 3), &computed);
+    assert_int_equal(computed.error, ERROR_DATA);
+    assert_memory_equal(computed.reason, "chunk 5", 7);
+    run(&bench, computation(0, 3), &computed);
+    assert_int_equal(computed.error, 0);
+    assert_string_equal(computed.reason, "");
+    bench_release(&bench);
+}
+
+static void a_stopped_computation_ends_at_the_next_chunk(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    bench.gated = true;
+    struct computation long_one = computation(0, CHUNKS);
+    workers_compute(bench.workers, &long_one);
+    sem_wait(&bench.waiting);
+    sem_wait(&bench.waiting);
+    workers_stop(bench.workers);
+    sem_post(&bench.gate);
+    sem_post(&bench.gate);
+    sem_wait(&bench.done);
+    struct computed computed;
+    assert_int_equal(workers_take(bench.workers, &computed), WORK_COMPUTE);
+    assert_true(computed.stopped);
+    assert_true(computed.derivative_max == 2);
+    bench_release(&bench);
+}
+
+static void workers_may_be_freed_while_they_work(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 3, LONG, 1);
+    struct computation long_one = computation(0, CHUNKS);
+    workers_compute(bench.workers, &long_one);
+    bench_release(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_and_order_do_not_change_a_bit),
+        cmocka_unit_test(computations_accrue_until_they_are_gathered),
+        cmocka_unit_test(a_clear_throws_away_what_was_accrued),
+        cmocka_unit_test(beyond_the_bound_loss_and_largest_derivative_stay_exact),
+        cmocka_unit_test(without_a_gradient_the_sums_stay_as_they_are),
+        cmocka_unit_test(a_damaged_chunk_ends_the_computation_with_its_text),
+        cmocka_unit_test(a_stopped_computation_ends_at_the_next_chunk),
+        cmocka_unit_test(workers_may_be_freed_while_they_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
