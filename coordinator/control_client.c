@@ -66,7 +66,7 @@ static int converse(const char *state, int descriptor, const char *question, str
         if (errno == EAGAIN) /* its queue of connections is full */
             return mute(state);
         if (errno == EACCES || errno == EPERM)
-            return error_set_errno(ERROR_PERMISSION, "%s: the coordinator is not yours", state);
+            return error_set_errno(ERROR_PERMISSION, "cannot ask the coordinator of %s", state);
         return error_set(ERROR_UNAVAILABLE, "%s: no coordinator runs there", state);
     }
     if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))

@@ -3,7 +3,6 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -57,11 +56,7 @@ static int pack_one(const struct job *job, const char *folder, const char *path,
         log_info("%s: unchanged, its pack is used again", path);
         return 0;
     }
-    struct stat status = {0};
-    double seconds = seconds_since(start);
-    if (stat(path, &status) == 0)
-        log_info("%s: packed in %.2f s, %.0f MB/s", path, seconds,
-                 (double)status.st_size / 1e6 / seconds);
+    log_info("%s: packed in %.2f s", path, seconds_since(start));
     return 0;
 }
 
@@ -71,9 +66,9 @@ static int merge(const struct job *job, const char *folder, struct pack **packs,
     bool made = false;
     int code = set_of_packs(folder, packs, count, dataset_labels(job->objective), job->positive,
                             dataset_threads(), set, &made);
-    if (!code)
-        log_info("%u pack%s %s %.2f s: %s", count, count == 1 ? "" : "s",
-                 made ? "merged in" : "found merged in", seconds_since(start), set_path(*set));
+    if (!code && made)
+        log_info("merged %u pack%s in %.2f s into %s", count, count == 1 ? "" : "s",
+                 seconds_since(start), set_path(*set));
     return code;
 }
 

@@ -211,11 +211,13 @@ static char *default_name(const char *path) {
 static int complete(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
-    char *inside = job->state ? path_join(job->folder, job->state)
-                              : memory_format("%s/%s.state", job->folder, job->name);
+    if (!job->state)
+        job->state = memory_format("%s.state", job->name);
+    char *place = state                           ? memory_copy_string(state)
+                  : strcmp(job->folder, ".") == 0 ? memory_copy_string(job->state)
+                                                  : path_join(job->folder, job->state);
     free(job->state);
-    job->state = state ? memory_copy_string(state) : memory_copy_string(inside);
-    free(inside);
+    job->state = place;
     if (!job->data[0])
         return error_set(ERROR_CONFIG,
                          "%s: key `data`: missing; allowed: "

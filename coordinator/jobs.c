@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/log.h"
 #include "coordinator/ask.h"
 #include "coordinator/command.h"
 #include "coordinator/place.h"
@@ -24,9 +25,14 @@ int command_jobs(const struct options *options) {
     if (code)
         return code;
     json_t *all = json_array();
-    for (char **state = states; !code && *state; state++)
-        code = add_folder(options, *state, all);
-    if (!code && options->json) {
+    for (char **state = states; *state; state++) {
+        int failed = add_folder(options, *state, all);
+        if (failed)
+            log_error("%s", error_text());
+        error_clear(); /* one folder that cannot be read does not hide the others */
+        code = code ? code : failed;
+    }
+    if (options->json) {
         json_t *answer = json_pack("{s:O}", "folders", all);
         report_print_json(answer);
         json_decref(answer);

@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -19,6 +20,8 @@ static int place_of_operand(const struct options *options, const char *operand, 
         *state = memory_copy_string(operand);
         return 0;
     }
+    if (access(operand, F_OK))
+        return error_set_errno(ERROR_UNAVAILABLE, "no job file or state folder %s", operand);
     struct job *job;
     int code = job_read(operand, options->settings, options->settings_count, options->state, &job);
     if (code)

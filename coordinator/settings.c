@@ -19,7 +19,7 @@ json_t *job_settings(const struct job *job) {
 /* The state folder as a job file in the job's folder would name it. */
 static char *state_as_written(const struct job *job) {
     size_t length = strlen(job->folder);
-    if (job->state[0] == '/')
+    if (job->state[0] == '/' || strcmp(job->folder, ".") == 0)
         return memory_copy_string(job->state);
     if (strncmp(job->state, job->folder, length) == 0 && job->state[length] == '/')
         return memory_copy_string(job->state + length + 1);

@@ -75,7 +75,7 @@ void container_discard(struct container_writer *writer) {
 }
 
 int container_damaged(const struct container *container, const char *what) {
-    return error_set(ERROR_DATA, "%s is damaged (%s): delete it, and it will be made again",
+    return error_set(ERROR_DATA, "%s is damaged (%s): delete it to have it made again",
                      container->path, what);
 }
 
@@ -151,6 +151,8 @@ int container_strings(const struct container *container, unsigned number, uint64
                       const char ***list) {
     size_t length;
     const char *at = container_get(container, number, &length);
+    if (!at)
+        at = "";
     const char *end = at + length;
     if (count > length || (length && end[-1]))
         return container_damaged(container, "its texts are incomplete");

@@ -214,7 +214,7 @@ static struct pack *reuse(const char *packs, const char *fingerprint) {
     struct stat status;
     struct pack *pack = NULL;
     if (stat(path, &status) == 0 && pack_open(path, &pack)) {
-        log_warning("%s; it is made again", error_text());
+        log_warning("%s; making it again now", error_text());
         error_clear();
     }
     free(path);

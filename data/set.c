@@ -132,8 +132,8 @@ static int verify_chunk(struct set *set, uint32_t number) {
         return 0;
     if (hash64(set->container.data + chunk->offset, chunk->bytes) != chunk->checksum)
         return error_set(ERROR_DATA,
-                         "%s: the checksum of chunk %u is wrong: delete the file, and "
-                         "it will be made again",
+                         "%s: the checksum of chunk %u is wrong: delete the file to "
+                         "have it made again",
                          set->container.path, number);
     atomic_store_explicit(&set->verified[number], 1, memory_order_relaxed);
     return 0;
@@ -197,7 +197,7 @@ static struct set *reuse(const char *path) {
     struct stat status;
     struct set *set = NULL;
     if (stat(path, &status) == 0 && set_open(path, &set)) {
-        log_warning("%s; it is made again", error_text());
+        log_warning("%s; making it again now", error_text());
         error_clear();
     }
     return set;

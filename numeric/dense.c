@@ -7,8 +7,9 @@ void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, do
     if (n == 0)
         return;
     lapack_int order = (lapack_int)n;
-    lapack_int info = LAPACKE_dtrtrs(LAPACK_COL_MAJOR, 'U', transposed ? 'T' : 'N', 'N', order, 1,
-                                     r, (lapack_int)ld, b, order);
+    /* Without LAPACKE's search for NaN: what is NaN comes out as NaN. */
+    lapack_int info = LAPACKE_dtrtrs_work(LAPACK_COL_MAJOR, 'U', transposed ? 'T' : 'N', 'N', order,
+                                          1, r, (lapack_int)ld, b, order);
     assert(info == 0);
     (void)info;
 }

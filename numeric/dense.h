@@ -9,7 +9,8 @@
 /* b = R⁻¹ b, or R⁻ᵀ b; R upper triangular n×n with a non-zero diagonal. */
 void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, double *b);
 
-/* The reciprocal condition number of R in the 1-norm, estimated (dtrcon). 1 for n = 0. */
+/* The reciprocal condition number of R in the 1-norm, estimated (dtrcon). 1 for n = 0; 0 if R holds
+ * a NaN. */
 double dense_upper_rcond(size_t n, const double *r, size_t ld);
 
 #endif

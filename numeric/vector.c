@@ -86,6 +86,8 @@ LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
     size_t v = 0;
     for (; v + 4 <= count; v += 4)
         dots_together(type, 4, n, stored + v, a, b, dots + v);
+    for (; v + 2 <= count; v += 2)
+        dots_together(type, 2, n, stored + v, a, b, dots + v);
     for (; v < count; v++)
         dots_together(type, 1, n, stored + v, a, b, dots + v);
 }

@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "objective/objective.h"
 
-enum { ROWS = 300, FEATURES = 20, OUTPUTS = 3, VALUES = ROWS * FEATURES };
+enum { ROWS = 300, FEATURES = 200, OUTPUTS = 3, VALUES = ROWS * FEATURES };
 enum { PARAMETERS = (FEATURES + 1) * OUTPUTS };
 
 /* A canned data set, small enough to be computed at every handshake. */
@@ -41,7 +41,8 @@ static void fill(struct canned *canned) {
 static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, bool dense,
                         uint64_t seed) {
     struct objective_shape shape = {kind, FEATURES, kind == OBJECTIVE_SOFTMAX ? OUTPUTS : 1, true};
-    struct objective_scale scale = {.uniform = 40, .derivative_exponent = 5};
+    /* Of 300 values below ½, so fine that the last bits of a derivative show. */
+    struct objective_scale scale = {.uniform = 54, .derivative_exponent = 6};
     struct rows rows = {.count = ROWS,
                         .features = FEATURES,
                         .values = VALUES,

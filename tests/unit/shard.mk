@@ -1,1 +1,10 @@
-# unit tests of shard/
+if HAVE_CMOCKA
+SHARD_TESTS = tests/unit/test_shard tests/unit/test_interpreter
+check_PROGRAMS += $(SHARD_TESTS)
+TESTS += $(SHARD_TESTS)
+SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_shard_SOURCES = tests/unit/test_shard.c tests/unit/shard_bench.h
+tests_unit_test_shard_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_interpreter_SOURCES = tests/unit/test_interpreter.c tests/unit/shard_bench.h
+tests_unit_test_interpreter_LDADD = $(SHARD_TEST_LIBS)
+endif

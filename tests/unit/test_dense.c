@@ -52,6 +52,15 @@ static void the_condition_of_a_diagonal_is_the_ratio_of_its_ends(void **state) {
     assert_true(dense_upper_rcond(0, NULL, 1) == 1);
 }
 
+static void nan_is_passed_on(void **state) {
+    (void)state;
+    double r[4] = {1, 0, NAN, 2};
+    double b[2] = {1, 1};
+    dense_upper_solve(2, r, 2, false, b);
+    assert_true(isnan(b[0]) && b[1] == 0.5);
+    assert_true(dense_upper_rcond(2, r, 2) == 0);
+}
+
 static void proofs_repeat(void **state) {
     (void)state;
     numeric_setup();
@@ -64,6 +73,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solving_undoes_the_product),
         cmocka_unit_test(the_condition_of_a_diagonal_is_the_ratio_of_its_ends),
+        cmocka_unit_test(nan_is_passed_on),
         cmocka_unit_test(proofs_repeat),
     };
     return cmocka_run_group_tests_name("dense", tests, NULL, NULL);

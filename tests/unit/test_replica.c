@@ -135,6 +135,7 @@ static void a_new_set_up_starts_over(void **state) {
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.attempt = ATTEMPT + 1,
                                             .set = "other.set",
+                                            .fingerprint = "f01",
                                             .parameters = BLOCK_ELEMENTS,
                                             .shards = 1}});
     asked(&bench, ACTION_STOP);

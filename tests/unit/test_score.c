@@ -313,24 +313,24 @@ static void labels_are_compared_as_numbers_if_both_are(void **state) {
     (void)state;
     static const char *const names[] = {"10", "-1.0", "a", "caf\xc3\xa9", "1e1x"};
     struct model_layout layout = {.classes = 5, .class_names = names};
-    struct labels *labels = labels_new(&layout);
-    assert_int_equal(labels_find(labels, 10, NULL), 0);
-    assert_int_equal(labels_find(labels, -1, NULL), 1);
-    assert_int_equal(labels_find(labels, 1, NULL), LABEL_UNSEEN);
-    assert_int_equal(labels_find(labels, NAN, "a"), 2);
-    assert_int_equal(labels_find(labels, NAN, "A"), LABEL_UNSEEN);
-    assert_int_equal(labels_find(labels, NAN, "1e1x"), 4);
-    labels_free(labels);
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, 10, NULL), 0);
+    assert_int_equal(label_table_find(labels, -1, NULL), 1);
+    assert_int_equal(label_table_find(labels, 1, NULL), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "a"), 2);
+    assert_int_equal(label_table_find(labels, NAN, "A"), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "1e1x"), 4);
+    label_table_free(labels);
 }
 
 static void a_label_that_is_not_utf8_means_the_class_it_was_stored_as(void **state) {
     (void)state;
     static const char *const names[] = {"x", "caf\xc3\xa9"};
     struct model_layout layout = {.classes = 2, .class_names = names};
-    struct labels *labels = labels_new(&layout);
-    assert_int_equal(labels_find(labels, NAN, "caf\xe9"), 1);
-    assert_int_equal(labels_find(labels, NAN, "caf\xc3\xa9"), 1);
-    labels_free(labels);
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xe9"), 1);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xc3\xa9"), 1);
+    label_table_free(labels);
 }
 
 static void an_unseen_label_counts_as_wrong_and_not_in_the_loss(void **state) {

@@ -1,5 +1,6 @@
 if HAVE_CMOCKA
-wire_tests = tests/unit/test_message tests/unit/test_program tests/unit/test_peer
+wire_tests = tests/unit/test_message tests/unit/test_program tests/unit/test_peer \
+	tests/unit/test_host
 check_PROGRAMS += $(wire_tests) tests/fuzz/fuzz_frame
 TESTS += $(wire_tests) tests/fuzz/fuzz_frame
 endif
@@ -12,3 +13,5 @@ tests_unit_test_peer_SOURCES = tests/unit/test_peer.c
 tests_unit_test_peer_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
+tests_unit_test_host_SOURCES = tests/unit/test_host.c
+tests_unit_test_host_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,155 @@
+/* A shard under test: what goes in, and the answers that came out. */
+#ifndef DML_TESTS_SHARD_BENCH_H
+#define DML_TESTS_SHARD_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "numeric/exact.h"
+#include "numeric/vector.h"
+#include "shard/shard.h"
+#include "wire/program.h"
+
+enum { COORDINATOR_LINK = 1, REPLICA_LINK = 2, EPOCH = 5, REPLICA_INCARNATION = 70 };
+
+struct bench {
+    struct shard *shard;
+    struct outbox out;
+    uint64_t number; /* of the last program */
+};
+
+/* Hands a message over; afterwards `out` holds the answers to it alone. */
+static inline void tell(struct bench *bench, uint32_t from, struct message message) {
+    outbox_clear(&bench->out);
+    if (!message.epoch)
+        message.epoch = EPOCH;
+    shard_step(bench->shard, from, &message, 0, &bench->out);
+}
+
+static inline struct message answer(const struct bench *bench, size_t number) {
+    struct message message;
+    const char *why;
+    assert_true(number < bench->out.count);
+    const struct envelope *envelope = &bench->out.envelopes[number];
+    assert_int_equal(message_decode(envelope->type, outbox_body(&bench->out, envelope),
+                                    envelope->body_length, &message, &why),
+                     0);
+    message.epoch = envelope->epoch;
+    message.bulk = envelope->bulk;
+    return message;
+}
+
+static inline void assert_answer(const struct bench *bench, size_t number, uint32_t to,
+                                 enum message_type type) {
+    assert_string_equal(message_name(answer(bench, number).type), message_name(type));
+    assert_int_equal(bench->out.envelopes[number].to, to);
+}
+
+static inline struct message hello(void) {
+    return (struct message){.type = MESSAGE_HELLO,
+                            .hello = {.protocol = PROTOCOL_VERSION,
+                                      .run = "run",
+                                      .role = ROLE_SHARD,
+                                      .index = 3,
+                                      .incarnation = 33}};
+}
+
+static inline struct message greet(void) {
+    return (struct message){
+        .type = MESSAGE_GREET,
+        .greet = {.protocol = PROTOCOL_VERSION, .run = "run", .incarnation = REPLICA_INCARNATION}};
+}
+
+static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t count) {
+    return (struct message){.type = MESSAGE_SHARD_SETUP,
+                            .shard_setup = {.attempt = 1,
+                                            .parameters = parameters,
+                                            .first = first,
+                                            .count = count,
+                                            .regularized = parameters,
+                                            .outputs = 1,
+                                            .slots = 6,
+                                            .history_type = HISTORY_DOUBLE,
+                                            .examples = 10,
+                                            .uniform = 1,
+                                            .uniform_exponent = 20}};
+}
+
+static inline void bench_init(struct bench *bench, struct message with) {
+    static const struct shard_self self = {.host = "here", .description = "test", .proof = 9};
+    *bench = (struct bench){.shard = shard_new(&self)};
+    outbox_init(&bench->out);
+    tell(bench, COORDINATOR_LINK, hello());
+    assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_WELCOME);
+    tell(bench, REPLICA_LINK, greet());
+    assert_answer(bench, 0, REPLICA_LINK, MESSAGE_GREETED);
+    tell(bench, COORDINATOR_LINK, with);
+}
+
+static inline void bench_release(struct bench *bench) {
+    shard_free(bench->shard);
+    outbox_release(&bench->out);
+}
+
+static inline struct message program_message(uint64_t number, const struct bytes *program) {
+    return (struct message){.type = MESSAGE_PROGRAM,
+                            .program = {.attempt = 1,
+                                        .number = number,
+                                        .hash = program_hash(program->data, program->length),
+                                        .operations = {program->data, (uint32_t)program->length}}};
+}
+
+/* Runs the operations as the next program. */
+static inline void run_operations(struct bench *bench, const struct operation *operations,
+                                  size_t count) {
+    struct bytes program;
+    bytes_init(&program);
+    for (size_t i = 0; i < count; i++)
+        program_add(&program, &operations[i]);
+    tell(bench, COORDINATOR_LINK, program_message(++bench->number, &program));
+    bytes_release(&program);
+}
+
+static inline void run_one(struct bench *bench, struct operation operation) {
+    run_operations(bench, &operation, 1);
+    assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+}
+
+static inline void begin(struct bench *bench, uint32_t evaluation) {
+    run_one(bench, (struct operation){.code = OPERATION_BEGIN, .evaluation = evaluation});
+}
+
+static inline struct flush_id flush(uint32_t evaluation, uint32_t sequence) {
+    return (struct flush_id){1, evaluation, REPLICA_INCARNATION, sequence};
+}
+
+static inline struct message stage(struct flush_id id, const int64_t *slice, size_t count) {
+    return (struct message){.type = MESSAGE_STAGE,
+                            .stage = {.flush = id, .encoding = STAGE_DENSE},
+                            .bulk = {.data = slice, .length = count * sizeof *slice}};
+}
+
+static inline struct message fold(struct flush_id id) {
+    return (struct message){.type = MESSAGE_FOLD, .fold = {.flush = id}};
+}
+
+static inline struct message drop(struct flush_id id) {
+    return (struct message){.type = MESSAGE_DROP, .drop = {.flush = id}};
+}
+
+/* What a register holds; valid until the next call. */
+static inline const double *read_register(struct bench *bench, enum vector_register number,
+                                          uint64_t first, uint64_t count) {
+    tell(bench, COORDINATOR_LINK,
+         (struct message){.type = MESSAGE_READ,
+                          .read = {.register_ = (uint8_t)number, .first = first, .count = count}});
+    assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_SLICE);
+    struct message slice = answer(bench, 0);
+    assert_int_equal(slice.bulk.length, count * sizeof(double));
+    return slice.bulk.data;
+}
+
+#endif

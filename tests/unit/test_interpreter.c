@@ -1,0 +1,307 @@
+#include "shard_bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+enum {
+    N = 3 * BLOCK_ELEMENTS + 1000,
+    REGULARIZED = N - 500,
+    SHARDS = 4,
+    PAIRS = 3, /* slots 0, 1, 2; the last is the candidate */
+    SCALARS = 4 * PAIRS + 4,
+};
+
+/* Ranges of 1, 2 and 4 shards; one of them is empty. */
+static const uint64_t ends[][SHARDS] = {
+    {N, N, N, N},
+    {2 * BLOCK_ELEMENTS, N, N, N},
+    {BLOCK_ELEMENTS, BLOCK_ELEMENTS, 3 * BLOCK_ELEMENTS, N},
+};
+static const size_t shard_counts[] = {1, 2, 4};
+
+struct cluster {
+    struct bench shards[SHARDS];
+    uint64_t first[SHARDS], count[SHARDS];
+    size_t shard_count;
+};
+
+static void cluster_init(struct cluster *cluster, size_t partition, enum history_type type) {
+    uint64_t first = 0;
+    cluster->shard_count = shard_counts[partition];
+    for (size_t i = 0; i < cluster->shard_count; i++) {
+        cluster->first[i] = first;
+        cluster->count[i] = ends[partition][i] - first;
+        first = ends[partition][i];
+        struct message message = setup(N, cluster->first[i], cluster->count[i]);
+        message.shard_setup.regularized = REGULARIZED;
+        message.shard_setup.history_type = (uint8_t)type;
+        bench_init(&cluster->shards[i], message);
+        assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);
+    }
+}
+
+static void cluster_release(struct cluster *cluster) {
+    for (size_t i = 0; i < cluster->shard_count; i++)
+        bench_release(&cluster->shards[i]);
+}
+
+static void run_everywhere(struct cluster *cluster, const struct operation *operations,
+                           size_t count) {
+    for (size_t i = 0; i < cluster->shard_count; i++) {
+        run_operations(&cluster->shards[i], operations, count);
+        assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    }
+}
+
+/* Gives a register random elements, by way of the gradient sum, and notes them. */
+static void fill_register(struct cluster *cluster, struct random *random, uint8_t number,
+                          double *noted) {
+    static uint32_t evaluation;
+    int64_t *slice = memory_new(N, sizeof *slice);
+    evaluation++;
+    for (size_t i = 0; i < N; i++) {
+        slice[i] = (int64_t)random_below(random, 1 << 30) - (1 << 29);
+        noted[i] = (double)slice[i] * 0x1p-20 / 10;
+    }
+    for (size_t i = 0; i < cluster->shard_count; i++) {
+        struct bench *bench = &cluster->shards[i];
+        begin(bench, evaluation);
+        tell(bench, REPLICA_LINK,
+             stage(flush(evaluation, 1), slice + cluster->first[i], cluster->count[i]));
+        tell(bench, COORDINATOR_LINK, fold(flush(evaluation, 1)));
+        run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = number});
+    }
+    free(slice);
+}
+
+static void assert_register(struct cluster *cluster, uint8_t number, const double *expected) {
+    for (size_t i = 0; i < cluster->shard_count; i++) {
+        const double *found =
+            read_register(&cluster->shards[i], number, cluster->first[i], cluster->count[i]);
+        for (size_t j = 0; j < cluster->count[i]; j++)
+            assert_true(fabs(found[j] - expected[cluster->first[i] + j]) <=
+                        1e-12 * (1 + fabs(expected[cluster->first[i] + j])));
+    }
+}
+
+/* What a cluster yields: exact sums merged over the shards, in their canonical bytes. */
+struct yields {
+    struct exact sums[SCALARS];
+    double max;
+};
+
+/* Scalar `max_at` is a maximum. */
+static void collect(const struct cluster *cluster, size_t count, size_t max_at,
+                    struct yields *yields) {
+    yields->max = 0;
+    for (size_t i = 0; i < count; i++)
+        exact_init(&yields->sums[i]);
+    for (size_t i = 0; i < cluster->shard_count; i++) {
+        struct message result = answer(&cluster->shards[i], 0);
+        struct cursor cursor =
+            cursor_over(result.result.scalars.data, result.result.scalars.length);
+        for (size_t j = 0; j < count; j++) {
+            struct exact part;
+            if (j == max_at) {
+                yields->max = fmax(yields->max, cursor_f64(&cursor));
+                continue;
+            }
+            assert_true(exact_decode(&part, &cursor));
+            exact_merge(&yields->sums[j], &part);
+        }
+        assert_int_equal(cursor_left(&cursor), 0);
+        assert_false(cursor.failed);
+    }
+}
+
+/* ---- the same with plain loops ---- */
+
+struct naive {
+    double *v[REGISTERS];
+    double *s[PAIRS], *y[PAIRS];
+};
+
+static void naive_init(struct naive *naive) {
+    for (size_t i = 0; i < REGISTERS; i++)
+        naive->v[i] = memory_new(N, sizeof(double));
+    for (size_t i = 0; i < PAIRS; i++) {
+        naive->s[i] = memory_new(N, sizeof(double));
+        naive->y[i] = memory_new(N, sizeof(double));
+    }
+}
+
+static void naive_release(struct naive *naive) {
+    for (size_t i = 0; i < REGISTERS; i++)
+        free(naive->v[i]);
+    for (size_t i = 0; i < PAIRS; i++) {
+        free(naive->s[i]);
+        free(naive->y[i]);
+    }
+}
+
+static double stored(enum history_type type, double value) {
+    return type == HISTORY_FLOAT ? (double)(float)value : value;
+}
+
+static void naive_pair(struct naive *naive, enum history_type type, size_t slot) {
+    double **v = naive->v;
+    for (size_t i = 0; i < N; i++) {
+        naive->s[slot][i] = stored(type, v[REGISTER_T][i] - v[REGISTER_X][i]);
+        naive->y[slot][i] = stored(type, v[REGISTER_H][i] - v[REGISTER_G][i]);
+    }
+}
+
+static void naive_swap(struct naive *naive, size_t a, size_t b) {
+    double *held = naive->v[a];
+    naive->v[a] = naive->v[b];
+    naive->v[b] = held;
+}
+
+static void assert_dot(const struct exact *sum, size_t n, const double *a, const double *b) {
+    double expected = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        expected += a[i] * b[i];
+        size += fabs(a[i] * b[i]);
+    }
+    assert_true(fabs(exact_value(sum) - expected) <= 1e-12 * size);
+}
+
+/* ---- one round of every operation ---- */
+
+static const struct operation pair = {
+    .code = OPERATION_PAIR, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_H, .d = REGISTER_G};
+
+static void form_pair(struct cluster *cluster, struct naive *naive, enum history_type type,
+                      struct random *random, uint32_t slot) {
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        fill_register(cluster, random, i, naive->v[i]);
+    struct operation operation = pair;
+    operation.slot = slot;
+    run_everywhere(cluster, &operation, 1);
+    naive_pair(naive, type, slot);
+}
+
+static void measure(struct cluster *cluster, struct naive *naive, enum history_type type,
+                    struct yields *yields) {
+    struct operation operations[] = {
+        {.code = OPERATION_DOT, .a = REGISTER_H, .b = REGISTER_D},
+        {.code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_D, .alpha = 0.37},
+        {.code = OPERATION_REGULARIZE, .a = REGISTER_H, .b = REGISTER_T, .alpha = 0.01},
+        {.code = OPERATION_DOT, .a = REGISTER_H, .b = REGISTER_D},
+        {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T},
+        {.code = OPERATION_MAX_ABS, .a = REGISTER_H},
+        pair,
+        {.code = OPERATION_HISTORY_DOTS,
+         .a = REGISTER_H,
+         .slot = 2,
+         .count = 3,
+         .slots = {1, 0, 2}},
+        {.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T}, /* acts first */
+    };
+    operations[6].slot = 2;
+    naive_swap(naive, REGISTER_X, REGISTER_T);
+    double **v = naive->v, max = 0;
+    double *h_before = memory_new(N, sizeof *h_before);
+    memcpy(h_before, v[REGISTER_H], N * sizeof *h_before);
+    for (size_t i = 0; i < N; i++) {
+        v[REGISTER_T][i] = v[REGISTER_X][i] + 0.37 * v[REGISTER_D][i];
+        if (i < REGULARIZED)
+            v[REGISTER_H][i] += 0.01 * v[REGISTER_T][i];
+        max = fmax(max, fabs(v[REGISTER_H][i]));
+    }
+    naive_pair(naive, type, 2);
+    run_everywhere(cluster, operations, sizeof operations / sizeof *operations);
+    collect(cluster, SCALARS, 3, yields);
+    assert_dot(&yields->sums[0], N, h_before, v[REGISTER_D]);
+    assert_dot(&yields->sums[1], N, v[REGISTER_H], v[REGISTER_D]);
+    assert_dot(&yields->sums[2], REGULARIZED, v[REGISTER_T], v[REGISTER_T]);
+    assert_true(yields->max == max);
+    for (size_t i = 0; i < 3; i++) {
+        const size_t slot = operations[7].slots[i];
+        const struct exact *four = &yields->sums[4 + 4 * i];
+        assert_dot(&four[0], N, naive->s[slot], v[REGISTER_H]);
+        assert_dot(&four[1], N, naive->y[slot], v[REGISTER_H]);
+        assert_dot(&four[2], N, naive->s[slot], naive->y[2]);
+        assert_dot(&four[3], N, naive->y[slot], naive->y[2]);
+    }
+    free(h_before);
+}
+
+static void take_direction(struct cluster *cluster, struct naive *naive) {
+    const struct operation operations[] = {
+        {.code = OPERATION_SWAP, .a = REGISTER_G, .b = REGISTER_H},
+        {.code = OPERATION_DIRECTION,
+         .a = REGISTER_D,
+         .b = REGISTER_G,
+         .alpha = 0.8,
+         .count = 2,
+         .slots = {2, 0},
+         .u = {0.3, -0.2},
+         .w = {-0.6, 0.5}},
+        {.code = OPERATION_ZERO, .a = REGISTER_H},
+    };
+    naive_swap(naive, REGISTER_G, REGISTER_H);
+    for (size_t i = 0; i < N; i++) {
+        naive->v[REGISTER_D][i] = -0.8 * naive->v[REGISTER_G][i] - 0.3 * naive->s[2][i] +
+                                  0.2 * naive->s[0][i] + 0.8 * -0.6 * naive->y[2][i] +
+                                  0.8 * 0.5 * naive->y[0][i];
+        naive->v[REGISTER_H][i] = 0;
+    }
+    run_everywhere(cluster, operations, sizeof operations / sizeof *operations);
+}
+
+static void play(size_t partition, enum history_type type, struct yields *yields) {
+    struct cluster cluster;
+    struct naive naive;
+    struct random random;
+    random_init(&random, 7);
+    naive_init(&naive);
+    cluster_init(&cluster, partition, type);
+    form_pair(&cluster, &naive, type, &random, 0);
+    form_pair(&cluster, &naive, type, &random, 1);
+    measure(&cluster, &naive, type, yields);
+    take_direction(&cluster, &naive);
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        assert_register(&cluster, i, naive.v[i]);
+    cluster_release(&cluster);
+    naive_release(&naive);
+}
+
+static void programs_compute_what_plain_loops_do(void **state) {
+    (void)state;
+    struct yields yields;
+    play(0, HISTORY_DOUBLE, &yields);
+    play(0, HISTORY_FLOAT, &yields);
+}
+
+static void scalars_of_1_2_and_4_shards_merge_to_the_same_bits(void **state) {
+    (void)state;
+    struct yields alone, several;
+    play(0, HISTORY_FLOAT, &alone);
+    for (size_t partition = 1; partition < 3; partition++) {
+        play(partition, HISTORY_FLOAT, &several);
+        assert_memory_equal(&alone.max, &several.max, sizeof alone.max);
+        for (size_t i = 0; i < SCALARS; i++) {
+            struct bytes one, other;
+            bytes_init(&one);
+            bytes_init(&other);
+            exact_encode(&alone.sums[i], &one);
+            exact_encode(&several.sums[i], &other);
+            assert_int_equal(one.length, other.length);
+            assert_memory_equal(one.data, other.data, one.length);
+            bytes_release(&one);
+            bytes_release(&other);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_compute_what_plain_loops_do),
+        cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+#include "data/pack.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "data/pack_file.h"
+#include "tests/unit/data_fixture.h"
+
+static const struct source_options plain_options;
+
+static struct pack *pack_it(const char *source, bool expect_made) {
+    struct pack *pack;
+    bool made;
+    int code = pack_of_source(fixture_path("packs"), source, &plain_options, 2, &pack, &made);
+    if (code)
+        fail_msg("%s", error_text());
+    assert_int_equal(made, expect_made);
+    return pack;
+}
+
+static void features_are_numbered_as_the_text_shows_them(void **state) {
+    (void)state;
+    struct pack *pack = pack_it(fixture_text("order", "1 9:1 4:1\n-1 2:1 4:1 11:1\n"), true);
+    static const uint64_t id[] = {9, 4, 2, 11}, count[] = {1, 2, 1, 1};
+    assert_int_equal(pack->facts->features, 4);
+    assert_memory_equal(pack->id, id, sizeof id);
+    assert_memory_equal(pack->count, count, sizeof count);
+    pack_close(pack);
+}
+
+static enum value_type type_of(const char *name, const char *text) {
+    struct pack *pack = pack_it(fixture_text(name, text), true);
+    enum value_type type = pack->facts->type;
+    pack_close(pack);
+    return type;
+}
+
+static void the_narrowest_exact_value_type_is_chosen(void **state) {
+    (void)state;
+    assert_int_equal(type_of("ones", "1 1:1 2:1.0\n"), VALUE_ONES);
+    assert_int_equal(type_of("float", "1 1:0.5 2:16777216\n"), VALUE_FLOAT);
+    assert_int_equal(type_of("double", "1 1:0.5 2:16777217\n"), VALUE_DOUBLE);
+    assert_int_equal(type_of("tenth", "1 1:0.1\n"), VALUE_DOUBLE);
+    assert_int_equal(type_of("large", "1 1:1e300\n"), VALUE_DOUBLE);
+}
+
+static void values_and_labels_are_those_of_the_text(void **state) {
+    (void)state;
+    struct pack *pack =
+        pack_it(fixture_text("text.csv", "a,b,y\n0.1,2,M\n3,-4e-7,B\n5,6,M\n"), true);
+    struct pack_rows rows = pack_rows(pack, 0);
+    static const double expected[] = {0.1, 2, 3, -4e-7, 5, 6};
+    assert_int_equal(rows.values, 6);
+    for (uint64_t i = 0; i < 6; i++)
+        assert_true(pack_value(&rows, i) == expected[i]);
+    assert_null(rows.feature); /* dense */
+    assert_string_equal(pack->label_text[rows.label_text[0] - 1], "M");
+    assert_string_equal(pack->label_text[rows.label_text[1] - 1], "B");
+    assert_int_equal(rows.label_text[2], rows.label_text[0]);
+    assert_string_equal(pack->name[1], "b");
+    pack_close(pack);
+}
+
+static void an_unchanged_source_is_not_packed_again(void **state) {
+    (void)state;
+    const char *source = fixture_text("same", "1 1:1\n-1 2:2\n");
+    pack_close(pack_it(source, true));
+    pack_close(pack_it(source, false));
+}
+
+static void set_time(const char *path, time_t seconds) {
+    struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void a_touched_source_is_known_by_its_content(void **state) {
+    (void)state;
+    const char *source = fixture_text("touched", "1 1:1\n-1 2:3\n");
+    pack_close(pack_it(source, true));
+    set_time(source, 1000000000);
+    pack_close(pack_it(source, false));
+    struct pack *pack = pack_it(fixture_text("copy", "1 1:1\n-1 2:3\n"), false);
+    assert_string_equal(pack_source(pack), fixture_path("copy"));
+    pack_close(pack);
+}
+
+static void a_changed_source_of_the_same_size_is_packed_again(void **state) {
+    (void)state;
+    const char *source = fixture_text("changed", "1 1:1\n-1 2:4\n");
+    pack_close(pack_it(source, true));
+    fixture_text("changed", "1 1:1\n-1 2:5\n");
+    set_time(source, 1000000000);
+    pack_close(pack_it(source, true));
+}
+
+static void other_options_make_another_pack(void **state) {
+    (void)state;
+    const char *source = fixture_text("options.csv", "1,2\n3,4\n");
+    pack_close(pack_it(source, true));
+    struct source_options options = {.label = "1"};
+    struct pack *pack;
+    bool made;
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
+    assert_true(made);
+    pack_close(pack);
+}
+
+static void flip_byte(const char *path, long at) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, at, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, at, SEEK_SET);
+    fputc(byte ^ 1, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void damage_at(const char *source, long at) {
+    struct pack *pack = pack_it(source, true);
+    char *path = memory_copy_string(pack_path(pack));
+    pack_close(pack);
+    flip_byte(path, at);
+    assert_int_equal(pack_open(path, &pack), ERROR_DATA);
+    assert_non_null(strstr(error_text(), path));
+    error_clear();
+    pack_close(pack_it(source, true));
+    pack_close(pack_it(source, false));
+    free(path);
+}
+
+static void a_damaged_pack_is_named_and_made_again(void **state) {
+    (void)state;
+    char *rows = fixture_rows(0, 100);
+    const char *source = fixture_text("damaged", rows);
+    damage_at(source, 5); /* the header */
+    assert_int_equal(unlink(source), 0);
+    rows[0] = '2';
+    source = fixture_text("damaged", rows);
+    damage_at(source, 450); /* the first block */
+    free(rows);
+}
+
+static void a_shortened_pack_is_damaged(void **state) {
+    (void)state;
+    struct pack *pack = pack_it(fixture_text("short", "1 1:1\n3 4:4\n"), true);
+    char *path = memory_copy_string(pack_path(pack));
+    pack_close(pack);
+    assert_int_equal(truncate(path, 500), 0);
+    assert_int_equal(pack_open(path, &pack), ERROR_DATA);
+    error_clear();
+    free(path);
+}
+
+static void threads_do_not_change_a_pack(void **state) {
+    (void)state;
+    char *rows = fixture_rows(0, 30000);
+    const char *source = fixture_text("threads", rows);
+    free(rows);
+    char *contents[2];
+    size_t length[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct pack *pack;
+        bool made;
+        const char *folder = fixture_path(i ? "packs-4" : "packs-1");
+        assert_int_equal(pack_of_source(folder, source, &plain_options, i ? 4 : 1, &pack, &made),
+                         0);
+        assert_int_equal(file_read(pack_path(pack), 1u << 30, &contents[i], &length[i]), 0);
+        pack_close(pack);
+    }
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(contents[0], contents[1], length[0]);
+    free(contents[0]);
+    free(contents[1]);
+}
+
+static unsigned files_in(const char *path) {
+    unsigned count = 0;
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+static void bad_data_leaves_no_file_behind(void **state) {
+    (void)state;
+    char *rows = fixture_rows(0, 20000);
+    char *text = memory_format("%s1 1:x\n", rows);
+    struct pack *pack;
+    bool made;
+    const char *folder = fixture_path("packs-bad");
+    assert_int_equal(
+        pack_of_source(folder, fixture_text("late", text), &plain_options, 2, &pack, &made),
+        ERROR_DATA);
+    error_clear();
+    assert_int_equal(files_in(folder), 0);
+    free(text);
+    free(rows);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_are_numbered_as_the_text_shows_them),
+        cmocka_unit_test(the_narrowest_exact_value_type_is_chosen),
+        cmocka_unit_test(values_and_labels_are_those_of_the_text),
+        cmocka_unit_test(an_unchanged_source_is_not_packed_again),
+        cmocka_unit_test(a_touched_source_is_known_by_its_content),
+        cmocka_unit_test(a_changed_source_of_the_same_size_is_packed_again),
+        cmocka_unit_test(other_options_make_another_pack),
+        cmocka_unit_test(a_damaged_pack_is_named_and_made_again),
+        cmocka_unit_test(a_shortened_pack_is_damaged),
+        cmocka_unit_test(threads_do_not_change_a_pack),
+        cmocka_unit_test(bad_data_leaves_no_file_behind),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}

@@ -1,0 +1,340 @@
+/* The program dml-replica, over sockets and on real data: what it stages is the gradient of one
+ * plain loop, to the bit. The test plays the coordinator and the one shard. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/set.h"
+#include "numeric/exact.h"
+#include "numeric/fixed.h"
+#include "numeric/setup.h"
+#include "objective/objective.h"
+#include "wire/host.h"
+#include "wire/segment.h"
+
+enum { ROWS = 20000, FEATURES = 3000, EPOCH = 1 };
+
+/* The other end of the replica: coordinator and shard. */
+struct world {
+    char folder[64];
+    char *replica_address, *shard_address;
+    struct set *set;
+    struct objective_shape shape;
+    struct host *host;
+    uint32_t coordinator; /* link */
+    struct segment *point;
+    uint32_t handed_out; /* chunks */
+    uint64_t threads;
+    int64_t *sum; /* of the slices staged */
+    struct exact loss;
+    uint32_t counted;
+    bool greeted, ended;
+};
+
+static uint64_t parameters(const struct world *world) {
+    return objective_parameters(&world->shape);
+}
+
+static void answer(struct outbox *out, uint32_t link, struct message message) {
+    message.epoch = EPOCH;
+    outbox_add(out, link, &message);
+}
+
+/* ---- the coordinator ---- */
+
+static void set_up(struct world *world, struct outbox *out) {
+    answer(out, world->coordinator,
+           (struct message){.type = MESSAGE_REPLICA_SETUP,
+                            .replica_setup = {.attempt = 1,
+                                              .set = set_path(world->set),
+                                              .fingerprint = set_info(world->set)->fingerprint,
+                                              .objective = (uint8_t)world->shape.kind,
+                                              .outputs = 1,
+                                              .intercept = true,
+                                              .parameters = parameters(world),
+                                              .shards = 1,
+                                              .threads = (uint32_t)world->threads,
+                                              .flush_ms = 5}});
+    answer(out, world->coordinator,
+           (struct message){
+               .type = MESSAGE_SHARD_AT,
+               .shard_at = {1, 0, 100, 0, parameters(world), world->shard_address},
+           });
+}
+
+/* Portions that grow, one of them SOLO: every way to a flush is taken but REST. */
+static void hand_out(struct world *world, struct outbox *out) {
+    uint32_t chunks = set_info(world->set)->chunks, left = chunks - world->handed_out;
+    uint32_t count = world->handed_out + 1 < left ? world->handed_out + 1 : left;
+    answer(out, world->coordinator,
+           (struct message){.type = MESSAGE_PORTION,
+                            .portion = {1, 1, world->handed_out, count,
+                                        count == left            ? PORTION_LAST
+                                        : world->handed_out == 1 ? PORTION_SOLO
+                                                                 : 0}});
+    world->handed_out += count;
+}
+
+static void judge(struct world *world, const struct message_flushed *flushed, struct outbox *out) {
+    struct exact loss;
+    struct cursor cursor = cursor_over(flushed->loss.data, flushed->loss.length);
+    assert_true(exact_decode(&loss, &cursor));
+    exact_merge(&world->loss, &loss);
+    for (uint32_t i = 0; i < flushed->portions.length; i++)
+        world->counted += flushed->portions.items[i].count;
+    answer(out, world->coordinator,
+           (struct message){.type = MESSAGE_VERDICT, .verdict = {flushed->flush, 1}});
+    if (world->counted == set_info(world->set)->chunks)
+        answer(out, world->coordinator, (struct message){.type = MESSAGE_BYE});
+}
+
+static void play_coordinator(struct world *world, const struct message *message,
+                             struct outbox *out) {
+    switch (message->type) {
+    case MESSAGE_WELCOME:
+        assert_true(message->welcome.proof == objective_proof());
+        set_up(world, out);
+        break;
+    case MESSAGE_READY:
+        answer(out, world->coordinator,
+               (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0}});
+        hand_out(world, out);
+        break;
+    case MESSAGE_WANT:
+        hand_out(world, out);
+        break;
+    case MESSAGE_FLUSHED:
+        judge(world, &message->flushed, out);
+        break;
+    default:
+        fail_msg("the coordinator got %s", message_name(message->type));
+    }
+}
+
+/* ---- the shard ---- */
+
+static void fold(struct world *world, const struct message *message) {
+    const struct message_stage *stage = &message->stage;
+    if (stage->encoding == STAGE_DENSE) {
+        assert_int_equal(message->bulk.length, parameters(world) * 8);
+        fixed_merge(parameters(world), world->sum, message->bulk.data);
+        return;
+    }
+    assert_int_equal(stage->encoding, STAGE_SPARSE);
+    const uint32_t *offset = message->bulk.data;
+    const int64_t *value = (const int64_t *)(offset + (stage->entries + 1) / 2 * 2);
+    for (uint64_t i = 0; i < stage->entries; i++)
+        fixed_merge(1, world->sum + offset[i], value + i);
+}
+
+static void play_shard(struct world *world, uint32_t from, const struct message *message,
+                       struct outbox *out) {
+    struct message_parameters point = {1, 1, 0, parameters(world)};
+    switch (message->type) {
+    case MESSAGE_GREET:
+        assert_string_equal(message->greet.run, "run 1");
+        answer(out, from, (struct message){.type = MESSAGE_GREETED, .greeted = {0, 100}});
+        break;
+    case MESSAGE_FETCH:
+        answer(out, from,
+               (struct message){
+                   .type = MESSAGE_PARAMETERS,
+                   .parameters = point,
+                   .bulk = {world->point->start, parameters(world) * 8, world->point, NULL}});
+        break;
+    case MESSAGE_STAGE:
+        fold(world, message);
+        answer(out, from,
+               (struct message){.type = MESSAGE_STAGED, .staged = {message->stage.flush, 0, 100}});
+        break;
+    default:
+        fail_msg("the shard got %s", message_name(message->type));
+    }
+}
+
+static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
+                       struct outbox *out) {
+    (void)now_ns;
+    struct world *world = state;
+    if (from == world->coordinator)
+        play_coordinator(world, message, out);
+    else
+        play_shard(world, from, message, out);
+}
+
+static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
+    (void)link, (void)now_ns, (void)out;
+    struct world *world = state;
+    if (!world->ended)
+        host_end(world->host, 0);
+    world->ended = true;
+}
+
+/* The coordinator speaks first. */
+static void after(void *state, int64_t now_ns, struct outbox *out) {
+    (void)now_ns;
+    struct world *world = state;
+    if (!world->greeted)
+        answer(out, world->coordinator,
+               (struct message){.type = MESSAGE_HELLO,
+                                .hello = {PROTOCOL_VERSION, "run 1", ROLE_REPLICA, 0, 40, 1}});
+    world->greeted = true;
+}
+
+/* ---- the data ---- */
+
+static void write_data(const char *path) {
+    struct random random;
+    random_init(&random, 1);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < ROWS; i++) {
+        fprintf(file, "%d", (int)random_below(&random, 2));
+        for (uint64_t j = 1 + random_below(&random, 300); j <= FEATURES;
+             j += 1 + random_below(&random, 300))
+            fprintf(file, " %d:%.3g", (int)j, random_unit(&random) - 0.5);
+        fputc('\n', file);
+    }
+    fclose(file);
+}
+
+static void make_set(struct world *world) {
+    char *path = memory_format("%s/data.txt", world->folder);
+    write_data(path);
+    struct pack *pack;
+    bool made;
+    struct source_options options = {0};
+    assert_int_equal(pack_of_source(world->folder, path, &options, 1, &pack, &made), 0);
+    assert_int_equal(
+        set_of_packs(world->folder, &pack, 1, LABEL_BINARY, NULL, 1, &world->set, &made), 0);
+    pack_close(pack);
+    free(path);
+    world->shape = (struct objective_shape){.kind = OBJECTIVE_LOGISTIC,
+                                            .features = set_info(world->set)->features,
+                                            .outputs = 1,
+                                            .intercept = true};
+}
+
+static void plain_loop(const struct world *world, int64_t *sum, struct exact *loss) {
+    const struct set_info *info = set_info(world->set);
+    const struct objective_scale scale = {.exponent = info->uniform ? NULL : info->exponent,
+                                          .uniform = info->uniform_exponent};
+    struct objective_scratch *scratch = objective_scratch_new(&world->shape);
+    exact_init(loss);
+    for (uint32_t i = 0; i < info->chunks; i++) {
+        struct rows rows;
+        struct objective_result result;
+        assert_int_equal(set_chunk(world->set, i, &rows), 0);
+        objective_block(&world->shape, &scale, &rows, world->point->start, sum, scratch, &result);
+        exact_add(loss, result.loss);
+    }
+    objective_scratch_free(scratch);
+}
+
+/* ---- the test ---- */
+
+static void world_init(struct world *world) {
+    *world = (struct world){.folder = "/tmp/dml-replica-XXXXXX"};
+    assert_non_null(mkdtemp(world->folder));
+    world->replica_address = memory_format("unix:%s/replica", world->folder);
+    world->shard_address = memory_format("unix:%s/shard", world->folder);
+    make_set(world);
+    world->point = segment_new(parameters(world) * 8);
+    double *point = world->point->start;
+    for (uint64_t i = 0; i < parameters(world); i++)
+        point[i] = (double)(i % 17) / 8 - 1;
+}
+
+static void world_release(struct world *world) {
+    segment_free(world->point);
+    set_close(world->set);
+    free(world->replica_address);
+    free(world->shard_address);
+    char *command = memory_format("rm -r %s", world->folder);
+    assert_int_equal(system(command), 0);
+    free(command);
+}
+
+/* The replica listens before it returns. */
+static pid_t start_replica(const struct world *world) {
+    int lines[2];
+    assert_int_equal(pipe(lines), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        dup2(lines[1], STDOUT_FILENO);
+        close(lines[0]);
+        close(lines[1]);
+        execl("./dml-replica", "dml-replica", "--listen", world->replica_address, "--once",
+              "--quiet", (char *)NULL);
+        _exit(127);
+    }
+    close(lines[1]);
+    char line[256] = "";
+    FILE *stream = fdopen(lines[0], "r");
+    assert_non_null(fgets(line, sizeof line, stream));
+    assert_memory_equal(line, "listening on unix:", 18);
+    fclose(stream);
+    return pid;
+}
+
+static void one_run(struct world *world, uint64_t threads) {
+    world->threads = threads;
+    world->handed_out = world->counted = 0;
+    world->greeted = world->ended = false;
+    exact_init(&world->loss);
+    world->sum = memory_map(parameters(world) * 8);
+    pid_t pid = start_replica(world);
+    const struct host_options options = {.listen = world->shard_address, .log_level = LOG_WARNING};
+    const struct host_role role = {
+        .state = world, .message = on_message, .gone = on_gone, .after = after};
+    int code, status;
+    world->host = host_new(&options, &role, &code);
+    assert_non_null(world->host);
+    assert_int_equal(host_connect(world->host, world->replica_address, &world->coordinator), 0);
+    host_wake(world->host);
+    assert_int_equal(host_run(world->host), 0);
+    host_free(world->host);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void what_the_program_stages_is_the_gradient_of_a_plain_loop(void **state) {
+    (void)state;
+    struct world world;
+    world_init(&world);
+    size_t bytes = parameters(&world) * 8;
+    int64_t *expected = memory_map(bytes);
+    struct exact loss;
+    plain_loop(&world, expected, &loss);
+    for (uint64_t threads = 1; threads <= 3; threads++)
+        for (int shuffled = 0; shuffled < 2; shuffled++) {
+            setenv("DML_SHUFFLE", shuffled ? "7" : "0", 1);
+            one_run(&world, threads);
+            assert_int_equal(world.counted, set_info(world.set)->chunks);
+            assert_true(exact_value(&world.loss) == exact_value(&loss));
+            assert_memory_equal(world.sum, expected, bytes);
+            memory_unmap(world.sum, bytes);
+        }
+    memory_unmap(expected, bytes);
+    world_release(&world);
+}
+
+int main(void) {
+    alarm(120); /* a test that hangs has failed */
+    numeric_setup();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_program_stages_is_the_gradient_of_a_plain_loop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

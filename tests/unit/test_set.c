@@ -1,0 +1,314 @@
+#include "data/set.h"
+
+#include "base/hash.h"
+#include "data/set_file.h"
+#include "numeric/fixed.h"
+#include "tests/unit/data_fixture.h"
+
+#define PACKS_MAX 8
+
+/* Packs the files (NULL-terminated) and merges them; answers what set_of_packs() does. */
+static int merge(const char *const *files, enum label_kind labels, const char *positive,
+                 unsigned threads, const char *sets, struct set **set, bool *made) {
+    static const struct source_options options;
+    struct pack *pack[PACKS_MAX];
+    uint32_t count = 0;
+    for (; files[count]; count++)
+        if (pack_of_source(fixture_path("packs"), files[count], &options, threads, &pack[count],
+                           made))
+            fail_msg("%s", error_text());
+    int code = set_of_packs(fixture_path(sets), pack, count, labels, positive, threads, set, made);
+    while (count)
+        pack_close(pack[--count]);
+    return code;
+}
+
+static struct set *merge_one(const char *text, enum label_kind labels, const char *positive) {
+    const char *const files[] = {fixture_text("one", text), NULL};
+    struct set *set;
+    bool made;
+    if (merge(files, labels, positive, 2, "sets", &set, &made))
+        fail_msg("%s", error_text());
+    return set;
+}
+
+static void assert_refused(const char *text, enum label_kind labels, const char *positive,
+                           const char *words) {
+    const char *const files[] = {fixture_text("one", text), NULL};
+    struct set *set;
+    bool made;
+    int code = merge(files, labels, positive, 2, "sets", &set, &made);
+    if (code != ERROR_DATA || !strstr(error_text(), words))
+        fail_msg("code %d, \"%s\" instead of \"%s\"", code, error_text(), words);
+    error_clear();
+}
+
+/* Counts: 50 ×1, 7 ×4, 3 ×5, 9 ×2, 8 ×3. By log2: {7, 3} by appearance 7, 3; {9, 8}: 9, 8; {50}. */
+static const char hand_made[] = "1 50:1\n"
+                                "0 7:1 3:1\n"
+                                "1 9:1 8:1 7:1 3:1\n"
+                                "0 3:1 7:1 8:1\n"
+                                "1 3:1 8:1 9:1 7:1\n"
+                                "0 3:1\n0 60:2\n0 61:2\n0 62:2\n0 63:2\n";
+
+static void columns_are_numbered_by_frequency_class_then_appearance(void **state) {
+    (void)state;
+    struct set *set = merge_one(hand_made, LABEL_BINARY, NULL);
+    const struct set_info *info = set_info(set);
+    static const uint64_t id[] = {7, 3, 9, 8, 50, 60, 61, 62, 63};
+    assert_int_equal(info->features, 9);
+    assert_memory_equal(info->feature_id, id, sizeof id);
+    static const uint32_t order[] = {1, 0, 3, 2, 4, 5, 6, 7, 8};
+    assert_memory_equal(info->original_order, order, sizeof order);
+    struct rows rows;
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    static const uint32_t start[] = {0, 1, 3, 7, 10, 14, 15, 16, 17, 18, 19};
+    static const uint32_t feature[] = {4, 0, 1, 0, 1, 2, 3, 0, 1, 3, 0, 1, 2, 3, 1, 5, 6, 7, 8};
+    assert_false(rows.dense);
+    assert_int_equal(rows.count, 10);
+    assert_memory_equal(rows.start, start, sizeof start);
+    assert_memory_equal(rows.feature, feature, sizeof feature);
+    assert_true(((const float *)rows.value)[0] == 1 && ((const float *)rows.value)[18] == 2);
+    assert_int_equal((uintptr_t)rows.feature % 64, 0);
+    assert_int_equal((uintptr_t)rows.value % 64, 0);
+    set_close(set);
+}
+
+static void rows_with_most_values_become_dense(void **state) {
+    (void)state;
+    struct set *set = merge_one("1 1:1 2:2\n0 1:3\n", LABEL_BINARY, NULL);
+    struct rows rows;
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_true(rows.dense);
+    static const float value[] = {1, 2, 3, 0};
+    assert_int_equal(rows.values, 4);
+    assert_memory_equal(rows.value, value, sizeof value);
+    set_close(set);
+}
+
+static void assert_classes(const struct set *set, const char *first, const char *second) {
+    assert_int_equal(set_info(set)->classes, 2);
+    assert_string_equal(set_info(set)->class_names[0], first);
+    assert_string_equal(set_info(set)->class_names[1], second);
+}
+
+static void numeric_classes_are_in_numeric_order(void **state) {
+    (void)state;
+    struct set *set = merge_one("10 1:1\n9 1:1\n-1 2:1\n", LABEL_CLASSES, NULL);
+    struct rows rows;
+    static const double label[] = {2, 1, 0};
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_memory_equal(rows.label, label, sizeof label);
+    assert_string_equal(set_info(set)->class_names[2], "10");
+    set_close(set);
+}
+
+static void text_classes_are_in_bytewise_order(void **state) {
+    (void)state;
+    struct set *set = merge_one("1,2,b\n3,4,B\n1,1,b\n", LABEL_BINARY, NULL);
+    struct rows rows;
+    static const double label[] = {1, 0, 1};
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_memory_equal(rows.label, label, sizeof label);
+    assert_classes(set, "B", "b");
+    set_close(set);
+}
+
+static void the_positive_class_can_be_chosen(void **state) {
+    (void)state;
+    struct set *set = merge_one("-1.0 1:1\n+1 2:1\n", LABEL_BINARY, "-1");
+    struct rows rows;
+    static const double label[] = {1, 0};
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_memory_equal(rows.label, label, sizeof label);
+    assert_classes(set, "1", "-1");
+    set_close(set);
+    assert_refused("-1.0 1:1\n+1 2:1\n", LABEL_BINARY, "yes",
+                   "the positive label \"yes\": the labels are \"-1\" and \"1\"");
+}
+
+static void labels_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    assert_refused("1 1:1\n1 2:1\n", LABEL_BINARY, NULL,
+                   "one: all rows have the same label, \"1\"");
+    assert_refused("1 1:1\n1 2:1\n", LABEL_CLASSES, NULL, "all rows have the same label");
+    assert_refused("0 1:1\n1 2:1\n0 1:1\n2 1:1\n", LABEL_BINARY, NULL,
+                   "one: row 4: \"2\" is a third label");
+    assert_refused("1,2,x\n3,4,y\n5,6,z\n", LABEL_BINARY, NULL, "row 3: \"z\" is a third label");
+    assert_refused("1,2,3\n3,4,high\n", LABEL_TARGET, NULL,
+                   "one: row 2: the label \"high\" is a text");
+    assert_refused("1\n2\n", LABEL_BINARY, NULL, "no row has a single feature");
+}
+
+static void targets_are_kept_as_they_are(void **state) {
+    (void)state;
+    struct set *set = merge_one("1.5 1:1\n-2.25 2:1\n", LABEL_TARGET, NULL);
+    struct rows rows;
+    static const double label[] = {1.5, -2.25};
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_memory_equal(rows.label, label, sizeof label);
+    assert_int_equal(set_info(set)->classes, 0);
+    assert_true(set_info(set)->label_max_abs == 2.25);
+    set_close(set);
+}
+
+static void exponents_follow_the_sums_of_absolute_values(void **state) {
+    (void)state;
+    struct set *set =
+        merge_one("1 1:-1e12 2:1e-12\n0 1:3e12 2:-2e-12\n1 1:1 2:0\n", LABEL_BINARY, NULL);
+    const struct set_info *info = set_info(set);
+    assert_int_equal(info->exponent[0], fixed_exponent(1e12 + 3e12 + 1, 3));
+    assert_int_equal(info->exponent[1], fixed_exponent(1e-12 + 2e-12, 3));
+    assert_int_equal(info->exponent[2], fixed_exponent(3, 3));
+    assert_false(info->uniform);
+    set_close(set);
+}
+
+/* Everything that a set says of its data but where it came from. */
+static char *contents(struct set *set) {
+    struct bytes all;
+    bytes_init(&all);
+    const struct set_info *info = set_info(set);
+    for (uint32_t i = 0; i < info->chunks; i++) {
+        struct rows rows;
+        assert_int_equal(set_chunk(set, i, &rows), 0);
+        bytes_append(&all, rows.label, rows.count * sizeof *rows.label);
+        bytes_append(&all, rows.start, (rows.count + 1) * sizeof *rows.start);
+        bytes_append(&all, rows.feature, rows.values * sizeof *rows.feature);
+        bytes_append(&all, rows.value, rows.values * sizeof(double));
+    }
+    bytes_append(&all, info->feature_id, info->features * sizeof *info->feature_id);
+    bytes_append(&all, info->exponent, (info->features + 1) * sizeof *info->exponent);
+    char *digest = memory_new(64, 1);
+    snprintf(digest, 64, "%llu %016llx %.20s", (unsigned long long)all.length,
+             (unsigned long long)hash64(all.data, all.length), info->fingerprint);
+    bytes_release(&all);
+    return digest;
+}
+
+static char *merge_rows(unsigned files, unsigned threads, const char *sets) {
+    enum { ROWS = 20000 };
+    const char *paths[PACKS_MAX] = {0};
+    char *copies[PACKS_MAX];
+    uint64_t first = 0;
+    for (unsigned i = 0; i < files; i++) {
+        uint64_t end = i + 1 == files ? ROWS : first + ROWS / files + i * 37;
+        char name[32];
+        snprintf(name, sizeof name, "rows-%u-of-%u", i, files);
+        char *text = fixture_rows(first, end - first);
+        paths[i] = copies[i] = memory_copy_string(fixture_text(name, text));
+        free(text);
+        first = end;
+    }
+    struct set *set;
+    bool made;
+    if (merge(paths, LABEL_BINARY, NULL, threads, sets, &set, &made))
+        fail_msg("%s", error_text());
+    assert_true(made);
+    assert_true(set_info(set)->chunks >= 64);
+    char *digest = contents(set);
+    set_close(set);
+    for (unsigned i = 0; i < files; i++)
+        free(copies[i]);
+    return digest;
+}
+
+static void threads_and_files_do_not_change_the_chunks(void **state) {
+    (void)state;
+    char *one = merge_rows(1, 1, "sets-a"), *parallel = merge_rows(1, 4, "sets-b");
+    char *five = merge_rows(5, 1, "sets-c"), *five_parallel = merge_rows(5, 3, "sets-d");
+    assert_string_equal(one, parallel);
+    assert_string_equal(one, five);
+    assert_string_equal(one, five_parallel);
+    free(one);
+    free(parallel);
+    free(five);
+    free(five_parallel);
+}
+
+static void a_set_is_made_once(void **state) {
+    (void)state;
+    const char *const files[] = {fixture_text("once", "1 1:1\n0 2:1\n"), NULL};
+    struct set *set;
+    bool made;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(merge(files, LABEL_BINARY, NULL, 2, "sets-once", &set, &made), 0);
+        assert_int_equal(made, i == 0);
+        set_close(set);
+    }
+    assert_int_equal(merge(files, LABEL_CLASSES, NULL, 2, "sets-once", &set, &made), 0);
+    assert_true(made);
+    set_close(set);
+}
+
+static void flip_byte(const char *path, uint64_t at) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, (long)at, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, (long)at, SEEK_SET);
+    fputc(byte ^ 1, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_damaged_chunk_is_found_at_the_first_touch(void **state) {
+    (void)state;
+    struct set *set = merge_one("1 1:1\n0 2:1\n", LABEL_BINARY, NULL);
+    char *path = memory_copy_string(set_path(set));
+    set_close(set);
+    flip_byte(path, CONTAINER_ALIGNMENT * 7);
+    assert_int_equal(set_open(path, &set), 0);
+    struct rows rows;
+    assert_int_equal(set_chunk(set, 0, &rows), ERROR_DATA);
+    assert_non_null(strstr(error_text(), path));
+    assert_non_null(strstr(error_text(), "chunk 0"));
+    error_clear();
+    set_close(set);
+    assert_int_equal(inspect_print(path, true), ERROR_DATA);
+    error_clear();
+    unlink(path);
+    free(path);
+}
+
+static void a_set_with_a_damaged_header_is_made_again(void **state) {
+    (void)state;
+    const char *const files[] = {fixture_text("header", "1 1:1\n0 2:1\n1 7:1\n"), NULL};
+    struct set *set;
+    bool made;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(merge(files, LABEL_BINARY, NULL, 2, "sets-header", &set, &made), 0);
+        assert_true(made);
+        flip_byte(set_path(set), 20);
+        set_close(set);
+    }
+}
+
+static void header_lines_that_disagree_are_refused(void **state) {
+    (void)state;
+    const char *const files[] = {fixture_text("x.csv", "a,b,y\n1,2,0\n"),
+                                 fixture_text("z.csv", "a,c,y\n1,2,1\n"), NULL};
+    struct set *set;
+    bool made;
+    assert_int_equal(merge(files, LABEL_BINARY, NULL, 2, "sets", &set, &made), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "z.csv:1: column 2 is named \"c\""));
+    error_clear();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
+        cmocka_unit_test(rows_with_most_values_become_dense),
+        cmocka_unit_test(numeric_classes_are_in_numeric_order),
+        cmocka_unit_test(text_classes_are_in_bytewise_order),
+        cmocka_unit_test(the_positive_class_can_be_chosen),
+        cmocka_unit_test(labels_that_do_not_fit_are_refused),
+        cmocka_unit_test(targets_are_kept_as_they_are),
+        cmocka_unit_test(exponents_follow_the_sums_of_absolute_values),
+        cmocka_unit_test(threads_and_files_do_not_change_the_chunks),
+        cmocka_unit_test(a_set_is_made_once),
+        cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
+        cmocka_unit_test(a_set_with_a_damaged_header_is_made_again),
+        cmocka_unit_test(header_lines_that_disagree_are_refused),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}

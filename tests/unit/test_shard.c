@@ -1,0 +1,464 @@
+#include "shard_bench.h"
+
+#include <math.h>
+
+enum { N = 100 };
+
+static void hello_is_refused_for_old_epochs_other_runs_and_other_versions(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    struct message message = hello();
+    message.epoch = EPOCH - 1;
+    tell(&bench, 9, message);
+    assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
+    message = hello();
+    message.hello.run = "another";
+    tell(&bench, 9, message);
+    assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
+    message = hello();
+    message.hello.protocol++;
+    tell(&bench, 9, message);
+    assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
+    message = hello();
+    message.hello.role = ROLE_REPLICA;
+    tell(&bench, 9, message);
+    assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
+    message = hello();
+    message.epoch = EPOCH + 1;
+    tell(&bench, 9, message);
+    assert_answer(&bench, 0, 9, MESSAGE_WELCOME);
+    assert_int_equal(answer(&bench, 0).welcome.proof, 9);
+    assert_int_equal(answer(&bench, 0).epoch, EPOCH + 1);
+    tell(&bench, COORDINATOR_LINK, setup(N, 0, N)); /* fenced out */
+    assert_int_equal(bench.out.count, 0);
+    assert_int_equal(shard_counters(bench.shard)->old_epoch, 1);
+    bench_release(&bench);
+}
+
+static void only_the_coordinator_and_greeted_replicas_are_heard(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    tell(&bench, REPLICA_LINK, setup(N, 0, N));
+    assert_int_equal(bench.out.count, 0);
+    begin(&bench, 1);
+    struct message fetch = {.type = MESSAGE_FETCH, .fetch = {1, 1}};
+    tell(&bench, 17, fetch);
+    assert_int_equal(bench.out.count, 0);
+    shard_peer_gone(bench.shard, REPLICA_LINK);
+    tell(&bench, REPLICA_LINK, fetch);
+    assert_int_equal(bench.out.count, 0);
+    assert_int_equal(shard_counters(bench.shard)->stranger, 3);
+    struct message other = greet();
+    other.greet.run = "another";
+    tell(&bench, 18, other);
+    assert_answer(&bench, 0, 18, MESSAGE_REFUSED);
+    bench_release(&bench);
+}
+
+static void a_setup_that_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    struct message message = setup(10000, 4096, 4000); /* does not end on a block */
+    bench_init(&bench, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    message = setup(10000, 8192, 5000);
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    message = setup(N, 0, N);
+    message.shard_setup.slots = SLOTS_MAX + 1;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
+static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **state) {
+    (void)state;
+    enum { OUTPUTS = 3, FEATURES = 20 };
+    struct bench bench;
+    struct message message = setup(OUTPUTS * FEATURES, 0, OUTPUTS * FEATURES);
+    message.shard_setup.uniform = 0;
+    message.shard_setup.outputs = OUTPUTS;
+    bench_init(&bench, message);
+    assert_int_equal(bench.out.count, 0);
+    int16_t exponents[FEATURES];
+    for (int16_t i = 0; i < FEATURES; i++)
+        exponents[i] = (int16_t)(i - 5);
+    const unsigned pieces[] = {0, 7, FEATURES};
+    for (unsigned i = 0; i < 2; i++) {
+        message = (struct message){.type = MESSAGE_EXPONENTS};
+        message.exponents.attempt = 1;
+        message.exponents.first_feature = pieces[i];
+        message.exponents.count = pieces[i + 1] - pieces[i];
+        message.bulk = (struct bulk){.data = exponents + pieces[i],
+                                     .length = message.exponents.count * sizeof *exponents};
+        tell(&bench, COORDINATOR_LINK, message);
+        assert_int_equal(bench.out.count, i);
+    }
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    run_one(&bench,
+            (struct operation){.code = OPERATION_BEGIN, .evaluation = 1, .derivative_exponent = 2});
+    int64_t slice[OUTPUTS * FEATURES];
+    for (int64_t i = 0; i < OUTPUTS * FEATURES; i++)
+        slice[i] = 640 * i;
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, OUTPUTS * FEATURES));
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    const double *h = read_register(&bench, REGISTER_H, 0, OUTPUTS * FEATURES);
+    for (int i = 0; i < OUTPUTS * FEATURES; i++)
+        assert_true(h[i] == ldexp(640 * i, 2 - exponents[i / OUTPUTS]) / 10);
+    bench_release(&bench);
+}
+
+static void a_repeated_program_is_answered_from_memory(void **state) {
+    (void)state;
+    struct bench bench;
+    struct bytes program;
+    bytes_init(&program);
+    bench_init(&bench, setup(N, 0, N));
+    program_add(&program,
+                &(struct operation){.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T});
+    program_add(&program, &(struct operation){.code = OPERATION_DOT});
+    struct message message = program_message(1, &program);
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    const double *x = read_register(&bench, REGISTER_X, 0, N);
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    assert_int_equal(answer(&bench, 0).result.number, 1);
+    assert_ptr_equal(read_register(&bench, REGISTER_X, 0, N), x); /* not swapped again */
+    bytes_release(&program);
+    bench_release(&bench);
+}
+
+static void other_content_or_a_number_out_of_order_is_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    struct bytes program;
+    bytes_init(&program);
+    bench_init(&bench, setup(N, 0, N));
+    run_one(&bench, (struct operation){.code = OPERATION_ZERO});
+    program_add(&program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    const uint64_t numbers[] = {0, 1, 3};
+    for (size_t i = 0; i < 3; i++) {
+        tell(&bench, COORDINATOR_LINK, program_message(numbers[i], &program));
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        assert_int_equal(answer(&bench, 0).failed.status, 70);
+    }
+    struct message message = program_message(2, &program);
+    message.program.hash++;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    message = program_message(2, &program);
+    message.program.attempt = 7;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, COORDINATOR_LINK, program_message(2, &program));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    bytes_release(&program);
+    bench_release(&bench);
+}
+
+static void malformed_programs_are_refused_whole(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    const double *x = read_register(&bench, REGISTER_X, 0, N);
+    const struct operation swap = {.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T};
+    const struct operation bad[] = {
+        {.code = OPERATION_PAIR, .slot = 6},
+        {.code = OPERATION_DIRECTION, .count = 1, .slots = {6}},
+        {.code = OPERATION_HISTORY_DOTS, .slot = 2, .count = 1, .slots = {2}},
+        {.code = OPERATION_CHECK, .folds = 1},
+        {.code = OPERATION_DOT, .a = REGISTERS},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        run_operations(&bench, (const struct operation[]){swap, bad[i]}, 2);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        bench.number--;
+        assert_ptr_equal(read_register(&bench, REGISTER_X, 0, N), x);
+    }
+    bench_release(&bench);
+}
+
+static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2}});
+    assert_int_equal(bench.out.count, 0);
+    begin(&bench, 1);
+    assert_int_equal(bench.out.count, 1);
+    run_operations(&bench,
+                   (const struct operation[]){{.code = OPERATION_BEGIN, .evaluation = 2},
+                                              {.code = OPERATION_ZERO, .a = REGISTER_T}},
+                   2);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    assert_answer(&bench, 1, REPLICA_LINK, MESSAGE_PARAMETERS);
+    assert_int_equal(answer(&bench, 1).parameters.evaluation, 2);
+    assert_int_equal(answer(&bench, 1).bulk.length, N * 8);
+    assert_non_null(answer(&bench, 1).bulk.segment);
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2}});
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1}});
+    assert_int_equal(bench.out.count, 0);
+    run_one(&bench, (struct operation){.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T});
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2}});
+    assert_int_equal(bench.out.count, 0); /* t is another point by now */
+    bench_release(&bench);
+}
+
+/* Σ of what is folded, as GRADIENT gives it with exponent 20 and 10 examples. */
+static void assert_sum(struct bench *bench, double expected) {
+    run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    const double *h = read_register(bench, REGISTER_H, 0, N);
+    for (size_t i = 0; i < N; i++)
+        assert_true(h[i] == expected * 0x1p-20 / 10);
+}
+
+static void fill(int64_t slice[N], int64_t value) {
+    for (size_t i = 0; i < N; i++)
+        slice[i] = value;
+}
+
+static void a_staged_slice_is_added_once_however_often_it_is_folded(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    fill(slice, 1000);
+    for (unsigned i = 0; i < 2; i++) {
+        tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+        assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+        assert_int_equal(answer(&bench, 0).staged.incarnation, 33);
+        assert_int_equal(answer(&bench, 0).staged.index, 3);
+    }
+    fill(slice, 0); /* the shard has what it acknowledged */
+    for (unsigned i = 0; i < 3; i++) {
+        tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+    }
+    fill(slice, 77);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N)); /* folded already */
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+    assert_sum(&bench, 1000);
+    bench_release(&bench);
+}
+
+static void sparse_slices_and_slices_without_elements_are_folded(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    struct {
+        uint32_t offsets[4]; /* three, and padding */
+        int64_t values[3];
+    } sparse = {{1, 98, 50, 0}, {5, -6, 7}};
+    struct message message = stage(flush(1, 1), (const int64_t *)&sparse, sizeof sparse / 8);
+    message.stage.encoding = STAGE_SPARSE;
+    message.stage.entries = 3;
+    tell(&bench, REPLICA_LINK, message);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    message = stage(flush(1, 2), NULL, 0);
+    message.stage.encoding = STAGE_NONE;
+    tell(&bench, REPLICA_LINK, message);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    const double *h = read_register(&bench, REGISTER_H, 0, N);
+    assert_true(h[1] == 5 * 0x1p-20 / 10 && h[98] == -6 * 0x1p-20 / 10);
+    assert_true(h[50] == 7 * 0x1p-20 / 10 && h[0] == 0);
+    bench_release(&bench);
+}
+
+static void malformed_slices_are_refused_and_not_kept(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N + 1] = {0};
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    struct message bad[4];
+    bad[0] = stage(flush(1, 1), slice, N - 1);
+    bad[1] = stage(flush(1, 1), slice, N);
+    bad[1].stage.encoding = 9;
+    bad[2] = stage(flush(1, 1), slice, 2);
+    bad[2].stage.encoding = STAGE_SPARSE;
+    bad[2].stage.entries = 1;
+    slice[0] = N; /* an offset outside of the range */
+    bad[3] = stage(flush(1, 1), slice, 3);
+    bad[3].stage.encoding = STAGE_SPARSE;
+    bad[3].stage.entries = UINT64_MAX;
+    for (size_t i = 0; i < 4; i++) {
+        tell(&bench, REPLICA_LINK, bad[i]);
+        assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    }
+    assert_int_equal(shard_counters(bench.shard)->stages_refused, 4);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
+static void stale_and_strange_slices_are_counted_and_ignored(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N] = {0};
+    bench_init(&bench, setup(N, 0, N));
+    tell(&bench, REPLICA_LINK, stage(flush(0, 1), slice, N)); /* nothing has begun */
+    assert_int_equal(bench.out.count, 0);
+    begin(&bench, 2);
+    struct flush_id older = flush(2, 1), strange = flush(2, 1);
+    older.attempt = 0;
+    strange.incarnation++;
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, REPLICA_LINK, stage(older, slice, N));
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_int_equal(bench.out.count, 0);
+    assert_int_equal(shard_counters(bench.shard)->stale, 4);
+    tell(&bench, REPLICA_LINK, stage(strange, slice, N));
+    assert_int_equal(bench.out.count, 0);
+    assert_int_equal(shard_counters(bench.shard)->stranger, 1);
+    bench_release(&bench);
+}
+
+static void a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    fill(slice, 8);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
+    tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 2), slice, N));
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
+    assert_sum(&bench, 8);
+    begin(&bench, 2);
+    assert_sum(&bench, 0);
+    run_one(&bench, (struct operation){.code = OPERATION_CHECK});
+    bench_release(&bench);
+}
+
+static void check_wants_exactly_the_flushes_that_were_folded(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N] = {0};
+    struct flush_id first = flush(1, 1), second = flush(1, 2);
+    uint64_t hash = flush_id_hash(&first) + flush_id_hash(&second);
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    for (uint32_t i = 2; i >= 1; i--) {
+        tell(&bench, REPLICA_LINK, stage(flush(1, i), slice, N));
+        tell(&bench, COORDINATOR_LINK, fold(flush(1, i)));
+    }
+    struct operation check = {.code = OPERATION_CHECK, .hash = hash, .folds = 1};
+    run_operations(&bench, &check, 1);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench.number--;
+    check.folds = 2;
+    check.hash++;
+    run_operations(&bench, &check, 1);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench.number--;
+    check.hash = hash;
+    run_one(&bench, check);
+    bench_release(&bench);
+}
+
+static void an_empty_shard_answers_everything(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, N, 0));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    begin(&bench, 1);
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1}});
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), NULL, 0));
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+    run_one(&bench, (struct operation){.code = OPERATION_DOT});
+    struct message result = answer(&bench, 0);
+    struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
+    struct exact sum;
+    assert_true(exact_decode(&sum, &cursor));
+    assert_true(exact_value(&sum) == 0);
+    read_register(&bench, REGISTER_X, N, 0);
+    bench_release(&bench);
+}
+
+static void a_new_attempt_starts_from_zero_and_with_program_1(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    fill(slice, 3);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_X});
+    const double *x = read_register(&bench, REGISTER_X, 0, N);
+    assert_true(x[5] != 0);
+    struct message again = setup(N, 0, N);
+    again.shard_setup.attempt = 2;
+    tell(&bench, COORDINATOR_LINK, again);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    assert_ptr_equal(read_register(&bench, REGISTER_X, 0, N), x); /* the same memory */
+    assert_true(x[5] == 0);
+    tell(&bench, COORDINATOR_LINK, setup(N, 0, N)); /* the old attempt's, late */
+    assert_int_equal(bench.out.count, 0);
+    bench_release(&bench);
+}
+
+static void elements_outside_of_the_range_cannot_be_read(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(3 * BLOCK_ELEMENTS, BLOCK_ELEMENTS, BLOCK_ELEMENTS));
+    read_register(&bench, REGISTER_G, BLOCK_ELEMENTS + 5, 10);
+    const uint64_t wrong[][2] = {{0, 1},
+                                 {BLOCK_ELEMENTS, BLOCK_ELEMENTS + 1},
+                                 {2 * BLOCK_ELEMENTS + 1, 1},
+                                 {BLOCK_ELEMENTS + 1, UINT64_MAX}};
+    for (size_t i = 0; i < 4; i++) {
+        tell(&bench, COORDINATOR_LINK,
+             (struct message){.type = MESSAGE_READ,
+                              .read = {.first = wrong[i][0], .count = wrong[i][1]}});
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    }
+    bench_release(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hello_is_refused_for_old_epochs_other_runs_and_other_versions),
+        cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
+        cmocka_unit_test(a_setup_that_makes_no_sense_is_refused),
+        cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),
+        cmocka_unit_test(a_repeated_program_is_answered_from_memory),
+        cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
+        cmocka_unit_test(malformed_programs_are_refused_whole),
+        cmocka_unit_test(a_fetch_is_held_until_its_evaluation_begins),
+        cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
+        cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
+        cmocka_unit_test(malformed_slices_are_refused_and_not_kept),
+        cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
+        cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),
+        cmocka_unit_test(check_wants_exactly_the_flushes_that_were_folded),
+        cmocka_unit_test(an_empty_shard_answers_everything),
+        cmocka_unit_test(a_new_attempt_starts_from_zero_and_with_program_1),
+        cmocka_unit_test(elements_outside_of_the_range_cannot_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+#include "data/source.h"
+
+#include <zstd.h>
+
+#include "tests/unit/data_fixture.h"
+
+/* Everything that was handed out, as text. */
+struct taken {
+    struct bytes text;
+};
+
+static void add(struct taken *taken, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct taken *taken, const char *format, ...) {
+    char word[128];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(word, sizeof word, format, arguments);
+    va_end(arguments);
+    bytes_append(&taken->text, word, (size_t)length);
+}
+
+static int take(void *context, const struct source_rows *rows) {
+    struct taken *taken = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        if (rows->label_text && rows->label_text[row])
+            add(taken, "%s", rows->label_text[row]);
+        else
+            add(taken, "%.17g", rows->label[row]);
+        for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
+            add(taken, " %llu:%.17g", (unsigned long long)rows->id[i], rows->value[i]);
+            if (rows->position && rows->position[i] != i - rows->start[row])
+                add(taken, "@%u", rows->position[i]);
+        }
+        add(taken, "\n");
+    }
+    return 0;
+}
+
+static char *read_with(const char *path, const struct source_options *options, unsigned threads) {
+    struct taken taken;
+    bytes_init(&taken.text);
+    struct source_report report;
+    int code = source_read(path, options, threads, take, &taken, &report);
+    if (code)
+        fail_msg("%s", error_text());
+    source_report_release(&report);
+    bytes_put_u8(&taken.text, 0);
+    return (char *)taken.text.data;
+}
+
+static void assert_read(const char *path, const struct source_options *options,
+                        const char *expected) {
+    char *text = read_with(path, options, 2);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static const struct source_options plain_options;
+
+static void libsvm_rows_are_read_as_written(void **state) {
+    (void)state;
+    const char *path = fixture_text("a.txt", "# a comment\n"
+                                             "+1 1:0.5 7:-2e3 # the first\r\n"
+                                             "\n"
+                                             "-1.0\t3:1  281474976710655:4 \n"
+                                             "2\n"
+                                             "-0 5:0 2:1");
+    assert_read(path, &plain_options,
+                "1 1:0.5 7:-2000\n-1 3:1 281474976710655:4\n2\n0 2:1@1 5:0@0\n");
+}
+
+static void csv_rows_are_read_as_written(void **state) {
+    (void)state;
+    const char *path = fixture_text("a.csv", "\xef\xbb\xbf"
+                                             "a,b,\"the, label\"\r\n"
+                                             "1, 2.5 ,yes\r\n"
+                                             "\r\n"
+                                             "\"-3\",4,\"no, \"\"not\"\"\"\r\n");
+    assert_read(path, &plain_options, "yes 1:1 2:2.5\nno, \"not\" 1:-3 2:4\n");
+}
+
+static void csv_columns_are_chosen_by_name_or_number(void **state) {
+    (void)state;
+    const char *path = fixture_text("b.csv", "id;y;u;v\nx1;M;1;2\nx2;B;3;4\n");
+    const char *const by_name[] = {"id", NULL}, *const by_number[] = {"1", NULL};
+    struct source_options options = {.label = "y", .skip = by_name};
+    assert_read(path, &options, "M 3:1 4:2\nB 3:3 4:4\n");
+    options = (struct source_options){.label = "2", .skip = by_number};
+    assert_read(path, &options, "M 3:1 4:2\nB 3:3 4:4\n");
+}
+
+static void a_csv_without_header_keeps_its_first_row(void **state) {
+    (void)state;
+    const char *path = fixture_text("c.csv", "1\t2\tyes\n3\t4\tno\n");
+    assert_read(path, &plain_options, "yes 1:1 2:2\nno 1:3 2:4\n");
+}
+
+static void rows_without_label_are_taken_when_asked_for(void **state) {
+    (void)state;
+    struct source_options options = {.label_optional = true};
+    assert_read(fixture_text("d.txt", "1:2 3:4\n1 1:1\n"), &options, "nan 1:2 3:4\n1 1:1\n");
+    options.label = "3";
+    assert_read(fixture_text("d.csv", "1,2\n3,4\n"), &options, "nan 1:1 2:2\nnan 1:3 2:4\n");
+}
+
+static void gzip_and_zstd_are_told_by_content(void **state) {
+    (void)state;
+    struct bytes gzip;
+    bytes_init(&gzip);
+    fixture_gzip(&gzip, "1 1:1\n-1 ");
+    fixture_gzip(&gzip, "2:1\n");
+    assert_read(fixture_bytes("e.dat", gzip.data, gzip.length), &plain_options, "1 1:1\n-1 2:1\n");
+    bytes_release(&gzip);
+    char zstd[256];
+    static const char text[] = "1 1:1\n-1 2:1\n";
+    size_t length = ZSTD_compress(zstd, sizeof zstd, text, strlen(text), 3);
+    assert_read(fixture_bytes("f.dat", zstd, length), &plain_options, text);
+}
+
+static void many_threads_give_what_one_gives(void **state) {
+    (void)state;
+    char *rows = fixture_rows(0, 30000);
+    struct bytes gzip;
+    bytes_init(&gzip);
+    fixture_gzip(&gzip, rows);
+    const char *path = fixture_bytes("g.gz", gzip.data, gzip.length);
+    char *one = read_with(path, &plain_options, 1), *four = read_with(path, &plain_options, 4);
+    assert_true(strlen(rows) > 4u << 18); /* several blocks */
+    assert_string_equal(one, four);
+    free(one);
+    free(four);
+    free(rows);
+    bytes_release(&gzip);
+}
+
+static void the_report_says_what_was_read(void **state) {
+    (void)state;
+    const char *path = fixture_text("h.csv", "a,b,y\n1,2,0\n3,x,1\n5,6,1\n");
+    struct source_options options = {.bad_lines_max = 1};
+    struct source_report report;
+    struct taken taken;
+    bytes_init(&taken.text);
+    assert_int_equal(source_read(path, &options, 2, take, &taken, &report), 0);
+    assert_int_equal(report.format, FORMAT_CSV);
+    assert_int_equal(report.rows, 2);
+    assert_int_equal(report.values, 4);
+    assert_int_equal(report.bytes, 24);
+    assert_int_equal(report.label_column, 3);
+    assert_string_equal(report.column_names[1], "b");
+    assert_int_equal(report.rejected, 1);
+    assert_non_null(strstr(report.rejected_reasons[0], "h.csv:3: column 2 (b) holds \"x\""));
+    assert_null(report.rejected_reasons[1]);
+    source_report_release(&report);
+    bytes_release(&taken.text);
+}
+
+static int stop(void *context, const struct source_rows *rows) {
+    (void)context, (void)rows;
+    return error_set(ERROR_AGAIN, "enough");
+}
+
+static void the_taker_can_end_the_reading(void **state) {
+    (void)state;
+    struct source_report report;
+    char *rows = fixture_rows(0, 20000);
+    assert_int_equal(
+        source_read(fixture_text("i.txt", rows), &plain_options, 3, stop, NULL, &report),
+        ERROR_AGAIN);
+    assert_string_equal(error_text(), "enough");
+    error_clear();
+    free(rows);
+}
+
+static void globs_are_expanded_bytewise(void **state) {
+    (void)state;
+    fixture_text("part-B", "1");
+    fixture_text("part-a", "1");
+    fixture_text("part-10", "1");
+    const char *const patterns[] = {"part-*", "part-a", NULL};
+    char **paths;
+    assert_int_equal(source_paths(fixture_folder, patterns, &paths), 0);
+    assert_string_equal(paths[0], fixture_path("part-10"));
+    assert_string_equal(paths[1], fixture_path("part-B"));
+    assert_string_equal(paths[2], fixture_path("part-a"));
+    assert_string_equal(paths[3], fixture_path("part-a"));
+    assert_null(paths[4]);
+    source_paths_free(paths);
+}
+
+static void a_glob_without_match_is_an_error(void **state) {
+    (void)state;
+    const char *const none[] = {"nothing-*", NULL}, *const folder[] = {".", NULL};
+    char **paths;
+    assert_int_equal(source_paths(fixture_folder, none, &paths), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "nothing-*"));
+    error_clear();
+    assert_int_equal(source_paths(fixture_folder, folder, &paths), ERROR_DATA);
+    error_clear();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libsvm_rows_are_read_as_written),
+        cmocka_unit_test(csv_rows_are_read_as_written),
+        cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
+        cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
+        cmocka_unit_test(rows_without_label_are_taken_when_asked_for),
+        cmocka_unit_test(gzip_and_zstd_are_told_by_content),
+        cmocka_unit_test(many_threads_give_what_one_gives),
+        cmocka_unit_test(the_report_says_what_was_read),
+        cmocka_unit_test(the_taker_can_end_the_reading),
+        cmocka_unit_test(globs_are_expanded_bytewise),
+        cmocka_unit_test(a_glob_without_match_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}
