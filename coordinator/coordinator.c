@@ -172,6 +172,19 @@ static int check_worker(struct coordinator *c, const struct worker *worker,
     return 0;
 }
 
+/* Replicas greet the shards, so every shard must know its run before a replica hears of it. */
+static void set_up_replicas(struct coordinator *c, struct output *out) {
+    for (uint32_t i = 0; i < c->settings.shards; i++)
+        if (!c->workers[i].welcomed)
+            return;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
+        struct worker *replica = &c->workers[i];
+        if (replica->welcomed && !replica->introduced)
+            set_up_replica(c, i, out);
+        replica->introduced = replica->welcomed;
+    }
+}
+
 static int on_welcome(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
     (void)now_ns;
@@ -195,8 +208,7 @@ static int on_welcome(struct coordinator *c, uint32_t link, const struct message
     record_worker(link, "running", out);
     if (worker->role == ROLE_SHARD)
         set_up_shard(c, link, out);
-    else
-        set_up_replica(c, link, out);
+    set_up_replicas(c, out);
     return 0;
 }
 

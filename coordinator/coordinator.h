@@ -98,7 +98,8 @@ struct worker {
     uint32_t index;
     uint64_t incarnation;
     bool welcomed, ready;
-    bool idle; /* replica: was told to rest, has not been given more */
+    bool introduced; /* replica: has been told of the data and of the shards */
+    bool idle;       /* replica: was told to rest, has not been given more */
     uint32_t pid, threads;
     char host[64];
     uint64_t portions;    /* handed out to it, over the run */

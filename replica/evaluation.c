@@ -17,7 +17,7 @@ static bool is_current(struct replica *replica, uint32_t attempt, uint32_t numbe
 
 /* ---- its beginning and end ---- */
 
-void evaluation_abandon(struct replica *replica) {
+void replica_abandon(struct replica *replica) {
     struct evaluation *evaluation = &replica->evaluation;
     if (replica->activity != ACTIVITY_NONE && !replica->abandoned) {
         replica->abandoned = true;
@@ -32,7 +32,7 @@ void evaluation_abandon(struct replica *replica) {
         (struct evaluation){.portions = portions, .portion_capacity = capacity, .accrual = accrual};
 }
 
-void evaluation_evaluate(struct replica *replica, const struct message_evaluate *message,
+void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
                          int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     bool newer = message->attempt == replica->attempt &&
@@ -41,12 +41,12 @@ void evaluation_evaluate(struct replica *replica, const struct message_evaluate 
         replica->counters.stale++;
         return;
     }
-    evaluation_abandon(replica);
+    replica_abandon(replica);
     evaluation->running = true;
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
     evaluation->derivative_exponent = (int)message->derivative_exponent;
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
 /* ---- the trial point ---- */
@@ -85,7 +85,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
     replica->parameters = replica->own_parameters;
 }
 
-void evaluation_parameters(struct replica *replica, uint32_t shard, const struct message *message,
+void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
                            int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct shard_link *from = &replica->shards[shard];
@@ -106,13 +106,13 @@ void evaluation_parameters(struct replica *replica, uint32_t shard, const struct
     take_parameters(replica, shard, &message->bulk);
     from->fetched = true;
     if (++evaluation->fetched == replica->shard_count)
-        flushes_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
-    evaluation_advance(replica, now_ns, out);
+        flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
+    replica_advance(replica, now_ns, out);
 }
 
 /* ---- portions ---- */
 
-void evaluation_portion(struct replica *replica, const struct message_portion *message,
+void replica_on_portion(struct replica *replica, const struct message_portion *message,
                         int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     if (!is_current(replica, message->attempt, message->evaluation))
@@ -125,15 +125,15 @@ void evaluation_portion(struct replica *replica, const struct message_portion *m
     evaluation->portions[evaluation->portion_count++] =
         (struct portion){{message->first, message->count}, message->flags};
     evaluation->resting = false;
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
-void evaluation_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
+void replica_on_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
                      struct outbox *out) {
     if (!is_current(replica, message->attempt, message->evaluation))
         return;
     replica->evaluation.resting = true;
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
@@ -182,7 +182,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         evaluation->flush_due = replica->computing.flags & (PORTION_SOLO | PORTION_LAST);
         replica->counters.portions++;
     }
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
 /* ---- flushes ---- */
@@ -244,10 +244,10 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
         flush_drop(&replica->flushes, replica->gathering);
     }
     replica->gathering = NULL;
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
-void evaluation_staged(struct replica *replica, uint32_t shard,
+void replica_on_staged(struct replica *replica, uint32_t shard,
                        const struct message_staged *message, struct outbox *out) {
     if (!is_current(replica, message->flush.attempt, message->flush.evaluation))
         return;
@@ -261,7 +261,7 @@ void evaluation_staged(struct replica *replica, uint32_t shard,
         flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
 }
 
-void evaluation_verdict(struct replica *replica, const struct message_verdict *message,
+void replica_on_verdict(struct replica *replica, const struct message_verdict *message,
                         int64_t now_ns, struct outbox *out) {
     struct flush *flush = flush_find(&replica->flushes, &message->flush);
     if (!flush || flush == replica->gathering) {
@@ -273,10 +273,10 @@ void evaluation_verdict(struct replica *replica, const struct message_verdict *m
     else
         replica->counters.dropped++;
     flush_drop(&replica->flushes, flush);
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
-void evaluation_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out) {
+void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
     struct shard_link *link = &replica->shards[shard];
     if (evaluation->running && evaluation->asked && !link->fetched)
@@ -289,7 +289,7 @@ void evaluation_resume_shard(struct replica *replica, uint32_t shard, struct out
 
 /* ---- what comes next ---- */
 
-void evaluation_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
+void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     if (!evaluation->running || !replica->ready || replica->failed ||
         replica->activity != ACTIVITY_NONE)
@@ -304,5 +304,5 @@ void evaluation_advance(struct replica *replica, int64_t now_ns, struct outbox *
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }

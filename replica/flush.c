@@ -5,15 +5,15 @@
 
 #include "base/memory.h"
 
-static void give_buffer(struct flushes *flushes, struct flush *flush) {
+static void give_buffer(struct flush_pool *pool, struct flush *flush) {
     if (flush->buffer)
-        flushes->free[flushes->free_count++] = flush->buffer;
+        pool->free[pool->free_count++] = flush->buffer;
     flush->buffer = NULL;
 }
 
-static void flush_free(struct flushes *flushes, struct flush *flush) {
-    give_buffer(flushes, flush);
-    for (uint32_t i = 0; i < flushes->shards; i++)
+static void flush_free(struct flush_pool *pool, struct flush *flush) {
+    give_buffer(pool, flush);
+    for (uint32_t i = 0; i < pool->shards; i++)
         free(flush->slices[i].sparse);
     accrual_release(&flush->accrued);
     bytes_release(&flush->loss);
@@ -23,31 +23,31 @@ static void flush_free(struct flushes *flushes, struct flush *flush) {
     free(flush);
 }
 
-void flushes_release(struct flushes *flushes) {
-    while (flushes->first)
-        flush_drop(flushes, flushes->first);
-    for (uint32_t i = 0; i < flushes->free_count; i++)
-        segment_free(flushes->free[i]);
-    *flushes = (struct flushes){0};
+void flush_pool_release(struct flush_pool *pool) {
+    while (pool->first)
+        flush_drop(pool, pool->first);
+    for (uint32_t i = 0; i < pool->free_count; i++)
+        segment_free(pool->free[i]);
+    *pool = (struct flush_pool){0};
 }
 
-void flushes_init(struct flushes *flushes, uint32_t shards, uint64_t parameters) {
-    *flushes = (struct flushes){.shards = shards, .parameters = parameters};
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters) {
+    *pool = (struct flush_pool){.shards = shards, .parameters = parameters};
 }
 
-static struct segment *take_buffer(struct flushes *flushes) {
-    if (flushes->free_count)
-        return flushes->free[--flushes->free_count];
-    if (flushes->made == FLUSH_BUFFERS_MAX)
+static struct segment *take_buffer(struct flush_pool *pool) {
+    if (pool->free_count)
+        return pool->free[--pool->free_count];
+    if (pool->made == FLUSH_BUFFERS_MAX)
         return NULL;
-    flushes->made++;
-    return segment_new(flushes->parameters * sizeof(int64_t));
+    pool->made++;
+    return segment_new(pool->parameters * sizeof(int64_t));
 }
 
-struct flush *flush_start(struct flushes *flushes, const struct flush_id *id,
+struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued) {
     struct segment *buffer = NULL;
-    if (!accrued->exceeded && !(buffer = take_buffer(flushes)))
+    if (!accrued->exceeded && !(buffer = take_buffer(pool)))
         return NULL;
     struct flush *flush = memory_new(1, sizeof *flush);
     flush->id = *id;
@@ -57,11 +57,11 @@ struct flush *flush_start(struct flushes *flushes, const struct flush_id *id,
     accrual_clear(accrued);
     bytes_init(&flush->loss);
     exact_encode(&flush->accrued.loss, &flush->loss);
-    flush->slices = memory_new(flushes->shards, sizeof *flush->slices);
-    flush->staged = memory_new(flushes->shards, sizeof *flush->staged);
-    flush->incarnations = memory_new(flushes->shards, sizeof *flush->incarnations);
-    flush->next = flushes->first;
-    flushes->first = flush;
+    flush->slices = memory_new(pool->shards, sizeof *flush->slices);
+    flush->staged = memory_new(pool->shards, sizeof *flush->staged);
+    flush->incarnations = memory_new(pool->shards, sizeof *flush->incarnations);
+    flush->next = pool->first;
+    pool->first = flush;
     return flush;
 }
 
@@ -94,8 +94,8 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
 
 /* Whether so few values were seen that most of the gradient must be zero. An intercept adds one
  * element an output. */
-static bool is_sparse(const struct flushes *flushes, const struct flush *flush, uint32_t outputs) {
-    return (flush->accrued.values + 1) * outputs < flushes->parameters / 4;
+static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint32_t outputs) {
+    return (flush->accrued.values + 1) * outputs < pool->parameters / 4;
 }
 
 static void encode_slice(struct slice *slice, struct segment *buffer, const struct range *range,
@@ -117,15 +117,15 @@ static void encode_slice(struct slice *slice, struct segment *buffer, const stru
     slice->bulk.segment = buffer;
 }
 
-void flush_encode(struct flushes *flushes, struct flush *flush, const struct range *ranges,
+void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint32_t outputs) {
-    bool sparse = is_sparse(flushes, flush, outputs), dense = false;
-    for (uint32_t i = 0; i < flushes->shards; i++) {
+    bool sparse = is_sparse(pool, flush, outputs), dense = false;
+    for (uint32_t i = 0; i < pool->shards; i++) {
         encode_slice(&flush->slices[i], flush->buffer, &ranges[i], sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
     }
     if (!dense)
-        give_buffer(flushes, flush);
+        give_buffer(pool, flush);
 }
 
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
@@ -148,16 +148,16 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
 
 /* ---- afterwards ---- */
 
-bool flush_staged(struct flushes *flushes, struct flush *flush, uint32_t shard,
+bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
                   uint64_t incarnation) {
     if (flush->staged[shard])
         return false;
     flush->staged[shard] = true;
     flush->incarnations[shard] = incarnation;
-    return ++flush->staged_count == flushes->shards;
+    return ++flush->staged_count == pool->shards;
 }
 
-void flush_report(const struct flushes *flushes, const struct flush *flush, uint32_t link,
+void flush_report(const struct flush_pool *pool, const struct flush *flush, uint32_t link,
                   uint64_t epoch, struct outbox *out) {
     const struct accrual *accrued = &flush->accrued;
     outbox_add(out, link,
@@ -169,30 +169,30 @@ void flush_report(const struct flushes *flushes, const struct flush *flush, uint
                                .loss = {flush->loss.data, (uint32_t)flush->loss.length},
                                .derivative_max = accrued->derivative_max,
                                .exceeded = accrued->exceeded,
-                               .incarnations = {flush->incarnations, flushes->shards},
+                               .incarnations = {flush->incarnations, pool->shards},
                                .busy_ns = (uint64_t)accrued->busy_ns},
                });
 }
 
-struct flush *flush_find(const struct flushes *flushes, const struct flush_id *id) {
-    struct flush *flush = flushes->first;
+struct flush *flush_find(const struct flush_pool *pool, const struct flush_id *id) {
+    struct flush *flush = pool->first;
     while (flush && !flush_id_equal(&flush->id, id))
         flush = flush->next;
     return flush;
 }
 
-void flush_drop(struct flushes *flushes, struct flush *flush) {
-    struct flush **place = &flushes->first;
+void flush_drop(struct flush_pool *pool, struct flush *flush) {
+    struct flush **place = &pool->first;
     while (*place != flush)
         place = &(*place)->next;
     *place = flush->next;
-    flush_free(flushes, flush);
+    flush_free(pool, flush);
 }
 
-void flushes_drop_others(struct flushes *flushes, uint32_t attempt, uint32_t evaluation) {
-    for (struct flush *flush = flushes->first, *next; flush; flush = next) {
+void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation) {
+    for (struct flush *flush = pool->first, *next; flush; flush = next) {
         next = flush->next;
         if (flush->id.attempt != attempt || flush->id.evaluation != evaluation)
-            flush_drop(flushes, flush);
+            flush_drop(pool, flush);
     }
 }

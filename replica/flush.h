@@ -35,7 +35,7 @@ struct flush {
     uint32_t staged_count;
 };
 
-struct flushes {
+struct flush_pool {
     uint32_t shards;
     uint64_t parameters;
     struct flush *first; /* in flight, in no particular order */
@@ -44,16 +44,16 @@ struct flushes {
 };
 
 /* Zeroed memory holds no flushes. */
-void flushes_init(struct flushes *flushes, uint32_t shards, uint64_t parameters);
-void flushes_release(struct flushes *flushes);
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters);
+void flush_pool_release(struct flush_pool *pool);
 
 /* Starts a flush of what is accrued, which becomes empty. It gets a buffer unless the bound was
  * exceeded; NULL if there is none to be had now. */
-struct flush *flush_start(struct flushes *flushes, const struct flush_id *id,
+struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued);
 
 /* Cuts a flush, its buffer filled, into slices. `outputs` is the objective's. */
-void flush_encode(struct flushes *flushes, struct flush *flush, const struct range *ranges,
+void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint32_t outputs);
 
 /* Sends a shard its slice. */
@@ -61,19 +61,19 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
                  struct outbox *out);
 
 /* A shard keeps its slice. True if it was the last that had to say so. */
-bool flush_staged(struct flushes *flushes, struct flush *flush, uint32_t shard,
+bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
                   uint64_t incarnation);
 
 /* Tells the coordinator that every shard keeps the flush. */
-void flush_report(const struct flushes *flushes, const struct flush *flush, uint32_t link,
+void flush_report(const struct flush_pool *pool, const struct flush *flush, uint32_t link,
                   uint64_t epoch, struct outbox *out);
 
-struct flush *flush_find(const struct flushes *flushes, const struct flush_id *id);
+struct flush *flush_find(const struct flush_pool *pool, const struct flush_id *id);
 
 /* Nobody reads it any more: its memory is free. */
-void flush_drop(struct flushes *flushes, struct flush *flush);
+void flush_drop(struct flush_pool *pool, struct flush *flush);
 
 /* The same for every flush of another evaluation than this. */
-void flushes_drop_others(struct flushes *flushes, uint32_t attempt, uint32_t evaluation);
+void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation);
 
 #endif

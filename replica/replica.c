@@ -70,7 +70,7 @@ static void forget_shards(struct replica *replica) {
 
 /* What the last set-up left behind. The workers must have let go of it. */
 static void release_work(struct replica *replica) {
-    flushes_release(&replica->flushes);
+    flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
     memory_unmap(replica->own_parameters, replica->own_parameters_bytes);
     replica->own_parameters = NULL;
@@ -160,7 +160,7 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
         return;
     replica_send(replica, replica->coordinator,
                  &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt}}, out);
-    evaluation_advance(replica, now_ns, out);
+    replica_advance(replica, now_ns, out);
 }
 
 static void step_setup(struct replica *replica, const struct message_replica_setup *message,
@@ -174,7 +174,7 @@ static void step_setup(struct replica *replica, const struct message_replica_set
                      out);
         return;
     }
-    evaluation_abandon(replica);
+    replica_abandon(replica);
     forget_shards(replica);
     release_setup(replica);
     replica->attempt = message->attempt;
@@ -202,7 +202,7 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
         replica_fail(replica, error, reason, out);
         return;
     }
-    flushes_init(&replica->flushes, replica->shard_count, replica->setup.parameters);
+    flush_pool_init(&replica->flushes, replica->shard_count, replica->setup.parameters);
     replica->opened = true;
     check_ready(replica, now_ns, out);
 }
@@ -270,7 +270,7 @@ static void step_greeted(struct replica *replica, uint32_t index,
     bool again = shard->met;
     shard->greeted = shard->met = true;
     if (again)
-        evaluation_resume_shard(replica, index, out);
+        replica_resume_shard(replica, index, out);
     check_ready(replica, now_ns, out);
 }
 
@@ -311,10 +311,10 @@ static void step_shard(struct replica *replica, uint32_t index, const struct mes
         step_greeted(replica, index, &message->greeted, now_ns, out);
         break;
     case MESSAGE_PARAMETERS:
-        evaluation_parameters(replica, index, message, now_ns, out);
+        replica_on_parameters(replica, index, message, now_ns, out);
         break;
     case MESSAGE_STAGED:
-        evaluation_staged(replica, index, &message->staged, out);
+        replica_on_staged(replica, index, &message->staged, out);
         break;
     case MESSAGE_REFUSED:
         shard_missing(replica, index, ERROR_UNAVAILABLE, message->refused.reason, out);
@@ -335,16 +335,16 @@ static void step_coordinator(struct replica *replica, const struct message *mess
         step_shard_at(replica, &message->shard_at, out);
         break;
     case MESSAGE_EVALUATE:
-        evaluation_evaluate(replica, &message->evaluate, now_ns, out);
+        replica_on_evaluate(replica, &message->evaluate, now_ns, out);
         break;
     case MESSAGE_PORTION:
-        evaluation_portion(replica, &message->portion, now_ns, out);
+        replica_on_portion(replica, &message->portion, now_ns, out);
         break;
     case MESSAGE_REST:
-        evaluation_rest(replica, &message->rest, now_ns, out);
+        replica_on_rest(replica, &message->rest, now_ns, out);
         break;
     case MESSAGE_VERDICT:
-        evaluation_verdict(replica, &message->verdict, now_ns, out);
+        replica_on_verdict(replica, &message->verdict, now_ns, out);
         break;
     case MESSAGE_REFUSED:
         log_error("the coordinator refuses this replica: %s", message->refused.reason);

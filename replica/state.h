@@ -71,7 +71,7 @@ struct replica {
     bool abandoned;  /* the work in hand is for an evaluation that is over */
     bool sums_dirty; /* the workers' sums hold something */
     struct flush *gathering;
-    struct flushes flushes;
+    struct flush_pool flushes;
     uint32_t sequence; /* of the last flush */
 
     struct action *actions;
@@ -84,26 +84,26 @@ void replica_send(struct replica *replica, uint32_t to, struct message *message,
 void replica_fail(struct replica *replica, int error, const char *reason, struct outbox *out);
 
 /* Forgets the running evaluation; work in hand is told to stop, and ignored. */
-void evaluation_abandon(struct replica *replica);
+void replica_abandon(struct replica *replica);
 
 /* Does what can be done now: fetch, flush, compute. */
-void evaluation_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
+void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
 
 /* What a shard has not acknowledged is sent to it again, over a new link. */
-void evaluation_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
+void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
 /* Messages. */
-void evaluation_evaluate(struct replica *replica, const struct message_evaluate *message,
+void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
                          int64_t now_ns, struct outbox *out);
-void evaluation_portion(struct replica *replica, const struct message_portion *message,
+void replica_on_portion(struct replica *replica, const struct message_portion *message,
                         int64_t now_ns, struct outbox *out);
-void evaluation_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
+void replica_on_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
                      struct outbox *out);
-void evaluation_parameters(struct replica *replica, uint32_t shard, const struct message *message,
+void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
                            int64_t now_ns, struct outbox *out);
-void evaluation_staged(struct replica *replica, uint32_t shard,
+void replica_on_staged(struct replica *replica, uint32_t shard,
                        const struct message_staged *message, struct outbox *out);
-void evaluation_verdict(struct replica *replica, const struct message_verdict *message,
+void replica_on_verdict(struct replica *replica, const struct message_verdict *message,
                         int64_t now_ns, struct outbox *out);
 
 #endif

@@ -204,6 +204,19 @@ static void a_worker_that_computes_other_bits_is_refused(void **state) {
     assert_int_equal(f->coordinator->phase, PHASE_FAILED);
 }
 
+static void replicas_hear_of_the_shards_when_all_shards_are_there(void **state) {
+    struct fixture *f = *state;
+    feed(f, REPLICA_0, welcome(f, REPLICA_0, 42));
+    feed(f, SHARD_1, welcome(f, SHARD_1, 42));
+    assert_int_equal(count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 0);
+    feed(f, SHARD_0, welcome(f, SHARD_0, 42));
+    assert_int_equal(count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
+    assert_int_equal(count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 0);
+    feed(f, REPLICA_1, welcome(f, REPLICA_1, 42));
+    assert_int_equal(count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 0);
+    assert_int_equal(count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
+}
+
 static void the_first_evaluation_begins_when_all_are_ready(void **state) {
     struct fixture *f = *state;
     start(f);
@@ -447,6 +460,7 @@ int main(void) {
         TEST(workers_are_greeted_with_incarnations_of_their_own),
         TEST(ranges_fall_on_blocks_and_cover_everything),
         TEST(a_worker_that_computes_other_bits_is_refused),
+        TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(the_first_evaluation_begins_when_all_are_ready),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
