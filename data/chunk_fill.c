@@ -117,8 +117,8 @@ static void fill_dense_row(struct filling *filling, const struct row_walk *walk)
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
-                struct pack *const *packs, const struct chunk_plan *plan, const struct columns *columns,
-                const struct labels *labels) {
+                struct pack *const *packs, const struct chunk_plan *plan,
+                const struct columns *columns, const struct labels *labels) {
     struct set_chunk_layout layout = set_chunk_layout(chunk, plan->dense, plan->type);
     reserve(buffer, layout.bytes);
     struct filling filling = {

@@ -16,7 +16,7 @@ void chunk_buffer_release(struct chunk_buffer *buffer);
 
 /* Fills buffer->data; chunk->bytes of it. */
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
-                struct pack *const *packs, const struct chunk_plan *plan, const struct columns *columns,
-                const struct labels *labels);
+                struct pack *const *packs, const struct chunk_plan *plan,
+                const struct columns *columns, const struct labels *labels);
 
 #endif

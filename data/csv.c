@@ -58,8 +58,8 @@ static bool reject_cell(const struct format *format, struct batch *batch, uint64
         return batch_reject(batch, number, "column %u%s is empty: every cell must be a number",
                             column + 1, name);
     return batch_reject(batch, number,
-                        "column %u%s holds \"%.40s\", which is not a finite number; leave out "
-                        "columns of text with \"skip\"",
+                        "column %u%s holds \"%.40s\", which is not a finite number; name the "
+                        "column of the labels with \"label\", leave out text with \"skip\"",
                         column + 1, name, cell);
 }
 

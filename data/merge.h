@@ -67,7 +67,7 @@ struct chunk_plan {
 };
 
 void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
-               const struct columns *columns);
+                     const struct columns *columns);
 void chunk_plan_release(struct chunk_plan *plan);
 
 /* ---- rows ---- */
@@ -83,7 +83,8 @@ struct row_walk {
 };
 
 /* Stands at row `first` of all. */
-struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan, uint64_t first);
+struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan,
+                              uint64_t first);
 void row_walk_next(struct row_walk *walk);
 
 #endif

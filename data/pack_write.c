@@ -53,7 +53,7 @@ static enum value_type narrowest_type(const double *value, uint64_t count) {
     return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
 }
 
-static void count_value(struct pack_writer *writer, uint32_t feature) {
+static void count_values(struct pack_writer *writer, uint32_t feature, uint32_t values) {
     if (feature >= writer->count_capacity) {
         uint32_t capacity = 2 * writer->count_capacity + 1024;
         if (capacity <= feature)
@@ -63,7 +63,7 @@ static void count_value(struct pack_writer *writer, uint32_t feature) {
                (capacity - writer->count_capacity) * sizeof *writer->count);
         writer->count_capacity = capacity;
     }
-    writer->count[feature]++;
+    writer->count[feature] += values;
 }
 
 /* Shows a row whose text was not sorted to the dictionary, in the order of the text. */
@@ -77,34 +77,52 @@ static void show_in_text_order(struct pack_writer *writer, const struct source_r
         dictionary_add(&writer->features, id[i]);
 }
 
-/* Numbers the features of all values; false if there are too many. */
-static bool number_features(struct pack_writer *writer, const struct source_rows *rows,
-                            uint32_t *local) {
-    for (uint32_t row = 0; row < rows->count; row++) {
+/* Numbers the features of some rows, each standing for `times`; false if there are too many. */
+static bool number_rows(struct pack_writer *writer, const struct source_rows *rows, uint32_t count,
+                        uint32_t times, uint32_t *local) {
+    for (uint32_t row = 0; row < count; row++) {
         if (rows->position)
             show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
         for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
             uint32_t number = dictionary_add(&writer->features, rows->id[i]);
             if (number == DICTIONARY_NONE)
                 return false;
-            count_value(writer, number);
+            count_values(writer, number, times);
             local[i] = number;
         }
     }
     return true;
 }
 
-/* True if every row has just the features 0 … values/rows−1, as rows of CSV have. */
-static bool is_dense(const struct source_rows *rows, const uint32_t *local) {
+/* True if all rows have the features of the first, as those of CSV do. */
+static bool are_alike(const struct source_rows *rows) {
     uint64_t width = rows->start[1] - rows->start[0];
-    for (uint32_t row = 0; row < rows->count; row++) {
-        if (rows->start[row + 1] - rows->start[row] != width)
+    for (uint32_t row = 1; row < rows->count; row++)
+        if (rows->start[row + 1] - rows->start[row] != width ||
+            memcmp(rows->id + rows->start[row], rows->id, width * sizeof *rows->id))
             return false;
-        for (uint64_t i = 0; i < width; i++)
-            if (local[rows->start[row] + i] != i)
-                return false;
-    }
-    return width > 0;
+    return width && !rows->position;
+}
+
+/* Numbers the features of all values. */
+static bool number_features(struct pack_writer *writer, const struct source_rows *rows, bool alike,
+                            uint32_t *local) {
+    if (!alike)
+        return number_rows(writer, rows, rows->count, 1, local);
+    if (!number_rows(writer, rows, 1, rows->count, local))
+        return false;
+    uint64_t width = rows->start[1];
+    for (uint32_t row = 1; row < rows->count; row++)
+        memcpy(local + row * width, local, width * sizeof *local);
+    return true;
+}
+
+/* True if `count` features are 0, 1, 2 … */
+static bool are_consecutive(const uint32_t *local, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        if (local[i] != i)
+            return false;
+    return true;
 }
 
 static void put_values(void *to, enum value_type type, const double *value, uint64_t count) {
@@ -147,14 +165,15 @@ static int take_rows(void *context, const struct source_rows *rows) {
     uint64_t values = rows->start[rows->count];
     bytes_clear(&writer->local);
     uint32_t *local = bytes_extend(&writer->local, values * sizeof *local);
-    if (!number_features(writer, rows, local))
+    bool alike = are_alike(rows);
+    if (!number_features(writer, rows, alike, local))
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
     struct pack_block block = {.rows = rows->count,
                                .values = (uint32_t)values,
                                .first_row = writer->facts.rows,
                                .type = (uint8_t)narrowest_type(rows->value, values),
-                               .dense = is_dense(rows, local),
+                               .dense = alike && are_consecutive(local, rows->start[1]),
                                .texts = rows->label_text != NULL};
     fill_block(writer, rows, &block, local);
     if (writer->label_texts.count > CLASSES_MAX)

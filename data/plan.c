@@ -51,7 +51,8 @@ static uint64_t aimed_bytes(const struct chunk_plan *plan) {
                                      : bytes;
 }
 
-static struct set_chunk *add_chunk(struct chunk_plan *plan, uint32_t *capacity, uint64_t first_row) {
+static struct set_chunk *add_chunk(struct chunk_plan *plan, uint32_t *capacity,
+                                   uint64_t first_row) {
     if (plan->chunks == *capacity) {
         *capacity = 2 * *capacity + CHUNKS_AIMED_AT;
         plan->chunk = memory_resize(plan->chunk, *capacity, sizeof *plan->chunk);
@@ -85,7 +86,7 @@ static void cut_chunks(struct chunk_plan *plan, struct pack *const *packs, uint3
 }
 
 void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
-               const struct columns *columns) {
+                     const struct columns *columns) {
     *plan = (struct chunk_plan){.type = VALUE_ONES};
     list_blocks(plan, packs, count);
     plan->dense = plan->text_values * 2 >= plan->rows * columns->count;
@@ -107,7 +108,8 @@ static void enter_block(struct row_walk *walk) {
     walk->rows = pack_rows(walk->packs[block->pack], block->block);
 }
 
-struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan, uint64_t first) {
+struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan,
+                              uint64_t first) {
     uint32_t low = 0, high = plan->blocks;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;

@@ -39,8 +39,8 @@ struct source_rows {
 /* What reading found out about a file. Release with source_report_release(). */
 struct source_report {
     enum source_format format; /* known from the first call of `take` on */
-    uint64_t bytes;      /* of the file as stored */
-    uint64_t text_bytes; /* after decompression */
+    uint64_t bytes;            /* of the file as stored */
+    uint64_t text_bytes;       /* after decompression */
     uint64_t rows, values;
     char hash[HASH128_TEXT]; /* of the bytes as stored */
     char **column_names; /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL */

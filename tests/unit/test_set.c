@@ -1,5 +1,7 @@
 #include "data/set.h"
 
+#include <jansson.h>
+
 #include "base/hash.h"
 #include "data/set_file.h"
 #include "numeric/fixed.h"
@@ -294,6 +296,40 @@ static void header_lines_that_disagree_are_refused(void **state) {
     error_clear();
 }
 
+/* What `inspect` prints of a file, as JSON. */
+static json_t *inspect(const char *path) {
+    const char *printed = fixture_path("printed");
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO);
+    assert_non_null(freopen(printed, "w", stdout));
+    int code = inspect_print(path, true);
+    fflush(stdout);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    assert_int_equal(code, 0);
+    json_t *object = json_load_file(printed, 0, NULL);
+    assert_non_null(object);
+    return object;
+}
+
+static void inspect_says_what_a_set_and_its_packs_hold(void **state) {
+    (void)state;
+    struct set *set = merge_one("u,v,y\n1,2,no\n3,4,yes\n", LABEL_BINARY, NULL);
+    json_t *object = inspect(set_path(set));
+    assert_int_equal(json_integer_value(json_object_get(object, "rows")), 2);
+    json_t *classes = json_object_get(object, "classes");
+    assert_string_equal(json_string_value(json_array_get(classes, 1)), "yes");
+    const char *name = json_string_value(json_array_get(json_object_get(object, "packs"), 0));
+    char *path = memory_format("%s/%s.pack", fixture_path("packs"), name);
+    json_t *pack = inspect(path);
+    assert_int_equal(json_integer_value(json_object_get(pack, "values")), 4);
+    assert_string_equal(json_string_value(json_object_get(pack, "source")), fixture_path("one"));
+    free(path);
+    json_decref(pack);
+    json_decref(object);
+    set_close(set);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
@@ -309,6 +345,7 @@ int main(void) {
         cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
         cmocka_unit_test(a_set_with_a_damaged_header_is_made_again),
         cmocka_unit_test(header_lines_that_disagree_are_refused),
+        cmocka_unit_test(inspect_says_what_a_set_and_its_packs_hold),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }
