@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, size_t needed) {
     inlet->part = part;
@@ -46,8 +49,12 @@ static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
     if (*buffer && length <= *capacity)
         return true;
     free(*buffer);
-    *buffer = aligned_alloc(64, (length + 64) / 64 * 64);
+    size_t page = length < HUGE_PAGE_BYTES ? 64 : HUGE_PAGE_BYTES;
+    size_t bytes = (length + page) / page * page;
+    *buffer = aligned_alloc(page, bytes);
     *capacity = *buffer ? length : 0;
+    if (*buffer && page == HUGE_PAGE_BYTES)
+        (void)madvise(*buffer, bytes, MADV_HUGEPAGE);
     return *buffer;
 }
 

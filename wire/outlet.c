@@ -20,11 +20,31 @@ struct outlet_frame {
     uint8_t bytes[];
 };
 
-enum { FRAMES_AT_ONCE = 16 };
+enum {
+    FRAMES_AT_ONCE = 16,
+    MAPPED_BYTES_MIN = 1 << 20, /* frames from this size on lie on pages of their own */
+};
 
 void outlet_init(struct outlet *outlet, int descriptor, bool local) {
     *outlet = (struct outlet){.descriptor = descriptor, .local = local};
     outlet->end = &outlet->first;
+}
+
+static bool is_mapped(size_t length) {
+    return length >= MAPPED_BYTES_MIN;
+}
+
+static struct outlet_frame *new_frame(size_t length) {
+    size_t bytes = sizeof(struct outlet_frame) + length;
+    struct outlet_frame *frame = is_mapped(length) ? memory_map(bytes) : memory_new(1, bytes);
+    return frame;
+}
+
+static void free_frame(struct outlet_frame *frame, size_t length) {
+    if (is_mapped(length))
+        memory_unmap(frame, sizeof *frame + length);
+    else
+        free(frame);
 }
 
 static void drop_first(struct outlet *outlet) {
@@ -35,7 +55,7 @@ static void drop_first(struct outlet *outlet) {
     outlet->queued -= frame->length - frame->sent;
     if (frame->descriptor >= 0)
         close(frame->descriptor);
-    free(frame);
+    free_frame(frame, frame->length);
 }
 
 void outlet_release(struct outlet *outlet) {
@@ -76,11 +96,11 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
     for (size_t i = 0; i < count; i++)
         length += places[i].iov_len;
     length -= sent;
-    struct outlet_frame *frame = memory_new(1, sizeof *frame + length);
+    struct outlet_frame *frame = new_frame(length);
     frame->descriptor = sent || descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (!sent && descriptor >= 0 && frame->descriptor < 0) {
         int error = errno;
-        free(frame);
+        free_frame(frame, length);
         fail(outlet, error);
         return;
     }

@@ -23,7 +23,9 @@ static struct message filled(unsigned type) {
 #define BLOB(field) body->field = (struct blob){"blob\0bytes", 10};
 #define RUNS(field) body->field = (struct run_list){runs, 3};
 #define U64S(field) body->field = (struct u64_list){numbers, 2};
-#define FLUSH(field) body->field = (struct flush_id){(uint32_t)next++, 2, next++, 4};
+#define FLUSH(field)                                                                               \
+    next += 2;                                                                                     \
+    body->field = (struct flush_id){(uint32_t)next, 2, next + 1, 4};
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     case MESSAGE_##NAME: {                                                                         \
         struct message_##name *body = &message.name;                                               \

@@ -238,6 +238,33 @@ static void an_unaligned_place_in_a_segment_is_copied(void **state) {
     pair_release(&pair);
 }
 
+static void over_tcp_bulk_in_a_segment_is_copied(void **state) {
+    (void)state;
+    struct pair pair = {.base = event_base_new(), .raw = -1};
+    struct segment *segment = segment_new(1 << 20);
+    int listener, one, other;
+    char *bound;
+    assert_int_equal(address_listen("127.0.0.1:0", false, &listener, &bound), 0);
+    assert_int_equal(address_connect(bound, 1000, &one), 0);
+    other = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
+    pair.a.peer = peer_new(pair.base, one, &callbacks, &pair.a);
+    pair.b.peer = peer_new(pair.base, other, &callbacks, &pair.b);
+    pair.b.keep = true;
+    ((double *)segment->start)[0] = 4.5;
+    struct message message = slice(segment->start, 1 << 17, segment);
+    peer_send(pair.a.peer, &message);
+    for (unsigned i = 0; i < 1000 && !pair.b.messages; i++)
+        event_base_loop(pair.base, EVLOOP_ONCE);
+    assert_true(pair.b.first_element == 4.5);
+    assert_int_equal(pair.b.kept.length, 1 << 20);
+    assert_null(pair.b.kept.mapping);
+    assert_int_equal(peer_pid(pair.b.peer), 0);
+    segment_free(segment);
+    close(listener);
+    free(bound);
+    pair_release(&pair);
+}
+
 static void a_peer_may_be_freed_and_may_answer_in_its_own_callback(void **state) {
     (void)state;
     struct pair pair;
@@ -480,6 +507,7 @@ int main(void) {
         cmocka_unit_test(queued_segments_arrive_in_order_behind_a_full_socket),
         cmocka_unit_test(segments_beyond_the_places_of_a_connection_are_sent_again),
         cmocka_unit_test(an_unaligned_place_in_a_segment_is_copied),
+        cmocka_unit_test(over_tcp_bulk_in_a_segment_is_copied),
         cmocka_unit_test(a_peer_may_be_freed_and_may_answer_in_its_own_callback),
         cmocka_unit_test(a_failure_to_send_is_told_by_the_loop_after_the_last_words),
         cmocka_unit_test(bad_headers_and_bodies_drop_the_peer_with_a_counted_reason),

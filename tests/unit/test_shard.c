@@ -1,4 +1,4 @@
-#include "shard_bench.h"
+#include "tests/unit/shard_bench.h"
 
 #include <math.h>
 
