@@ -40,6 +40,13 @@ static void on_written(struct bufferevent *client, void *context) {
     bufferevent_free(client);
 }
 
+/* The run may end in the call, and the loop with it: whoever asked has the answer by now. */
+static void on_cancel_written(struct bufferevent *client, void *context) {
+    struct control *control = context;
+    bufferevent_free(client);
+    control->callbacks.cancel(control->callbacks.context);
+}
+
 static void answer(struct bufferevent *client, const char *text) {
     bufferevent_disable(client, EV_READ);
     bufferevent_setcb(client, NULL, on_written, on_event, NULL);
@@ -70,7 +77,7 @@ static void on_line(struct bufferevent *client, void *context) {
         answer_json(client, control->callbacks.runs(control->callbacks.context));
     } else if (strcmp(line, "cancel") == 0) {
         answer(client, "ok");
-        control->callbacks.cancel(control->callbacks.context);
+        bufferevent_setcb(client, NULL, on_cancel_written, on_event, control);
     } else {
         answer(client, "unknown: status, runs or cancel is understood");
     }

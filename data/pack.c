@@ -238,6 +238,16 @@ static int find_pack(const char *packs, const char *source, const struct pack_fa
     return 0;
 }
 
+/* The lines that were skipped, each with its reason as far as the pack kept them. */
+static void report_rejected(const struct pack *pack) {
+    const struct pack_facts *facts = pack->facts;
+    for (uint32_t i = 0; i < facts->reasons; i++)
+        log_warning("skipped: %s", pack->reason[i]);
+    if (facts->rejected > facts->reasons)
+        log_warning("%s: skipped %llu malformed lines in all", pack->source,
+                    (unsigned long long)facts->rejected);
+}
+
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
@@ -262,5 +272,6 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     /* The same content may have been packed under another name. */
     free((*pack)->source);
     (*pack)->source = memory_copy_string(source);
+    report_rejected(*pack);
     return 0;
 }

@@ -31,7 +31,7 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host)|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/(run[a-z_]*|control|launch|cluster)\.[ch]',
+        r'|coordinator/(training|control|launch|cluster)\.[ch]',
     r'(openssl/.*|xxhash)\.h': r'base/hash\.c',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job',
