@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/failpoints.h"
 #include "wire/inlet.h"
 #include "wire/outlet.h"
 
@@ -84,6 +85,9 @@ static bool hand_out(struct peer *peer, unsigned limit) {
         if (state != INLET_MESSAGE)
             break;
         message.bulk.from = peer;
+        if (message.type == MESSAGE_HELLO)
+            failpoint_identify(message.hello.index);
+        failpoint_receive(message.type);
         peer->callbacks.message(peer->context, peer, &message);
     }
     peer->calling = false;
@@ -166,6 +170,7 @@ void peer_set_context(struct peer *peer, void *context) {
 }
 
 void peer_send(struct peer *peer, const struct message *message) {
+    failpoint_send(message->type);
     bytes_clear(&peer->scratch);
     message_encode(message, &peer->scratch);
     outlet_send(&peer->outlet, message->type, message->epoch, peer->scratch.data,
@@ -175,6 +180,7 @@ void peer_send(struct peer *peer, const struct message *message) {
 
 void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
                         const struct envelope *envelope) {
+    failpoint_send(envelope->type);
     outlet_send(&peer->outlet, envelope->type, envelope->epoch, outbox_body(outbox, envelope),
                 envelope->body_length, &envelope->bulk);
     after_sending(peer);
