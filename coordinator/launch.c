@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -60,6 +61,7 @@ static int start_one(struct launch *launch, struct launched *worker, const char 
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     char *arguments[] = {program,        "--listen", worker->address,   "--once",
                          "--parent-pid", parent,     (char *)verbosity, NULL};
+    failpoint(FAILPOINT_launch_worker);
     worker->pid = fork();
     if (worker->pid == 0)
         become(arguments, ends[1], program);
@@ -135,6 +137,8 @@ int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas, cons
     int code = start_all(launch, verbosity);
     if (code)
         launch_release(launch, 0);
+    else
+        failpoint(FAILPOINT_launch_started);
     return code;
 }
 

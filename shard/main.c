@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "numeric/setup.h"
 #include "shard/shard.h"
+#include "wire/failpoints.h"
 #include "wire/host.h"
 
 static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
@@ -45,8 +46,10 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
-    int code =
-        host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.", &options);
+    int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
+    if (code == 0)
+        code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",
+                                 &options);
     if (code == 1)
         return 0;
     if (code == 0) {

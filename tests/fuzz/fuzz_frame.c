@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     struct inlet inlet;
     struct message message;
     enum inlet_state state = INLET_WAIT;
-    inlet_init(&inlet, ends[0]);
+    inlet_init(&inlet, ends[0], false);
     size_t sent = 0;
     while (sent < length) {
         ssize_t part = send(ends[1], data + sent, length - sent, MSG_NOSIGNAL);
