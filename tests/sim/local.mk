@@ -5,7 +5,7 @@ libsimulated_a_SOURCES = \
 	coordinator/linesearch.c coordinator/optimizer.c coordinator/output.c coordinator/plan.c \
 	coordinator/reading.c coordinator/rounds.c coordinator/steering.c coordinator/verdicts.c \
 	$(libshard_a_SOURCES) \
-	replica/accrual.c replica/evaluation.c replica/flush.c replica/replica.c
+	replica/accrual.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 
 check_PROGRAMS += tests/sim/sim
