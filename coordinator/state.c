@@ -150,6 +150,8 @@ static void code_run(struct coder *coder, struct coordinator *c) {
     code_optimizer(coder, &c->optimizer);
     code_u32(coder, &c->evaluation.number);
     code_i64(coder, &exponent);
+    code_bool(coder, &c->evaluation.exceeded);
+    code_f64(coder, &c->evaluation.derivative_max);
     code_u64(coder, &c->evaluations);
     code_f64(coder, &c->derivative_max_at_x);
     code_u64(coder, &c->round.number);

@@ -39,6 +39,9 @@ static int next_derivative_exponent(const struct coordinator *c) {
 /* Sends the program, which forms t if it must, and begins an evaluation at t. */
 static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                      struct output *out) {
+    c->want = OPTIMIZER_EVALUATE;
+    c->evaluation.number++;
+    c->evaluation.derivative_exponent = derivative_exponent;
     program_add(&c->program, &(struct operation){.code = OPERATION_BEGIN,
                                                  .evaluation = c->evaluation.number,
                                                  .derivative_exponent = derivative_exponent});
