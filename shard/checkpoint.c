@@ -345,11 +345,6 @@ static int load_pair(const struct reader *holder, const struct checkpoint_pair *
                      const struct registers *registers) {
     uint32_t place = 0;
     int code = find_pair(holder, pair, &place);
-    if (!code && pair->slot >= registers->slots)
-        code = error_set(ERROR_DATA,
-                         "%s: has more pairs than the run keeps: the length of the history must "
-                         "stay as the run began",
-                         holder->path);
     if (code)
         return code;
     uint64_t offset = pair_offset(&holder->checkpoint, place);
@@ -370,7 +365,12 @@ static int load_pairs(const struct reader *reader, const char *folder,
     for (uint32_t i = 0; i < checkpoint->header.pairs && !code; i++) {
         const struct checkpoint_pair *pair = &checkpoint->pairs[i];
         bool own = pair->file == checkpoint->header.step;
-        if (!own && (!earlier.path || earlier.checkpoint.header.step != pair->file)) {
+        if (pair->slot >= registers->slots)
+            code = error_set(ERROR_DATA,
+                             "%s has more pairs than the run keeps: the length of the history "
+                             "must stay as the run began",
+                             reader->path);
+        if (!code && !own && (!earlier.path || earlier.checkpoint.header.step != pair->file)) {
             reader_close(&earlier);
             code = reader_open(&earlier, reader->disk, folder, pair->file, expected);
         }
