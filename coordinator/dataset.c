@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/sweep.h"
 
 enum label_kind dataset_labels(enum objective_kind objective) {
     switch (objective) {
@@ -101,6 +102,7 @@ int dataset_open(const struct job *job, struct set **set, double *seconds) {
         code = dataset_make_state(job);
     if (!code)
         code = folder_make(folder, 0700);
+    state_sweep(job->state);
     if (!code)
         code = pack_and_merge(job, folder, paths, set);
     *seconds = seconds_since(start);

@@ -14,8 +14,8 @@ unsigned dataset_threads(void);
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */
 int dataset_make_state(const struct job *job);
 
-/* Packs what is not packed yet under STATE/packs, merges and opens it; logs what it did. *seconds
- * is how long it took. */
+/* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
+ * merges and opens it; logs what it did. *seconds is how long it took. */
 int dataset_open(const struct job *job, struct set **set, double *seconds);
 
 #endif

@@ -39,6 +39,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/sizing.c coordinator/sizing.h \
 	coordinator/status.c \
 	coordinator/steering.c \
+	coordinator/sweep.c coordinator/sweep.h \
 	coordinator/training.c coordinator/training.h \
 	coordinator/verdicts.c coordinator/verdicts.h
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)

@@ -1,6 +1,7 @@
 /* The stages of a run, from the lock on the state folder to the last slice of the model. */
 #include "coordinator/training.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -2,8 +2,6 @@
 #ifndef DML_COORDINATOR_TRAINING_H
 #define DML_COORDINATOR_TRAINING_H
 
-#include <event2/event.h>
-
 #include "base/clock.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control.h"
@@ -13,6 +11,8 @@
 #include "coordinator/result.h"
 #include "coordinator/sizing.h"
 #include "model/model.h"
+
+struct event_base;
 
 /* Everything that a run holds, in the order in which it is acquired; training_release() mirrors it.
  */

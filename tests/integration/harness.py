@@ -91,14 +91,15 @@ class Process:
     """A command that runs. It and its children carry a mark in their environment by which
     survivors are found."""
 
-    def __init__(self, *command, cwd=None, prefix=(), **environment):
+    def __init__(self, *command, cwd=None, prefix=(), user=None, **environment):
         self.command = [str(word) for word in (*prefix, *command)]
         self.mark = uuid.uuid4().hex
         self.output = tempfile.TemporaryFile('w+')
         self.errors = tempfile.TemporaryFile('w+')
         self.popen = subprocess.Popen(
             self.command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.output,
-            stderr=self.errors, env={**os.environ, **environment, 'DML_TEST_MARK': self.mark})
+            stderr=self.errors, user=user, group=user, extra_groups=None if user is None else (),
+            env={**os.environ, **environment, 'DML_TEST_MARK': self.mark})
 
     @property
     def pid(self):
@@ -174,6 +175,20 @@ def train(job, *arguments, **options):
     finished = dml('run', job, '--json', *arguments, **options)
     assert finished.status == 0, finished
     return finished.json
+
+
+def ordinary_user(folder):
+    """Whom to run a command as that must not be root, for `user`; the folder becomes theirs."""
+    if os.geteuid() != 0:
+        return None
+    nobody = 65534
+    for path in [folder, *folder.rglob('*')]:
+        os.chown(path, nobody, nobody)
+    try:
+        run(COORDINATOR, '--version', user=nobody, cwd='/')
+    except PermissionError:
+        raise Skip('this is root, and others may not run the programs here') from None
+    return nobody
 
 
 # ---- data and jobs ----

@@ -3,12 +3,11 @@
 written."""
 
 import gzip
-import os
 import socket
 import sys
 
 from harness import (BAD_DATA, CONFIG, CREATE, PERMISSION, REPLICA, SHARD, UNAVAILABLE, USAGE, Skip,
-                     dml, main, run, small_data, small_job, test, write_job)
+                     dml, main, ordinary_user, run, small_data, small_job, test, write_job)
 
 GOOD = '1 1:0.5 3:2\n-1 2:1\n1 1:1\n-1 3:0.25\n'
 
@@ -369,21 +368,22 @@ def a_state_folder_below_a_file_is_refused(folder):
 
 @test
 def a_state_folder_that_may_not_be_written_is_refused(folder):
-    if os.geteuid() == 0:
-        raise Skip('root may write everywhere')
     job = small_job(folder)
     (folder / 'closed').mkdir()
+    user = ordinary_user(folder)
     (folder / 'closed').chmod(0o500)
-    assert_refused(dml('run', job, '--state', folder / 'closed/state'), PERMISSION, 'closed/state')
+    for state in folder / 'closed/state', folder / 'closed':
+        assert_refused(dml('run', job, '--state', state, user=user), PERMISSION, folder / 'closed')
+    assert not any((folder / 'closed').iterdir())
 
 
 @test
 def a_data_file_that_may_not_be_read_is_refused(folder):
-    if os.geteuid() == 0:
-        raise Skip('root may read everything')
     job = small_job(folder)
+    user = ordinary_user(folder)
     (folder / 'small.libsvm').chmod(0)
-    assert_refused(dml('run', job), PERMISSION, 'small.libsvm')
+    assert_refused(dml('run', job, user=user), PERMISSION, 'small.libsvm')
+    assert_nothing_half_written(folder / 'job.state')
 
 
 @test

@@ -128,7 +128,7 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_BEGIN:
         break;
     }
-    assert(!"an operation that the optimizer does not issue");
+    assert(false && "an operation that the optimizer does not issue");
     return 0;
 }
 
