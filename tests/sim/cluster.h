@@ -4,7 +4,9 @@
 #define DML_TESTS_SIM_CLUSTER_H
 
 #include "tests/sim/job.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/ledger.h"
+#include "tests/sim/store.h"
 #include "tests/sim/world.h"
 
 #define SIM_SHARDS_MAX 4
@@ -16,6 +18,8 @@ struct cluster_shape {
     uint32_t shards, replicas;
     uint32_t portion_chunks, flush_ms;
     uint32_t reconnect_seconds;
+    int64_t checkpoint_ns;
+    bool launched; /* the coordinator starts workers; else somebody else does */
     bool shared_memory;
     int64_t delay_ns; /* usual, of a message */
     int64_t chunk_ns; /* usual, to compute one */
@@ -27,8 +31,12 @@ struct cluster {
     const struct job *job;
     struct cluster_shape shape;
     struct ledger ledger;
+    struct virtual_disk disk;
+    struct virtual_store store;
     struct outcome outcome; /* of this run */
+    uint32_t runs;          /* times that the command was given */
     bool ended;             /* the coordinator has the model */
+    bool was_full, was_damaged; /* a disk; an early end may be due to that */
 };
 
 /* Processes by number: the coordinator, then shards, then replicas. */
@@ -56,6 +64,9 @@ void cluster_release(struct cluster *cluster);
 
 /* Starts all processes, runs until the job has ended and the workers were dismissed. */
 void cluster_run(struct cluster *cluster, int64_t limit_ns);
+
+/* Whether such an early end of the run has to be expected, given the faults that were. */
+bool cluster_expects(const struct cluster *cluster, int code, const char *text);
 
 extern const struct behaviour coordinator_behaviour, shard_behaviour, replica_behaviour;
 

@@ -11,15 +11,48 @@ void worker_host_release(struct worker_host *host) {
     outbox_release(&host->out);
 }
 
+static void say(struct process *process, uint32_t link, const struct message *message) {
+    struct outbox outbox;
+    outbox_init(&outbox);
+    outbox_add(&outbox, link, message);
+    if (process_acts(process))
+        network_send(process, link, &outbox, &outbox.envelopes[0]);
+    outbox_release(&outbox);
+}
+
+/* One that was fenced out learns it at once. */
+static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
+                             uint64_t epoch) {
+    if (host->coordinator && host->coordinator != link && epoch > host->epoch)
+        say(process, host->coordinator,
+            &(struct message){.type = MESSAGE_REFUSED,
+                              .epoch = epoch,
+                              .refused = {"a later coordinator of the run took over"}});
+    host->epoch = epoch;
+    host->coordinator = link;
+    host->waits++;
+    process->greeted = true;
+}
+
+bool worker_host_takes(struct process *process, struct worker_host *host, uint32_t link,
+                       const struct message *message) {
+    if (message->type != MESSAGE_PING)
+        return false;
+    if (link == host->coordinator)
+        say(process, link,
+            &(struct message){.type = MESSAGE_PONG,
+                              .epoch = message->epoch,
+                              .pong = {message->ping.number}});
+    return true;
+}
+
 void worker_host_drain(struct process *process, struct worker_host *host) {
     for (size_t i = 0; i < host->out.count; i++) {
         const struct envelope *envelope = &host->out.envelopes[i];
         if (!process_acts(process))
             break;
-        if (envelope->type == MESSAGE_WELCOME) {
-            host->coordinator = envelope->to;
-            host->waits++;
-        }
+        if (envelope->type == MESSAGE_WELCOME)
+            find_coordinator(process, host, envelope->to, envelope->epoch);
         network_send(process, envelope->to, &host->out, envelope);
     }
     outbox_clear(&host->out);

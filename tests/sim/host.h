@@ -12,9 +12,9 @@
 struct worker_host {
     struct outbox out;
     uint32_t coordinator; /* link, 0 for none */
+    uint64_t epoch;       /* the last coordinator's */
     uint32_t reconnect_seconds;
     uint64_t waits; /* times that a coordinator was lost or found */
-    bool ending;
 };
 
 void worker_host_init(struct worker_host *host);
@@ -22,6 +22,10 @@ void worker_host_release(struct worker_host *host);
 
 /* Sends what is in `out`, as far as the process lives. */
 void worker_host_drain(struct process *process, struct worker_host *host);
+
+/* True if the message is the host's affair, not the role's. */
+bool worker_host_takes(struct process *process, struct worker_host *host, uint32_t link,
+                       const struct message *message);
 
 /* After the role has had it and its answers were sent. The process may end. */
 void worker_host_message(struct process *process, struct worker_host *host, uint32_t link,

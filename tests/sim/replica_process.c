@@ -213,6 +213,8 @@ static void finish_step(struct process *process) {
 
 static void message(struct process *process, uint32_t link, const struct message *taken) {
     struct replica_process *self = process->state;
+    if (worker_host_takes(process, &self->host, link, taken))
+        return;
     replica_step(self->replica, link, taken, process->world->now_ns, &self->host.out);
     finish_step(process);
     worker_host_message(process, &self->host, link, taken);

@@ -10,8 +10,8 @@
 /* The cluster of a seed. */
 struct cluster_shape schedule_shape(uint64_t seed);
 
-/* Plans the faults of a seed, over a run that takes about `usual_ns` without them; they end by the
+/* Plans faults over a run that takes about `usual_ns` without them; they end by the
  * time that is answered. */
-int64_t schedule_faults(struct cluster *cluster, uint64_t seed, int64_t usual_ns);
+int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns);
 
 #endif

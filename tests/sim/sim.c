@@ -30,6 +30,8 @@ static bool find_expected(void) {
                                   .replicas = 1,
                                   .flush_ms = 10,
                                   .reconnect_seconds = 30,
+                                  .checkpoint_ns = 3600 * NS_PER_S,
+                                  .launched = true,
                                   .shared_memory = true,
                                   .delay_ns = NS_PER_MS / 10,
                                   .chunk_ns = NS_PER_MS,
@@ -94,7 +96,7 @@ static bool run_seed(uint64_t seed, bool trace) {
     int64_t usual_ns =
         shape.chunk_ns * (int64_t)(job.data.chunks * (job.expected.steps + 2)) / shape.replicas +
         shape.delay_ns * 12 * (int64_t)(job.expected.steps + 2);
-    int64_t last_ns = schedule_faults(&cluster, seed, usual_ns);
+    int64_t last_ns = schedule_faults(&cluster, usual_ns);
     trace_log(trace);
     cluster_run(&cluster, last_ns + 20 * usual_ns + PATIENCE_NS);
     if (!cluster.world.failure[0])

@@ -35,6 +35,8 @@ void world_init(struct world *world, uint64_t seed, uint32_t processes) {
 }
 
 void world_release(struct world *world) {
+    world->ended = NULL;
+    world->trace = false;
     for (uint32_t i = 0; i < world->process_count; i++)
         if (world->processes[i].alive)
             process_end(&world->processes[i], false);
@@ -173,7 +175,7 @@ void process_begin(struct process *process) {
     process->alive = true;
     process->paused_until_ns = 0;
     process->effects_left = UINT64_MAX;
-    process->dying = false;
+    process->dying = process->greeted = false;
     world_say(process->world, "%s begins its life %u", process->name, process->life);
     process->behaviour->begin(process);
 }
@@ -186,6 +188,8 @@ void process_end(struct process *process, bool orderly) {
     network_ended(process, orderly);
     process->behaviour->end(process);
     process->state = NULL;
+    if (process->world->ended)
+        process->world->ended(process);
 }
 
 void process_pause(struct process *process, int64_t until_ns) {

@@ -40,6 +40,7 @@ struct process {
     void *state; /* of this life; NULL when it is dead */
     uint32_t life;
     bool alive;
+    bool greeted; /* a worker: by some coordinator, in this life */
     int64_t paused_until_ns;
     uint32_t last_link;    /* numbers given to connections */
     uint64_t effects_left; /* sends and durable writes until it dies; UINT64_MAX: never */
@@ -57,6 +58,7 @@ struct world {
     uint32_t process_count;
     struct network *network;
     void *context; /* whose world it is */
+    void (*ended)(struct process *process); /* called after a process has ended; or NULL */
     struct event *events;
     uint32_t event_count, event_capacity;
     uint64_t events_made, events_taken;
