@@ -35,8 +35,8 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
     log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
               record->worker.state, worker->pid, worker->host);
     return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
-                         worker->incarnation, (int)worker->pid, worker->host, record->worker.state,
-                         recorder->addresses[record->worker.link]);
+                         worker->incarnation, (int)worker->pid, worker->host,
+                         recorder->addresses[record->worker.link], record->worker.state);
 }
 
 static int take_event(struct recorder *recorder, const struct record *record) {
@@ -69,10 +69,10 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_DURABLE_STEP:
         return take_durable_step(recorder, c, output, record);
     case RECORD_ROLL_BACK:
-        return store_roll_back(recorder->store, recorder->run, record->roll_back.to_start,
-                               record->roll_back.step);
+        return store_roll_back(recorder->store, recorder->run, record->roll_back.step);
     case RECORD_START:
-        return 0; /* the cluster's */
+        return store_run_restarts(recorder->store, recorder->run,
+                                  role_name(c->workers[record->start].role));
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EVALUATION:

@@ -204,8 +204,8 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
     for (uint32_t i = 0; i < stored->step_count; i++) {
         saved->steps[i].step = stored->steps[i].step;
         saved->steps[i].digests = stored->steps[i].digests;
-        saved->steps[i].state = (struct blob){.data = stored->steps[i].data,
-                                              .length = (uint32_t)stored->steps[i].length};
+        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
+                                              .length = (uint32_t)stored->steps[i].state.length};
     }
     for (size_t i = 0; i < stored->journal_count; i++)
         journal[i] = (struct blob){.data = stored->journal[i].data,
