@@ -47,9 +47,14 @@ static int set_up(void **state) {
         .replicas = 2,
         .portion_chunks = 2,
         .shard_addresses = addresses,
+        .shards_folder = "",
+        .restarts_max = 3,
     };
     f->coordinator = coordinator_new(&settings);
     output_init(&f->out);
+    coordinator_begin(f->coordinator, 0, &f->out);
+    for (uint32_t link = 0; link < LINKS; link++)
+        coordinator_opened(f->coordinator, link, 0, &f->out);
     error_clear();
     *state = f;
     return 0;
@@ -172,8 +177,6 @@ static void folded(struct fixture *f, uint32_t shard, uint32_t replica, uint32_t
 static void workers_are_greeted_with_incarnations_of_their_own(void **state) {
     struct fixture *f = *state;
     uint64_t seen[LINKS];
-    for (uint32_t link = 0; link < LINKS; link++)
-        coordinator_opened(f->coordinator, link, &f->out);
     for (uint32_t link = 0; link < LINKS; link++) {
         seen[link] = sent(f, link, MESSAGE_HELLO).hello.incarnation;
         for (uint32_t other = 0; other < link; other++)
@@ -420,7 +423,7 @@ static void a_stop_ends_at_the_last_accepted_point(void **state) {
     struct fixture *f = *state;
     finish_first(f, 1, 0.5);
     output_clear(&f->out);
-    coordinator_stop(f->coordinator, REASON_TIME_LIMIT, &f->out);
+    coordinator_stop(f->coordinator, REASON_TIME_LIMIT, 0, &f->out);
     assert_int_equal(f->coordinator->optimizer.reason, REASON_TIME_LIMIT);
     assert_int_equal(f->coordinator->phase, PHASE_READING);
     /* The evaluation that was running is over: its flushes are dropped. */
