@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -87,6 +88,7 @@ static int start_one(struct launch *launch, struct launched *worker) {
         program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,
         NULL};
     worker->adopted = false;
+    failpoint(FAILPOINT_launch_worker);
     worker->pid = fork();
     if (worker->pid == 0)
         become(arguments, ends[1], program);
