@@ -35,7 +35,8 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
     log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
               record->worker.state, worker->pid, worker->host);
     return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
-                         worker->incarnation, (int)worker->pid, worker->host, record->worker.state);
+                         worker->incarnation, (int)worker->pid, worker->host, "",
+                         record->worker.state);
 }
 
 static int take_event(struct recorder *recorder, const struct record *record) {

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +43,26 @@ static int read_version(struct store *store, int *version) {
     return 0;
 }
 
-/* Makes the tables of a new database. An older version would be brought up to date here. */
+static int take_finding(void *context, int columns, char **values, char **names) {
+    (void)columns;
+    (void)names;
+    if (strcmp(values[0], "ok") == 0)
+        return 0;
+    return store_damaged(context, values[0]);
+}
+
+/* Reads the whole file, so that damage is found before anything is based on it. */
+static int check_structure(struct store *store) {
+    int result = sqlite3_exec(store->database, "PRAGMA quick_check(1)", take_finding, store, NULL);
+    if (result == SQLITE_ABORT)
+        return ERROR_IO;
+    return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+/* [n] brings a database of version n to the next; version 0 is an empty file. */
+static const char *const upgrades[STORE_VERSION] = {SCHEMA_1, SCHEMA_2};
+
+/* Makes the tables of a new database, and those that an older one lacks. */
 static int prepare_schema(struct store *store) {
     int version = 0;
     int code = read_version(store, &version);
@@ -55,8 +75,14 @@ static int prepare_schema(struct store *store) {
                          store->path, version, STORE_VERSION);
     if (version == STORE_VERSION)
         return 0;
-    return execute(store, "BEGIN IMMEDIATE;" SCHEMA
-                          "PRAGMA user_version = " QUOTED(STORE_VERSION) ";COMMIT;");
+    if (version < 0)
+        return store_damaged(store, "its version is negative");
+    code = store_begin_durably(store);
+    for (int i = version; !code && i < STORE_VERSION; i++)
+        code = execute(store, upgrades[i]);
+    if (!code)
+        code = execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
+    return store_end_durably(store, code);
 }
 
 /* Takes the lock, which is held until the store is closed. */
@@ -92,6 +118,8 @@ static int open_database(const char *state_folder, int flags, struct store **ope
         code = execute(store, settings);
     if (!code)
         code = take_lock(store);
+    if (!code)
+        code = check_structure(store);
     if (!code)
         code = prepare_schema(store);
     if (code) {
@@ -129,9 +157,15 @@ int store_flush(struct store *store) {
     if (sqlite3_get_autocommit(store->database))
         return 0;
     int code = store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
-    if (code && !sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+    if (code)
+        store_abandon(store);
     return code;
+}
+
+void store_abandon(struct store *store) {
+    store->chain_run = 0;
+    if (!sqlite3_get_autocommit(store->database))
+        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
 }
 
 int store_begin_durably(struct store *store) {
@@ -144,9 +178,9 @@ int store_begin_durably(struct store *store) {
 }
 
 int store_end_durably(struct store *store, int code) {
-    if (code && !sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
-    if (!code)
+    if (code)
+        store_abandon(store);
+    else
         code = store_flush(store);
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
