@@ -51,12 +51,18 @@ static int take_finding(void *context, int columns, char **values, char **names)
     return store_damaged(context, values[0]);
 }
 
-/* Reads the whole file, so that damage is found before anything is based on it. */
-static int check_structure(struct store *store) {
-    int result = sqlite3_exec(store->database, "PRAGMA quick_check(1)", take_finding, store, NULL);
+static int check(struct store *store, const char *pragma) {
+    int result = sqlite3_exec(store->database, pragma, take_finding, store, NULL);
     if (result == SQLITE_ABORT)
         return ERROR_IO;
     return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+/* What a run resumes from must belong to a run: a row that lost its own is damage. */
+static int check_references(struct store *store) {
+    return check(store, "PRAGMA foreign_key_check(attempts);"
+                        "PRAGMA foreign_key_check(journal);"
+                        "PRAGMA foreign_key_check(durable_steps);");
 }
 
 /* [n] brings a database of version n to the next; version 0 is an empty file. */
@@ -119,9 +125,11 @@ static int open_database(const char *state_folder, int flags, struct store **ope
     if (!code)
         code = take_lock(store);
     if (!code)
-        code = check_structure(store);
+        code = check(store, "PRAGMA quick_check(1)"); /* reads the whole file */
     if (!code)
         code = prepare_schema(store);
+    if (!code)
+        code = check_references(store);
     if (code) {
         release(store);
         return code;
