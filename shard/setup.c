@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "shard/state.h"
 
-static void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out) {
+void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out) {
     shard_answer(shard, to,
                  (struct message){.type = MESSAGE_REFUSED, .refused = {.reason = reason}}, out);
 }
@@ -37,6 +37,45 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
     shard->index = message->hello.index;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
+    forget_waiting(shard);
+    if (fence_folder(shard))
+        shard->saving.welcoming = true;
+    else
+        welcome_coordinator(shard, out);
+}
+
+/* ---- a coordinator ---- */
+
+static void put_flush_id(struct bytes *ids, const struct flush_id *id) {
+    bytes_put_u32(ids, id->attempt);
+    bytes_put_u32(ids, id->evaluation);
+    bytes_put_u64(ids, id->incarnation);
+    bytes_put_u32(ids, id->sequence);
+}
+
+/* What a coordinator that comes after another needs to go on where that one was. */
+static void tell_holding(const struct shard *shard, struct outbox *out) {
+    const struct staging *staging = &shard->staging;
+    struct bytes folded, staged;
+    bytes_init(&folded);
+    bytes_init(&staged);
+    for (size_t i = 0; i < staging->folded_count; i++)
+        put_flush_id(&folded, &staging->folded[i]);
+    for (size_t i = 0; i < staging->staged_count; i++)
+        put_flush_id(&staged, &staging->staged[i].id);
+    struct message message = {.type = MESSAGE_HOLDING};
+    message.holding = (struct message_holding){.attempt = shard->attempt,
+                                               .number = shard->last.number,
+                                               .hash = shard->last.hash,
+                                               .evaluation = shard->begun ? shard->evaluation : 0,
+                                               .folded = {folded.data, (uint32_t)folded.length},
+                                               .staged = {staged.data, (uint32_t)staged.length}};
+    shard_answer(shard, shard->coordinator, message, out);
+    bytes_release(&folded);
+    bytes_release(&staged);
+}
+
+void welcome_coordinator(struct shard *shard, struct outbox *out) {
     struct message answer = {.type = MESSAGE_WELCOME};
     answer.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
                                               .role = ROLE_SHARD,
@@ -46,8 +85,12 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
                                               .threads = 1,
                                               .proof = shard->self.proof,
                                               .description = shard->self.description};
-    shard_answer(shard, from, answer, out);
+    shard_answer(shard, shard->coordinator, answer, out);
+    if (shard->ready)
+        tell_holding(shard, out);
 }
+
+/* ---- replicas ---- */
 
 static struct replica_link *add_replica(struct shard *shard, uint32_t link) {
     if (shard->replica_count == shard->replica_capacity) {
@@ -83,8 +126,10 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
 
 /* ---- the range ---- */
 
-static void tell_if_complete(struct shard *shard, struct outbox *out) {
-    if (shard->ready || !registers_complete(&shard->registers))
+void tell_if_ready(struct shard *shard, struct outbox *out) {
+    const struct saving *saving = &shard->saving;
+    bool fenced = !saving->folder || saving->fenced >= shard->epoch;
+    if (shard->ready || !shard->outputs || !fenced || !registers_complete(&shard->registers))
         return;
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
@@ -97,7 +142,7 @@ static void begin_attempt(struct shard *shard, const struct message_shard_setup 
     shard->attempt = setup->attempt;
     shard->outputs = setup->outputs;
     shard->ready = false;
-    shard->last.number = 0;
+    shard->last.number = shard->last.hash = 0;
     shard->begun = false;
     staging_clear(&shard->staging);
 }
@@ -116,7 +161,9 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         return;
     }
     begin_attempt(shard, setup);
-    tell_if_complete(shard, out);
+    saving_begin(&shard->saving, setup->folder);
+    if (!fence_folder(shard))
+        tell_if_ready(shard, out);
 }
 
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
@@ -135,5 +182,5 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
     if (code)
         shard_fail(shard, code, out);
     else
-        tell_if_complete(shard, out);
+        tell_if_ready(shard, out);
 }

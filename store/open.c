@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "store/internal.h"
 #include "store/schema.h"
@@ -118,6 +119,8 @@ static int open_database(const char *state_folder, int flags, struct store **ope
     store->path = memory_format("%s/dml.db", state_folder);
     int result = sqlite3_open_v2(store->path, &store->database, flags, NULL);
     int code = result == SQLITE_OK ? 0 : store_failed(store, result);
+    if (!code && failpoint_write(FAILPOINT_store_open))
+        code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
     sqlite3_extended_result_codes(store->database, 1);
     sqlite3_busy_timeout(store->database, BUSY_MS);
     if (!code)
@@ -134,6 +137,7 @@ static int open_database(const char *state_folder, int flags, struct store **ope
         release(store);
         return code;
     }
+    failpoint(FAILPOINT_store_opened);
     *opened = store;
     return 0;
 }
@@ -161,19 +165,47 @@ int store_close(struct store *store) {
     return code;
 }
 
-int store_flush(struct store *store) {
-    if (sqlite3_get_autocommit(store->database))
-        return 0;
-    int code = store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
+void store_abandon(struct store *store) {
+    store->chain_run = 0;
+    if (!sqlite3_get_autocommit(store->database))
+        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+}
+
+/* What cannot be committed is rolled back. `before` is the failpoint before the commit. */
+static int commit(struct store *store, unsigned before) {
+    int code = failpoint_write(before)
+                   ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
+                   : store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
     if (code)
         store_abandon(store);
     return code;
 }
 
-void store_abandon(struct store *store) {
-    store->chain_run = 0;
-    if (!sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+int store_flush(struct store *store) {
+    if (sqlite3_get_autocommit(store->database))
+        return 0;
+    int code = commit(store, FAILPOINT_store_commit);
+    if (!code)
+        failpoint(FAILPOINT_store_committed);
+    return code;
+}
+
+static int sync_log(struct store *store) {
+    sqlite3_file *log = NULL;
+    int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result == SQLITE_OK)
+        result =
+            log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR;
+    return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+int store_commit_durably(struct store *store) {
+    int code = commit(store, FAILPOINT_store_commit_full);
+    if (!code)
+        code = sync_log(store);
+    if (!code)
+        failpoint(FAILPOINT_store_committed_full);
+    return code;
 }
 
 int store_begin_durably(struct store *store) {
@@ -188,8 +220,8 @@ int store_begin_durably(struct store *store) {
 int store_end_durably(struct store *store, int code) {
     if (code)
         store_abandon(store);
-    else
-        code = store_flush(store);
+    else if (!(code = commit(store, FAILPOINT_store_commit_full)))
+        failpoint(FAILPOINT_store_committed_full);
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
 }
