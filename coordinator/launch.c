@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -87,6 +88,7 @@ static int start_one(struct launch *launch, struct launched *worker) {
         program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,
         NULL};
     worker->adopted = false;
+    failpoint(FAILPOINT_launch_worker);
     worker->pid = fork();
     if (worker->pid == 0)
         become(arguments, ends[1], program);
@@ -229,6 +231,14 @@ static void signal_all(const struct launch *launch, int number) {
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->workers[i].pid && !launch->workers[i].adopted)
             kill(launch->workers[i].pid, number);
+}
+
+void launch_abandon(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++) {
+        launch->workers[i].pid = 0;
+        free(launch->workers[i].address); /* its socket stays, too */
+        launch->workers[i].address = NULL;
+    }
 }
 
 void launch_release(struct launch *launch, int grace_ms) {

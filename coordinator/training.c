@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -204,8 +205,8 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
     for (uint32_t i = 0; i < stored->step_count; i++) {
         saved->steps[i].step = stored->steps[i].step;
         saved->steps[i].digests = stored->steps[i].digests;
-        saved->steps[i].state = (struct blob){.data = stored->steps[i].data,
-                                              .length = (uint32_t)stored->steps[i].length};
+        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
+                                              .length = (uint32_t)stored->steps[i].state.length};
     }
     for (size_t i = 0; i < stored->journal_count; i++)
         journal[i] = (struct blob){.data = stored->journal[i].data,
@@ -286,11 +287,26 @@ static int on_record(void *context, const struct coordinator *coordinator,
 
 static int on_commit(void *context) {
     struct training *run = context;
-    return store_flush(run->store);
+    int code = run->store ? store_flush(run->store) : 0;
+    if (!code)
+        failpoint(FAILPOINT_state_journal);
+    return code;
+}
+
+/* For the test of fencing: as if the locks had been lost, while this process goes on. */
+static void let_go_of_lock(struct training *run) {
+    store_close(run->store);
+    close(run->lock);
+    run->store = run->recorder.store = NULL;
+    run->lock = -1;
 }
 
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
+    if (failpoint_hit(FAILPOINT_lock_released) && run->store)
+        let_go_of_lock(run);
+    if (!run->store)
+        return 0;
     progress_run(coordinator, training_seconds(run));
     int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
     return code ? code : store_flush(run->store);
@@ -373,7 +389,9 @@ void training_release(struct training *run, int code) {
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
     control_free(run->control);
-    if (run->cluster)
+    if (run->coordinator && run->coordinator->fenced)
+        launch_abandon(&run->launch);
+    else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
     if (run->base)

@@ -328,12 +328,10 @@ static int find_pair(const struct reader *reader, const struct checkpoint_pair *
     const struct checkpoint *checkpoint = &reader->checkpoint;
     for (uint32_t i = 0; i < checkpoint->header.pairs; i++) {
         const struct checkpoint_pair *pair = &checkpoint->pairs[i];
-        if (pair->serial != wanted->serial || pair->file != checkpoint->header.step)
-            continue;
-        if (memcmp(pair->checksums, wanted->checksums, sizeof pair->checksums))
-            break;
-        *place = i;
-        return 0;
+        if (pair->serial == wanted->serial && pair->file == checkpoint->header.step) {
+            *place = i;
+            return 0;
+        }
     }
     return error_set(ERROR_DATA,
                      "%s does not hold the pair of step %" PRIu64 " that a later checkpoint needs "

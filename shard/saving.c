@@ -271,15 +271,17 @@ static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, s
     return count;
 }
 
-/* Every file that some known checkpoint needs, the one being written included. */
+/* Every file that some known checkpoint needs, and the one being written: it may come into place
+ * while others are deleted. What it needs the newest of the known needs as well. */
 static size_t list_needed(struct saving *saving) {
-    const struct checkpoint *written = saving->job ? &saving->job->checkpoint : NULL;
     size_t count = 0;
-    saving->steps = memory_resize(saving->steps, (saving->kept_count + 1) * (SLOTS_MAX + 1),
+    saving->steps = memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1) + 1,
                                   sizeof *saving->steps);
     for (size_t i = 0; i < saving->kept_count; i++)
         count = add_needed(&saving->kept[i], saving->steps, count);
-    return written ? add_needed(written, saving->steps, count) : count;
+    if (saving->job)
+        saving->steps[count++] = saving->job->checkpoint.header.step;
+    return count;
 }
 
 void on_retain(struct shard *shard, uint32_t from, const struct message *message,

@@ -64,6 +64,51 @@ static void a_living_shard_goes_back_in_a_new_attempt_and_on_from_there(void **s
     saved_release(&saved);
 }
 
+static void a_run_that_starts_over_needs_nothing_of_what_was_undone(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *point = save(&saved, &digest);
+    take_step(&saved);
+    free(save(&saved, &digest));
+    order(&saved.bench, setup_saving(saved.folder, 2));
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    message.checkpoint.step = 3; /* with a pair that an undone checkpoint holds as well */
+    order(&saved.bench, message);
+    finish_writing(&saved.bench, &files_disk);
+    digest = assert_checkpointed(&saved.bench);
+    retain(&saved, 0, 3);
+    assert_false(is_there(&saved, "step-1") || is_there(&saved, "step-2"));
+    restart(&saved, 3);
+    assert_int_equal(restore(&saved, 3, 3, digest).status, 0);
+    free(point);
+    saved_release(&saved);
+}
+
+static void after_an_older_step_was_restored_the_newer_one_is_not_needed(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digests[2];
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *older = save(&saved, &digests[0]);
+    take_step(&saved);
+    struct point *newer = save(&saved, &digests[1]);
+    restart(&saved, 2);
+    assert_restores(&saved, 2, newer, digests[1]); /* here, but not on another shard */
+    assert_restores(&saved, 2, older, digests[0]);
+    retain(&saved, 0, 1);
+    assert_false(is_there(&saved, "step-2"));
+    assert_true(is_there(&saved, "step-1"));
+    free(older);
+    free(newer);
+    saved_release(&saved);
+}
+
 static void only_pairs_that_no_earlier_file_holds_are_written(void **state) {
     (void)state;
     struct saved saved;
@@ -129,20 +174,22 @@ static void a_file_stays_as_long_as_a_retained_checkpoint_needs_it(void **state)
 static void nothing_is_deleted_while_it_is_not_known_what_is_needed(void **state) {
     (void)state;
     struct saved saved;
-    uint64_t digests[3];
+    uint64_t digest;
     saved_init(&saved);
     take_step(&saved);
-    free(save(&saved, &digests[0]));
-    take_step(&saved);
-    free(save(&saved, &digests[1]));
+    free(save(&saved, &digest));
+    for (int i = 0; i < MEMORY; i++)
+        take_step(&saved);
+    free(save(&saved, &digest));
     restart(&saved, 2);
-    assert_int_equal(restore(&saved, 2, 2, digests[1]).status, 0);
-    retain(&saved, 1, 2); /* step 1 was not read by this process */
-    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-2"));
-    retain(&saved, 2, 9);
-    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-2"));
-    retain(&saved, 0, 2);
-    assert_true(is_there(&saved, "step-1")); /* holds the pair of step 1 */
+    assert_int_equal(restore(&saved, 2, 5, digest).status, 0);
+    retain(&saved, 1, 5); /* step 1 was not read by this process */
+    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-5"));
+    retain(&saved, 0, 9);
+    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-5"));
+    retain(&saved, 0, 5);
+    assert_false(is_there(&saved, "step-1"));
+    assert_true(is_there(&saved, "step-5"));
     saved_release(&saved);
 }
 
@@ -159,7 +206,9 @@ static void the_file_being_written_and_what_it_needs_are_not_deleted(void **stat
     free(begin_checkpoint(&saved));
     close(open(path_in(&saved, "step-4.tmp.1"), O_CREAT | O_WRONLY, 0600));
     close(open(path_in(&saved, "step-5.tmp.1"), O_CREAT | O_WRONLY, 0600));
+    close(open(path_in(&saved, "step-4"), O_CREAT | O_WRONLY, 0600)); /* it may be whole by now */
     retain(&saved, 0, 3);
+    assert_true(is_there(&saved, "step-4"));
     assert_true(is_there(&saved, "step-4.tmp.1"));
     assert_false(is_there(&saved, "step-5.tmp.1"));
     assert_true(is_there(&saved, "step-1"));
@@ -232,6 +281,25 @@ static void flipped_bytes_of_a_body_are_found(void **state) {
         flip(&saved, "step-3", offset);
     }
     flip(&saved, "step-2", size_of(&saved, "step-2") - 1); /* a pair that step 3 needs of it */
+    assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
+    saved_release(&saved);
+}
+
+static void an_earlier_file_of_the_same_step_with_other_pairs_is_found(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved), other;
+    char aside[256];
+    strcpy(aside, path_in(&saved, "aside"));
+    rename(path_in(&saved, "step-3"), aside);
+    bench_release(&saved.bench);
+    start_shard(&saved, 1);
+    saved.step = 0;
+    take_step(&saved);
+    take_step(&saved);
+    free(save(&saved, &other)); /* over step-2, whole, but from other points */
+    rename(aside, path_in(&saved, "step-3"));
+    restart(&saved, 2);
     assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
     saved_release(&saved);
 }
@@ -400,12 +468,15 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restored_checkpoint_has_the_same_bits_after_slots_were_used_again),
         cmocka_unit_test(a_living_shard_goes_back_in_a_new_attempt_and_on_from_there),
+        cmocka_unit_test(a_run_that_starts_over_needs_nothing_of_what_was_undone),
+        cmocka_unit_test(after_an_older_step_was_restored_the_newer_one_is_not_needed),
         cmocka_unit_test(only_pairs_that_no_earlier_file_holds_are_written),
         cmocka_unit_test(a_file_stays_as_long_as_a_retained_checkpoint_needs_it),
         cmocka_unit_test(nothing_is_deleted_while_it_is_not_known_what_is_needed),
         cmocka_unit_test(the_file_being_written_and_what_it_needs_are_not_deleted),
         cmocka_unit_test(every_flipped_byte_of_a_header_is_found),
         cmocka_unit_test(flipped_bytes_of_a_body_are_found),
+        cmocka_unit_test(an_earlier_file_of_the_same_step_with_other_pairs_is_found),
         cmocka_unit_test(files_cut_short_made_longer_or_missing_are_found),
         cmocka_unit_test(checkpoints_of_another_run_shard_range_or_history_are_refused),
         cmocka_unit_test(a_full_disk_is_told_and_the_last_good_files_stay),

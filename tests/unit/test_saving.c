@@ -111,6 +111,48 @@ static void exponents_that_wait_are_kept_with_their_elements(void **state) {
     saved_release(&saved);
 }
 
+static void a_restore_waits_for_the_writing(void **state) {
+    (void)state;
+    struct saved saved;
+    struct bench *bench = &saved.bench;
+    uint64_t digest;
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *point = save(&saved, &digest);
+    restart(&saved, 2);
+    assert_restores(&saved, 2, point, digest);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    order(bench, message);
+    order(bench, (struct message){.type = MESSAGE_RESTORE, .restore = {2, 1, digest}});
+    assert_int_equal(bench->out.count, 0);
+    assert_null(bench->shard->saving.loading.pairs);
+    finish_writing(bench, &files_disk);
+    (void)assert_checkpointed(bench);
+    assert_answer(bench, 1, COORDINATOR_LINK, MESSAGE_RESTORED);
+    free(point);
+    saved_release(&saved);
+}
+
+static void what_waited_behind_a_set_up_waits_for_the_new_folder_too(void **state) {
+    (void)state;
+    struct saved saved;
+    struct bench *bench = &saved.bench;
+    char other[256];
+    saved_init(&saved);
+    take_step(&saved);
+    free(begin_checkpoint(&saved));
+    strcpy(other, path_in(&saved, "other"));
+    tell(bench, COORDINATOR_LINK, setup_saving(other, 2));
+    tell(bench, COORDINATOR_LINK, (struct message){.type = MESSAGE_RESTORE, .restore = {2, 1, 7}});
+    finish_writing(bench, &files_disk);
+    (void)assert_checkpointed(bench);
+    assert_answer(bench, 1, COORDINATOR_LINK, MESSAGE_READY);
+    assert_answer(bench, 2, COORDINATOR_LINK, MESSAGE_RESTORED);
+    assert_int_equal(answer(bench, 2).restored.status, 69);
+    saved_release(&saved);
+}
+
 static void what_waits_from_a_coordinator_that_is_gone_is_forgotten(void **state) {
     (void)state;
     struct saved saved;
@@ -272,7 +314,7 @@ static void an_epoch_is_on_disk_before_its_coordinator_is_welcomed(void **state)
     message = setup_saving(saved.folder, 2);
     message.epoch = EPOCH + 2;
     tell(bench, NEXT_LINK, message); /* whom it refused it does not obey */
-    assert_int_equal(bench->out.count, 0);
+    assert_int_equal(shard_counters(bench->shard)->stranger, 1);
     saved_release(&saved);
 }
 
@@ -290,6 +332,26 @@ static void a_shard_started_anew_refuses_an_older_coordinator(void **state) {
     assert_non_null(strstr(answer(&saved.bench, 0).failed.reason, "a newer coordinator"));
     greet_anew(&saved.bench, EPOCH + 8); /* a newer one is fine */
     saved_release(&saved);
+}
+
+static void a_shard_that_could_not_write_the_epoch_is_not_ready(void **state) {
+    (void)state;
+    struct bench bench;
+    struct shard_action action;
+    int16_t exponents[FIRST + ELEMENTS] = {0};
+    struct message message = setup_saving("/nowhere", 1);
+    message.shard_setup.uniform = 0;
+    bench_init(&bench, message);
+    assert_true(shard_next_action(bench.shard, &action));
+    shard_fenced(bench.shard, ERROR_PERMISSION, "not allowed", &bench.out);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    assert_int_equal(answer(&bench, 0).failed.status, 77);
+    tell(&bench, COORDINATOR_LINK,
+         (struct message){.type = MESSAGE_EXPONENTS,
+                          .exponents = {.attempt = 1, .count = FIRST + ELEMENTS},
+                          .bulk = {.data = exponents, .length = sizeof exponents}});
+    assert_int_equal(bench.out.count, 0);
+    bench_release(&bench);
 }
 
 static void a_damaged_epoch_is_found(void **state) {
@@ -373,12 +435,15 @@ int main(void) {
         cmocka_unit_test(a_pair_that_an_earlier_file_holds_may_be_replaced_at_once),
         cmocka_unit_test(set_ups_restores_and_checkpoints_wait_for_the_writing_in_order),
         cmocka_unit_test(exponents_that_wait_are_kept_with_their_elements),
+        cmocka_unit_test(a_restore_waits_for_the_writing),
+        cmocka_unit_test(what_waited_behind_a_set_up_waits_for_the_new_folder_too),
         cmocka_unit_test(what_waits_from_a_coordinator_that_is_gone_is_forgotten),
         cmocka_unit_test(a_checkpoint_or_restore_that_cannot_be_is_refused),
         cmocka_unit_test(the_next_coordinator_is_told_what_is_in_hand),
         cmocka_unit_test(a_shard_that_was_not_set_up_has_nothing_to_tell),
         cmocka_unit_test(an_epoch_is_on_disk_before_its_coordinator_is_welcomed),
         cmocka_unit_test(a_shard_started_anew_refuses_an_older_coordinator),
+        cmocka_unit_test(a_shard_that_could_not_write_the_epoch_is_not_ready),
         cmocka_unit_test(a_damaged_epoch_is_found),
         cmocka_unit_test(a_thread_writes_beside_the_shard_and_tells_what_went_wrong),
     };
