@@ -71,7 +71,7 @@ int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
 struct sweep {
     const uint64_t *steps;
     size_t count;
-    uint64_t writing;
+    uint64_t before;
     struct bytes names; /* to remove, each with a 0 behind it */
 };
 
@@ -89,9 +89,9 @@ static bool is_needed(const struct sweep *sweep, const char *name) {
         return false;
     if (sscanf(name, "step-%" SCNu64 "%n", &step, &end) != 1)
         return true;
-    if (!name[end])
-        return is_kept(sweep, step);
-    return strncmp(name + end, ".tmp.", 5) || step == sweep->writing;
+    if (step >= sweep->before)
+        return true;
+    return name[end] ? strncmp(name + end, ".tmp.", 5) : is_kept(sweep, step);
 }
 
 static void visit(void *visitor, const char *name) {
@@ -101,8 +101,8 @@ static void visit(void *visitor, const char *name) {
 }
 
 int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps, size_t count,
-                uint64_t writing) {
-    struct sweep sweep = {.steps = steps, .count = count, .writing = writing};
+                uint64_t before) {
+    struct sweep sweep = {.steps = steps, .count = count, .before = before};
     bytes_init(&sweep.names);
     int code = disk->list(disk->context, folder, visit, &sweep);
     for (size_t at = 0; !code && at < sweep.names.length;) {
