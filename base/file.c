@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 static void new_file_release(struct new_file *file) {
@@ -33,6 +34,8 @@ int new_file_open(struct new_file *file, const char *path) {
 
 int file_write_all(int descriptor, const void *data, size_t length, const char *path) {
     const char *at = data;
+    if (failpoint_write(FAILPOINT_file_write))
+        return error_set_errno(ERROR_IO, "cannot write %s", path);
     while (length) {
         ssize_t written = write(descriptor, at, length);
         if (written < 0 && errno == EINTR)
@@ -42,6 +45,7 @@ int file_write_all(int descriptor, const void *data, size_t length, const char *
         at += written;
         length -= (size_t)written;
     }
+    failpoint(FAILPOINT_file_written);
     return 0;
 }
 
@@ -49,12 +53,18 @@ int new_file_write(struct new_file *file, const void *data, size_t length) {
     return file_write_all(file->descriptor, data, length, file->path);
 }
 
+static int put_in_place(const struct new_file *file) {
+    if (failpoint_write(FAILPOINT_file_fsync) || fsync(file->descriptor))
+        return error_set_errno(ERROR_IO, "cannot write %s to disk", file->path);
+    failpoint(FAILPOINT_file_fsynced);
+    if (failpoint_write(FAILPOINT_file_rename) || rename(file->temporary, file->path))
+        return error_set_errno(ERROR_CREATE, "cannot put %s in place", file->path);
+    failpoint(FAILPOINT_file_renamed);
+    return 0;
+}
+
 int new_file_publish(struct new_file *file) {
-    int code = 0;
-    if (fsync(file->descriptor))
-        code = error_set_errno(ERROR_IO, "cannot write %s to disk", file->path);
-    else if (rename(file->temporary, file->path))
-        code = error_set_errno(ERROR_CREATE, "cannot put %s in place", file->path);
+    int code = put_in_place(file);
     if (code) {
         new_file_discard(file);
         return code;
@@ -154,9 +164,10 @@ int folder_sync(const char *path) {
     if (descriptor < 0)
         return error_set_errno(ERROR_IO, "cannot open the folder %s", path);
     int code = 0;
-    if (fsync(descriptor))
+    if (failpoint_write(FAILPOINT_folder_fsync) || fsync(descriptor))
         code = error_set_errno(ERROR_IO, "cannot write the folder %s to disk", path);
     close(descriptor);
+    failpoint(FAILPOINT_folder_fsynced);
     return code;
 }
 

@@ -31,6 +31,7 @@
 #define FRAME_BODY_BYTES_MAX (16u << 20)
 #define BULK_BYTES_MAX (UINT64_C(1) << 36)
 #define ADDRESS_BYTES_MAX 1024
+#define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
 _Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
 _Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");

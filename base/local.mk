@@ -3,6 +3,7 @@ libbase_a_SOURCES = \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
 	base/error.c base/error.h \
+	base/failpoint.c base/failpoint.h base/failpoint.def \
 	base/file.c base/file.h \
 	base/hash.c base/hash.h \
 	base/limits.h \

@@ -1,41 +1,56 @@
 #include "coordinator/coordinator.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/parts.h"
 
+#define PING_NS INT64_C(1000000000)
+#define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
+#define PAUSE_NS INT64_C(3000000000)    /* between ticks: then it was this process that slept */
+
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
     struct coordinator *c = memory_new(1, sizeof *c);
     c->settings = *settings;
-    c->attempt = 1;
+    c->settings.saved = NULL;
     c->parameters = objective_parameters(&settings->shape);
     c->workers = memory_new(coordinator_links(c), sizeof *c->workers);
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         bool shard = i < settings->shards;
         c->workers[i] = (struct worker){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
                                         .index = shard ? i : i - settings->shards,
-                                        .incarnation = settings->epoch << 32 | (i + 1)};
+                                        .incarnation = recovery_incarnation(c)};
     }
     optimizer_init(&c->optimizer, &settings->optimizer);
     round_init(&c->round, settings->shards);
     plan_init(&c->plan, settings->data->chunks, settings->replicas);
     verdicts_init(&c->verdicts);
-    bytes_init(&c->program);
+    if (settings->saved)
+        durability_take_saved(c, settings->saved);
     return c;
 }
 
 void coordinator_free(struct coordinator *c) {
     if (!c)
         return;
+    bytes_release(&c->rejoined);
+    bytes_release(&c->verdict_log);
+    bytes_release(&c->sealing.state);
+    bytes_release(&c->durable[1].state);
+    bytes_release(&c->durable[0].state);
     bytes_release(&c->program);
     verdicts_release(&c->verdicts);
     plan_release(&c->plan);
     round_release(&c->round);
+    for (uint32_t i = 0; i < coordinator_links(c); i++)
+        free(c->workers[i].handed);
     free(c->workers);
     free(c);
+}
+
+void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    recovery_begin(c, now_ns, out);
 }
 
 void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *first,
@@ -49,10 +64,10 @@ void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *fi
     *count = end - *first;
 }
 
-/* ---- handshake and set-up ---- */
-
-void coordinator_opened(struct coordinator *c, uint32_t link, struct output *out) {
-    const struct worker *worker = &c->workers[link];
+void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct worker *worker = &c->workers[link];
+    worker->connected = true;
+    worker->heard_ns = now_ns;
     struct message message = {.type = MESSAGE_HELLO};
     message.hello = (struct message_hello){
         .protocol = PROTOCOL_VERSION,
@@ -65,166 +80,40 @@ void coordinator_opened(struct coordinator *c, uint32_t link, struct output *out
     send_to(c, link, message, out);
 }
 
-/* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
-static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
-                           uint64_t count, struct output *out) {
-    const uint64_t piece = 1 << 20;
-    uint32_t outputs = c->settings.shape.outputs;
-    uint64_t feature = first / outputs;
-    uint64_t end = count ? (first + count - 1) / outputs + 1 : feature;
-    while (feature < end) {
-        uint64_t features = end - feature < piece ? end - feature : piece;
-        struct message message = {.type = MESSAGE_EXPONENTS};
-        message.exponents = (struct message_exponents){
-            .attempt = c->attempt, .first_feature = feature, .count = features};
-        message.bulk = (struct bulk){.data = c->settings.data->exponent + feature,
-                                     .length = features * sizeof(int16_t)};
-        send_to(c, link, message, out);
-        feature += features;
-    }
-}
+/* ---- time ---- */
 
-static void set_up_shard(const struct coordinator *c, uint32_t link, struct output *out) {
-    const struct set_info *data = c->settings.data;
-    const struct objective_shape *shape = &c->settings.shape;
-    uint64_t first, count;
-    coordinator_range(c, link, &first, &count);
-    struct message message = {.type = MESSAGE_SHARD_SETUP};
-    message.shard_setup = (struct message_shard_setup){
-        .attempt = c->attempt,
-        .parameters = c->parameters,
-        .first = first,
-        .count = count,
-        .regularized = (uint64_t)shape->features * shape->outputs,
-        .outputs = shape->outputs,
-        .slots = c->settings.optimizer.memory + 2,
-        .history_type = (uint8_t)c->settings.history_type,
-        .examples = data->rows,
-        .uniform = data->uniform,
-        .uniform_exponent = data->uniform_exponent,
-        .folder = "",
-    };
-    send_to(c, link, message, out);
-    if (!data->uniform)
-        send_exponents(c, link, first, count, out);
-}
-
-static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
-    const struct objective_shape *shape = &c->settings.shape;
-    struct message message = {.type = MESSAGE_REPLICA_SETUP};
-    message.replica_setup = (struct message_replica_setup){
-        .attempt = c->attempt,
-        .set = c->settings.set_path,
-        .fingerprint = c->settings.data->fingerprint,
-        .objective = (uint8_t)shape->kind,
-        .outputs = shape->outputs,
-        .intercept = shape->intercept,
-        .parameters = c->parameters,
-        .shards = c->settings.shards,
-        .threads = c->settings.threads,
-        .flush_ms = c->settings.flush_ms,
-    };
-    send_to(c, link, message, out);
-    for (uint32_t i = 0; i < c->settings.shards; i++) {
-        uint64_t first, count;
-        coordinator_range(c, i, &first, &count);
-        message = (struct message){.type = MESSAGE_SHARD_AT};
-        message.shard_at = (struct message_shard_at){
-            .attempt = c->attempt,
-            .index = i,
-            .incarnation = c->workers[i].incarnation,
-            .first = first,
-            .count = count,
-            .address = c->settings.shard_addresses[i],
-        };
-        send_to(c, link, message, out);
-    }
-}
-
-static void record_worker(uint32_t link, const char *state, struct output *out) {
-    struct record *record = output_add(out, RECORD_WORKER);
-    record->worker.link = link;
-    record->worker.state = state;
-}
-
-/* Every worker of a role must compute the same bits, and of the same protocol. */
-static int check_worker(struct coordinator *c, const struct worker *worker,
-                        const struct message_welcome *welcome) {
-    const char *role = role_name(worker->role);
-    if (welcome->protocol != PROTOCOL_VERSION)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%s %u speaks protocol %u, this coordinator %u: "
-                         "install the same version everywhere",
-                         role, worker->index, welcome->protocol, PROTOCOL_VERSION);
-    if (welcome->role != worker->role)
-        return error_set(ERROR_UNAVAILABLE,
-                         "the worker at the address of %s %u is a %s: check "
-                         "shard_addresses and replica_addresses",
-                         role, worker->index, role_name(welcome->role));
-    uint64_t *proof = &c->proof[worker->role];
-    if (*proof == 0)
-        *proof = welcome->proof;
-    if (*proof != welcome->proof)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%s %u on %s computes other bits than the others "
-                         "(%s): use the same build on the same family of CPUs",
-                         role, worker->index, welcome->host, welcome->description);
-    return 0;
-}
-
-/* Replicas greet the shards, so every shard must know its run before a replica hears of it. */
-static void set_up_replicas(struct coordinator *c, struct output *out) {
-    for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (!c->workers[i].welcomed)
-            return;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
-        struct worker *replica = &c->workers[i];
-        if (replica->welcomed && !replica->introduced)
-            set_up_replica(c, i, out);
-        replica->introduced = replica->welcomed;
-    }
-}
-
-static int on_welcome(struct coordinator *c, uint32_t link, const struct message *message,
-                      int64_t now_ns, struct output *out) {
-    (void)now_ns;
-    struct worker *worker = &c->workers[link];
-    const struct message_welcome *welcome = &message->welcome;
-    if (worker->welcomed || welcome->incarnation != worker->incarnation) {
-        c->stale++;
-        return 0;
-    }
-    int code = check_worker(c, worker, welcome);
-    if (code) {
-        struct message refusal = {.type = MESSAGE_REFUSED};
-        refusal.refused.reason = error_text();
-        send_to(c, link, refusal, out);
-        return code;
-    }
-    worker->welcomed = true;
-    worker->pid = welcome->pid;
-    worker->threads = welcome->threads;
-    snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
-    record_worker(link, "running", out);
-    if (worker->role == ROLE_SHARD)
-        set_up_shard(c, link, out);
-    set_up_replicas(c, out);
-    return 0;
-}
-
-static int on_ready(struct coordinator *c, uint32_t link, const struct message *message,
-                    int64_t now_ns, struct output *out) {
-    if (message->ready.attempt != c->attempt || c->phase != PHASE_SETTING_UP) {
-        c->stale++;
-        return 0;
-    }
-    c->workers[link].ready = true;
+static void ping_all(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (now_ns - c->pinged_ns < PING_NS)
+        return;
+    c->pinged_ns = now_ns;
+    c->pings++;
     for (uint32_t i = 0; i < coordinator_links(c); i++)
-        if (!c->workers[i].ready)
-            return 0;
-    c->phase = PHASE_RUNNING;
-    steering_start(c, now_ns, out);
-    return 0;
+        if (c->workers[i].connected)
+            send_to(c, i, (struct message){.type = MESSAGE_PING, .ping = {c->pings}}, out);
+}
+
+/* If it was this process that did not run, the others' silence means nothing. */
+static void forgive_pause(struct coordinator *c, int64_t now_ns) {
+    if (now_ns - c->ticked_ns > PAUSE_NS)
+        for (uint32_t i = 0; i < coordinator_links(c); i++)
+            c->workers[i].heard_ns = now_ns;
+    c->ticked_ns = now_ns;
+}
+
+int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
+    int code = 0;
+    forgive_pause(c, now_ns);
+    ping_all(c, now_ns, out);
+    for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
+        const struct worker *worker = &c->workers[i];
+        if (worker->connected && now_ns - worker->heard_ns > SILENCE_NS)
+            code = coordinator_lost(c, i, "it is silent", now_ns, out);
+    }
+    if (!code && c->phase == PHASE_RUNNING) {
+        durability_journal_if_long(c, now_ns, out);
+        evaluating_wake_idle(c, now_ns, out);
+    }
+    return code;
 }
 
 /* ---- what ends a run ---- */
@@ -249,13 +138,18 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
                      worker->pid, message->failed.reason);
 }
 
-void coordinator_stop(struct coordinator *c, enum reason reason, struct output *out) {
-    if (c->phase != PHASE_RUNNING || c->finishing || !c->optimizer.started)
-        return;
-    evaluating_abandon(c);
-    bytes_clear(&c->program);
-    optimizer_stop(&c->optimizer, reason, &c->program);
-    steering_finish(c, out);
+void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
+                      struct output *out) {
+    bool under_way = c->phase == PHASE_RUNNING && c->optimizer.started;
+    if (under_way && !c->finishing) {
+        evaluating_abandon(c);
+        bytes_clear(&c->program);
+        optimizer_stop(&c->optimizer, reason, &c->program);
+        steering_finish(c, now_ns, out);
+    } else if (reason == REASON_CANCELLED && c->phase <= PHASE_RUNNING && !c->finishing) {
+        c->optimizer.reason = reason; /* nothing is newer than what is durable */
+        c->phase = PHASE_STOPPED;
+    }
 }
 
 void coordinator_dismiss(struct coordinator *c, const char *why, struct output *out) {
@@ -268,11 +162,16 @@ void coordinator_dismiss(struct coordinator *c, const char *why, struct output *
 
 /* ---- dispatch ---- */
 
-typedef int handler(struct coordinator *c, uint32_t link, const struct message *message,
-                    int64_t now_ns, struct output *out);
+static int on_pong(struct coordinator *c, uint32_t link, const struct message *message,
+                   int64_t now_ns, struct output *out) {
+    (void)c, (void)link, (void)message, (void)now_ns, (void)out; /* it was heard: that is all */
+    return 0;
+}
 
-static handler *handler_of(enum message_type type, enum role role) {
+static handler *handler_of_any(enum message_type type) {
     switch (type) {
+    case MESSAGE_PONG:
+        return on_pong;
     case MESSAGE_WELCOME:
         return on_welcome;
     case MESSAGE_READY:
@@ -281,29 +180,52 @@ static handler *handler_of(enum message_type type, enum role role) {
         return on_refused;
     case MESSAGE_FAILED:
         return on_failed;
-    case MESSAGE_RESULT:
-        return role == ROLE_SHARD ? on_result : NULL;
-    case MESSAGE_FOLDED:
-        return role == ROLE_SHARD ? on_folded : NULL;
-    case MESSAGE_SLICE:
-        return role == ROLE_SHARD ? on_slice : NULL;
-    case MESSAGE_WANT:
-        return role == ROLE_REPLICA ? on_want : NULL;
-    case MESSAGE_FLUSHED:
-        return role == ROLE_REPLICA ? on_flushed : NULL;
     default:
         return NULL;
     }
 }
 
+static handler *handler_of_shard(enum message_type type) {
+    switch (type) {
+    case MESSAGE_RESULT:
+        return on_result;
+    case MESSAGE_FOLDED:
+        return on_folded;
+    case MESSAGE_SLICE:
+        return on_slice;
+    case MESSAGE_CHECKPOINTED:
+        return on_checkpointed;
+    case MESSAGE_RESTORED:
+        return on_restored;
+    case MESSAGE_HOLDING:
+        return on_holding;
+    default:
+        return handler_of_any(type);
+    }
+}
+
+static handler *handler_of_replica(enum message_type type) {
+    switch (type) {
+    case MESSAGE_WANT:
+        return on_want;
+    case MESSAGE_FLUSHED:
+        return on_flushed;
+    default:
+        return handler_of_any(type);
+    }
+}
+
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    const struct worker *worker = &c->workers[link];
-    handler *handle = handler_of(message->type, worker->role);
-    if (!handle || message->epoch != c->settings.epoch) {
+    struct worker *worker = &c->workers[link];
+    handler *handle = worker->role == ROLE_SHARD ? handler_of_shard(message->type)
+                                                 : handler_of_replica(message->type);
+    if (!handle || message->epoch != c->settings.epoch || !worker->connected ||
+        c->phase >= PHASE_STOPPED) {
         c->stale++;
         return 0;
     }
+    worker->heard_ns = now_ns;
     int code = handle(c, link, message, now_ns, out);
     if (code)
         c->phase = PHASE_FAILED;

@@ -3,90 +3,161 @@
 #include <math.h>
 
 #include "coordinator/parts.h"
+#include "coordinator/state.h"
 
-/* A portion should be worth its messages, and short enough that the replicas end together. */
+/* A portion should be worth its messages, and short enough that the replicas end together. A flush
+ * costs a pass over the gradient, so wide models have longer portions. */
 #define PORTION_NS_MIN 2e6
+#define PORTION_NS_PER_PARAMETER 13.0
 #define PORTION_NS_MAX 1e9
 #define PORTIONS_LEFT 4 /* a portion is at most this fraction of the time left */
 
-static struct worker *replica_of(struct coordinator *c, uint32_t link) {
-    return &c->workers[link];
+/* Below this a portion is not worth a flush of its own, in the tail either. */
+#define SOLO_NS_MIN 20e6
+
+static double rate_of_all(const struct coordinator *c) {
+    double rate = 0;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->workers[i].ready)
+            rate += c->workers[i].chunks_per_ns;
+    return rate;
+}
+
+static double portion_ns_min(const struct coordinator *c) {
+    return fmax(PORTION_NS_MIN, PORTION_NS_PER_PARAMETER * (double)c->parameters);
 }
 
 /* Chunks that the replica should be given next. */
 static uint32_t portion_chunks(const struct coordinator *c, const struct worker *replica) {
     if (c->settings.portion_chunks)
         return c->settings.portion_chunks;
-    double rate_of_all = 0;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        rate_of_all += c->workers[i].chunks_per_ns;
     if (!(replica->chunks_per_ns > 0)) {
         uint32_t chunks = c->plan.chunks / (8 * c->settings.replicas);
         return chunks ? chunks : 1;
     }
-    double left_ns = c->plan.waiting / rate_of_all;
-    double portion_ns = fmin(fmax(left_ns / PORTIONS_LEFT, PORTION_NS_MIN), PORTION_NS_MAX);
+    double left_ns = c->plan.waiting / rate_of_all(c);
+    double portion_ns = fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(c)), PORTION_NS_MAX);
     double chunks = fmin(portion_ns * replica->chunks_per_ns, c->plan.chunks);
     return chunks < 1 ? 1 : (uint32_t)chunks;
 }
 
-/* Gives the replica its next portion, or a rest. */
-static void give(struct coordinator *c, uint32_t link, struct output *out) {
-    struct worker *replica = replica_of(c, link);
-    struct run run;
-    bool given = plan_take(&c->plan, replica->index, portion_chunks(c, replica), &run);
-    replica->idle = !given;
-    if (!given) {
-        struct message message = {.type = MESSAGE_REST};
-        message.rest =
-            (struct message_rest){.attempt = c->attempt, .evaluation = c->evaluation.number};
-        send_to(c, link, message, out);
-        return;
-    }
+/* In the tail every portion is a flush of its own, so that a lost race throws away no other work.
+ */
+static bool is_tail(const struct coordinator *c, const struct worker *replica, struct run run) {
+    double portion_ns = run.count / replica->chunks_per_ns; /* infinite while nothing is known */
+    return portion_ns >= SOLO_NS_MIN && isfinite(portion_ns) &&
+           c->plan.waiting <= run.count * c->settings.replicas;
+}
+
+static void send_portion(struct coordinator *c, uint32_t link, struct run run, uint8_t flags,
+                         int64_t now_ns, struct output *out) {
+    struct worker *replica = &c->workers[link];
     struct message message = {.type = MESSAGE_PORTION};
-    message.portion = (struct message_portion){
-        .attempt = c->attempt,
-        .evaluation = c->evaluation.number,
-        .first = run.first,
-        .count = run.count,
-        .flags = c->plan.waiting == 0 ? PORTION_LAST : 0,
-    };
+    message.portion = (struct message_portion){.attempt = c->attempt,
+                                               .evaluation = c->evaluation.number,
+                                               .first = run.first,
+                                               .count = run.count,
+                                               .flags = flags};
+    replica->idle = false;
     replica->portions++;
+    handing_note(replica, run, now_ns);
     send_to(c, link, message, out);
 }
 
-/* Chunks came back: those who rest are given them. */
-static void wake_idle(struct coordinator *c, struct output *out) {
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c) && c->plan.waiting; i++)
-        if (c->workers[i].idle)
-            give(c, i, out);
+static void send_rest(struct coordinator *c, uint32_t link, struct output *out) {
+    struct message message = {.type = MESSAGE_REST};
+    message.rest = (struct message_rest){.attempt = c->attempt, .evaluation = c->evaluation.number};
+    c->workers[link].idle = true;
+    send_to(c, link, message, out);
 }
 
-void evaluating_begin(struct coordinator *c, int derivative_exponent, int64_t now_ns,
-                      struct output *out) {
-    uint32_t number = c->evaluation.number + 1;
-    c->evaluation = (struct evaluation){.number = number,
+static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct worker *replica = &c->workers[link];
+    struct run run;
+    if (!plan_take(&c->plan, replica->index, portion_chunks(c, replica), &run))
+        return false;
+    uint8_t flags = is_tail(c, replica, run) ? PORTION_SOLO : 0;
+    flags |= c->plan.waiting == 0 ? PORTION_LAST : 0;
+    send_portion(c, link, run, flags, now_ns, out);
+    return true;
+}
+
+static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct run run;
+    if (!handing_backup(c, link, now_ns, &run))
+        return false;
+    c->backup_copies++;
+    send_portion(c, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
+    return true;
+}
+
+/* Gives the replica its next portion, or a rest. */
+static void give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    if (!give_portion(c, link, now_ns, out))
+        send_rest(c, link, out);
+}
+
+/* Those who rest are given what came back, or a copy of what takes others long. */
+void evaluating_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (!c->evaluation.running)
+        return;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->workers[i].idle && !give_portion(c, i, now_ns, out))
+            give_backup(c, i, now_ns, out);
+}
+
+static void announce(struct coordinator *c, uint32_t link, struct output *out) {
+    struct message message = {.type = MESSAGE_EVALUATE};
+    message.evaluate = (struct message_evaluate){
+        .attempt = c->attempt,
+        .evaluation = c->evaluation.number,
+        .derivative_exponent = c->evaluation.derivative_exponent,
+    };
+    send_to(c, link, message, out);
+}
+
+void evaluating_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    if (!c->evaluation.running)
+        return;
+    announce(c, link, out);
+    give(c, link, now_ns, out);
+}
+
+/* An evaluation starts from nothing counted; its number and its bound are set already. */
+static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
+    c->evaluation = (struct evaluation){.number = c->evaluation.number,
                                         .running = true,
-                                        .derivative_exponent = derivative_exponent,
+                                        .derivative_exponent = c->evaluation.derivative_exponent,
                                         .started_ns = now_ns};
     exact_init(&c->evaluation.loss);
-    c->evaluations++;
     plan_begin(&c->plan);
     verdicts_begin(&c->verdicts);
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
-        struct message message = {.type = MESSAGE_EVALUATE};
-        message.evaluate = (struct message_evaluate){
-            .attempt = c->attempt,
-            .evaluation = number,
-            .derivative_exponent = derivative_exponent,
-        };
-        send_to(c, i, message, out);
-        give(c, i, out);
-    }
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        handing_clear(&c->workers[i]);
+}
+
+void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    clear_evaluation(c, now_ns);
+    c->evaluations++;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->workers[i].ready)
+            evaluating_join(c, i, now_ns, out);
 }
 
 void evaluating_abandon(struct coordinator *c) {
     c->evaluation.running = false;
+}
+
+void evaluating_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct worker *replica = &c->workers[link];
+    if (c->evaluation.running) {
+        for (uint32_t i = 0; i < replica->handed_count; i++) {
+            struct run_list one = {.items = &replica->handed[i].run, .length = 1};
+            plan_return(&c->plan, &one);
+        }
+    }
+    handing_clear(replica);
+    evaluating_wake_idle(c, now_ns, out);
 }
 
 static bool is_current(const struct coordinator *c, uint32_t attempt, uint32_t evaluation) {
@@ -95,9 +166,8 @@ static bool is_current(const struct coordinator *c, uint32_t attempt, uint32_t e
 
 int on_want(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
             struct output *out) {
-    (void)now_ns;
     if (is_current(c, message->want.attempt, message->want.evaluation))
-        give(c, link, out);
+        give(c, link, now_ns, out);
     else
         c->stale++;
     return 0;
@@ -139,27 +209,25 @@ static uint32_t chunks_of(const struct run_list *runs) {
     return chunks;
 }
 
-static bool add_loss(struct coordinator *c, const struct blob *loss) {
+static bool loss_is_whole(const struct blob *loss) {
     struct exact part;
     struct cursor cursor = cursor_over(loss->data, loss->length);
-    if (!exact_decode(&part, &cursor))
-        return false;
-    exact_merge(&c->evaluation.loss, &part);
-    return true;
+    return exact_decode(&part, &cursor);
 }
 
-static void accept_flush(struct coordinator *c, uint32_t link,
-                         const struct message_flushed *flushed, struct output *out) {
-    struct worker *replica = replica_of(c, link);
-    uint32_t chunks = chunks_of(&flushed->portions);
-    plan_count(&c->plan, &flushed->portions);
-    replica->chunks += chunks;
-    if (flushed->busy_ns)
-        replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
-    c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, flushed->derivative_max);
-    c->evaluation.exceeded |= flushed->exceeded != 0;
-    verdicts_add(&c->verdicts, &flushed->flush, replica->index, true, c->settings.shards);
-    send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
+/* Counts an accepted flush: its chunks, its loss, its largest derivative. */
+static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
+    struct exact part;
+    struct cursor cursor = cursor_over(entry->loss.data, entry->loss.length);
+    exact_decode(&part, &cursor);
+    exact_merge(&c->evaluation.loss, &part);
+    plan_count(&c->plan, &entry->portions);
+    c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, entry->derivative_max);
+    c->evaluation.exceeded |= entry->exceeded != 0;
+    verdicts_add(&c->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
+}
+
+static void record_portions(const struct message_flushed *flushed, struct output *out) {
     for (uint32_t i = 0; i < flushed->portions.length; i++) {
         struct record *record = output_add(out, RECORD_PORTION);
         record->portion.flush = flushed->flush;
@@ -167,22 +235,44 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     }
 }
 
+static void accept_flush(struct coordinator *c, uint32_t link,
+                         const struct message_flushed *flushed, struct output *out) {
+    struct worker *replica = &c->workers[link];
+    uint32_t chunks = chunks_of(&flushed->portions);
+    count_flush(c, &(struct verdict_entry){.flush = flushed->flush,
+                                           .replica = replica->index,
+                                           .exceeded = flushed->exceeded,
+                                           .derivative_max = flushed->derivative_max,
+                                           .portions = flushed->portions,
+                                           .loss = flushed->loss});
+    replica->chunks += chunks;
+    if (flushed->busy_ns)
+        replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        handing_forget_counted(&c->workers[i], &c->plan);
+    durability_journal_verdict(c, flushed, replica->index, out);
+    record_portions(flushed, out);
+    send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
+}
+
 static void drop_flush(struct coordinator *c, uint32_t link, const struct message_flushed *flushed,
-                       struct output *out) {
-    verdicts_add(&c->verdicts, &flushed->flush, replica_of(c, link)->index, false, 0);
+                       int64_t now_ns, struct output *out) {
+    struct worker *replica = &c->workers[link];
+    verdicts_add(&c->verdicts, &flushed->flush, replica->index, false, 0);
     send_flush(c, MESSAGE_DROP, &flushed->flush, out);
     send_verdict(c, link, &flushed->flush, false, out);
+    handing_forget(replica, &flushed->portions);
     plan_return(&c->plan, &flushed->portions);
-    wake_idle(c, out);
+    evaluating_wake_idle(c, now_ns, out);
 }
 
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
-    (void)now_ns;
     const struct message_flushed *flushed = &message->flushed;
     if (!is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
         flushed->flush.incarnation != c->workers[link].incarnation) {
         c->stale++;
+        send_flush(c, MESSAGE_DROP, &flushed->flush, out);
         send_verdict(c, link, &flushed->flush, false, out);
         return 0;
     }
@@ -192,12 +282,34 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
     } else if (shards_are_living(c, &flushed->incarnations) &&
-               plan_may_count(&c->plan, &flushed->portions) && add_loss(c, &flushed->loss)) {
+               plan_may_count(&c->plan, &flushed->portions) && loss_is_whole(&flushed->loss)) {
         accept_flush(c, link, flushed, out);
     } else {
-        drop_flush(c, link, flushed, out);
+        drop_flush(c, link, flushed, now_ns, out);
     }
     return 0;
+}
+
+static void end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (!plan_complete(&c->plan) || c->verdicts.unfolded)
+        return;
+    c->evaluation.running = false;
+    steering_evaluated(c, now_ns, out);
+}
+
+/* After a restart: what the journal counts is counted; the shards fold what they have not yet. */
+void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    struct cursor log = cursor_over(c->rejoined.data, c->rejoined.length);
+    clear_evaluation(c, now_ns);
+    while (cursor_left(&log)) {
+        struct verdict_entry entry;
+        uint32_t length = cursor_u32(&log);
+        const void *data = cursor_take(&log, length);
+        if (!data || !verdict_decode(data, length, &entry))
+            break;
+        count_flush(c, &entry);
+        send_flush(c, MESSAGE_FOLD, &entry.flush, out);
+    }
 }
 
 int on_folded(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -213,9 +325,6 @@ int on_folded(struct coordinator *c, uint32_t link, const struct message *messag
     if (!verdicts_confirm(&c->verdicts, flush, link))
         return 0;
     send_verdict(c, c->settings.shards + flush->replica, id, true, out);
-    if (plan_complete(&c->plan) && c->verdicts.unfolded == 0) {
-        c->evaluation.running = false;
-        steering_evaluated(c, now_ns, out);
-    }
+    end_if_complete(c, now_ns, out);
     return 0;
 }

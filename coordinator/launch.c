@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -47,19 +48,47 @@ static _Noreturn void become(char *const *arguments, int output, const char *pro
     _exit(127);
 }
 
-static int start_one(struct launch *launch, struct launched *worker, const char *verbosity) {
+static int make_private_folder(struct launch *launch) {
+    if (launch->folder)
+        return 0;
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *temporary = getenv("TMPDIR");
+    const char *parent = runtime && *runtime       ? runtime
+                         : temporary && *temporary ? temporary
+                                                   : "/tmp";
+    launch->folder = memory_format("%s/dml-XXXXXX", parent);
+    if (mkdtemp(launch->folder))
+        return 0;
+    int code = error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets",
+                               launch->folder);
+    free(launch->folder);
+    launch->folder = NULL;
+    return code;
+}
+
+/* Every start has an address of its own, so that nobody meets the process before. */
+static void new_address(const struct launch *launch, struct launched *worker) {
+    free(worker->address);
+    worker->address = memory_format("unix:%s/%s-%u.%u", launch->folder, role_name(worker->role),
+                                    worker->index, worker->starts++);
+}
+
+static int start_one(struct launch *launch, struct launched *worker) {
+    int ends[2];
+    int code = make_private_folder(launch);
+    if (code)
+        return code;
+    if (pipe2(ends, O_CLOEXEC))
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
+    new_address(launch, worker);
     char *program = program_of(worker->role);
     char parent[16];
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC)) {
-        free(program);
-        return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
-    }
-    worker->address =
-        memory_format("unix:%s/%s-%u.sock", launch->folder, role_name(worker->role), worker->index);
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    char *arguments[] = {program,        "--listen", worker->address,   "--once",
-                         "--parent-pid", parent,     (char *)verbosity, NULL};
+    char *arguments[] = {
+        program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,
+        NULL};
+    worker->adopted = false;
+    failpoint(FAILPOINT_launch_worker);
     worker->pid = fork();
     if (worker->pid == 0)
         become(arguments, ends[1], program);
@@ -99,49 +128,73 @@ static int await_one(struct launched *worker, int64_t deadline_ns) {
     return 0;
 }
 
-static int make_private_folder(struct launch *launch) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *temporary = getenv("TMPDIR");
-    const char *parent = runtime && *runtime       ? runtime
-                         : temporary && *temporary ? temporary
-                                                   : "/tmp";
-    launch->folder = memory_format("%s/dml-XXXXXX", parent);
-    if (mkdtemp(launch->folder))
-        return 0;
-    int code = error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets",
-                               launch->folder);
-    free(launch->folder);
-    launch->folder = NULL;
-    return code;
-}
-
-static int start_all(struct launch *launch, const char *verbosity) {
-    int code = make_private_folder(launch);
-    for (uint32_t i = 0; i < launch->count && !code; i++)
-        code = start_one(launch, &launch->workers[i], verbosity);
-    int64_t deadline_ns = clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS;
-    for (uint32_t i = 0; i < launch->count && !code; i++)
-        code = await_one(&launch->workers[i], deadline_ns);
-    return code;
-}
-
-int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas, const char *verbosity) {
-    *launch = (struct launch){.count = shards + replicas};
+void launch_init(struct launch *launch, uint32_t shards, uint32_t replicas, const char *verbosity) {
+    *launch = (struct launch){.count = shards + replicas, .verbosity = verbosity};
     launch->workers = memory_new(launch->count, sizeof *launch->workers);
     for (uint32_t i = 0; i < launch->count; i++)
         launch->workers[i] = (struct launched){.role = i < shards ? ROLE_SHARD : ROLE_REPLICA,
                                                .index = i < shards ? i : i - shards,
                                                .output = -1};
-    int code = start_all(launch, verbosity);
-    if (code)
-        launch_release(launch, 0);
+}
+
+void launch_adopt(struct launched *worker, pid_t pid, const char *address) {
+    free(worker->address);
+    worker->address = memory_copy_string(address);
+    worker->pid = pid;
+    worker->adopted = true;
+}
+
+int launch_start(struct launch *launch) {
+    int code = 0;
+    for (uint32_t i = 0; i < launch->count && !code; i++)
+        if (!launch->workers[i].pid)
+            code = start_one(launch, &launch->workers[i]);
+    int64_t deadline_ns = clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS;
+    for (uint32_t i = 0; i < launch->count && !code; i++)
+        if (!launch->workers[i].adopted)
+            code = await_one(&launch->workers[i], deadline_ns);
     return code;
+}
+
+/* The pid of a process that is not ours may belong to another by now: only one that is one of our
+ * programs is touched. */
+static bool is_ours(const struct launched *worker) {
+    char path[64], name[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)worker->pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool ours = fgets(name, sizeof name, file) && strncmp(name, "dml-", 4) == 0;
+    fclose(file);
+    return ours;
+}
+
+static void end_one(struct launched *worker) {
+    if (!worker->pid)
+        return;
+    if (!worker->adopted) {
+        kill(worker->pid, SIGKILL);
+        waitpid(worker->pid, &worker->status, 0);
+    } else if (is_ours(worker)) {
+        kill(worker->pid, SIGKILL);
+    }
+    worker->pid = 0;
+}
+
+int launch_restart(struct launch *launch, struct launched *worker) {
+    end_one(worker);
+    if (worker->output >= 0)
+        close(worker->output);
+    worker->output = -1;
+    int code = start_one(launch, worker);
+    return code ? code : await_one(worker, clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS);
 }
 
 struct launched *launch_reap(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++) {
         struct launched *worker = &launch->workers[i];
-        if (worker->pid && waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid) {
+        if (worker->pid && !worker->adopted &&
+            waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid) {
             worker->pid = 0;
             return worker;
         }
@@ -163,7 +216,7 @@ static bool any_running(struct launch *launch) {
     while (launch_reap(launch))
         continue;
     for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i].pid)
+        if (launch->workers[i].pid && !launch->workers[i].adopted)
             return true;
     return false;
 }
@@ -176,7 +229,7 @@ static void await_ends(struct launch *launch, int grace_ms) {
 
 static void signal_all(const struct launch *launch, int number) {
     for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i].pid)
+        if (launch->workers[i].pid && !launch->workers[i].adopted)
             kill(launch->workers[i].pid, number);
 }
 

@@ -43,7 +43,8 @@ static uint16_t free_slot(const struct lbfgs *history, uint16_t after) {
     return slot;
 }
 
-void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep) {
+void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep,
+                  uint64_t step) {
     uint16_t new_slot = history->candidate;
     uint32_t pairs = history->pairs;
     for (uint32_t i = 0; i <= pairs; i++) {
@@ -62,6 +63,7 @@ void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, 
     if (history->pairs == history->memory)
         drop_oldest(history);
     history->slot[history->pairs++] = new_slot;
+    history->serial[new_slot] = step;
     history->candidate = free_slot(history, new_slot);
 }
 

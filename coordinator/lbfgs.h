@@ -24,6 +24,7 @@ struct lbfgs {
     uint32_t pairs;                  /* pairs in use */
     uint16_t slot[HISTORY_MAX];      /* their slots, oldest first */
     uint16_t candidate;              /* the slot that the next pair is formed in */
+    uint64_t serial[SLOTS_MAX];      /* of the pair in each slot: the step that formed it */
     double gamma;                    /* scale of the initial inverse Hessian; 1 without pairs */
     double sy[SLOTS_MAX][SLOTS_MAX]; /* s_i·y_j by slot; meaningful where i is not newer than j */
     double yy[SLOTS_MAX][SLOTS_MAX]; /* y_i·y_j, symmetric */
@@ -40,10 +41,11 @@ void lbfgs_init(struct lbfgs *history, uint32_t memory);
 /* Forgets all pairs. */
 void lbfgs_reset(struct lbfgs *history);
 
-/* The trial was accepted: h is the gradient now, and `candidate` becomes the newest pair if
- * `keep`. products[0 … pairs) belong to the pairs, oldest first, products[pairs] to the candidate.
- * Makes room by dropping the oldest pair; picks the next candidate slot. */
-void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep);
+/* The trial was accepted as step `step`: h is the gradient now, and `candidate` becomes the newest
+ * pair if `keep`. products[0 … pairs) belong to the pairs, oldest first, products[pairs] to the
+ * candidate. Makes room by dropping the oldest pair; picks the next candidate slot. */
+void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep,
+                  uint64_t step);
 
 /* Drops oldest pairs while the scaled R is ill-conditioned; returns how many. */
 uint32_t lbfgs_condition(struct lbfgs *history);

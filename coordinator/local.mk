@@ -9,7 +9,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/dataset.c coordinator/dataset.h \
+	coordinator/durability.c \
 	coordinator/evaluating.c \
+	coordinator/handing.c \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \
@@ -29,6 +31,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/predict.c \
 	coordinator/progress.c coordinator/progress.h \
 	coordinator/reading.c \
+	coordinator/recovery.c \
 	coordinator/recorder.c coordinator/recorder.h \
 	coordinator/report.c coordinator/report.h \
 	coordinator/report_print.c \
@@ -36,7 +39,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/rounds.c coordinator/rounds.h \
 	coordinator/run.c \
 	coordinator/settings.c \
+	coordinator/setup.c \
 	coordinator/sizing.c coordinator/sizing.h \
+	coordinator/state.c coordinator/state.h \
 	coordinator/status.c \
 	coordinator/steering.c \
 	coordinator/sweep.c coordinator/sweep.h \

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coordinator/command.h"
+#include "wire/failpoints.h"
 
 /* clang-format off */
 static const struct command commands[] = {
@@ -40,9 +41,13 @@ static enum log_level level(const struct options *options) {
 int main(int argc, char **argv) {
     struct options options;
     int code = options_parse(argc, argv, commands, &options);
+    if (!code)
+        code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);
     log_open("coordinator", level(&options));
     if (!code && options.version)
         puts(PACKAGE_STRING);
+    else if (!code && options.list_failpoints)
+        failpoint_list(stdout);
     else if (!code && options.help)
         options_print_usage(commands, options.command, stdout);
     else if (!code)

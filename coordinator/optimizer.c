@@ -169,8 +169,7 @@ static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *
 static bool loss_has_settled(const struct optimizer *o) {
     if (o->settings.loss_tolerance <= 0 || o->step < LOSSES_KEPT)
         return false;
-    /* losses[step mod kept] still holds F of `kept` steps ago. */
-    double before = o->losses[o->step % LOSSES_KEPT];
+    double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
     return before - o->loss < o->settings.loss_tolerance * fabs(before);
 }
 
@@ -206,9 +205,19 @@ static void accept_pair(struct optimizer *o, const struct lbfgs_products *produc
     bool keep = curvature > CURVATURE_LEAST * -o->search.step * o->slope;
     if (!keep)
         fire(o, SAFEGUARD_PAIR_SKIPPED);
-    lbfgs_accept(&o->history, products, keep);
+    lbfgs_accept(&o->history, products, keep, o->step + 1);
     if (lbfgs_condition(&o->history) > 0)
         fire(o, SAFEGUARD_PAIRS_DROPPED);
+}
+
+/* What follows an accepted point. */
+static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
+    enum reason reason = reason_to_end(o);
+    if (reason)
+        return finish(o, reason, program);
+    if (o->history.pairs == 0)
+        return search_steepest(o, program);
+    return measure_direction(o, program);
 }
 
 static enum optimizer_want accepted(struct optimizer *o, double loss, struct bytes *program) {
@@ -220,13 +229,8 @@ static enum optimizer_want accepted(struct optimizer *o, double loss, struct byt
     o->started = true;
     o->accepted = true;
     o->loss = loss;
-    enum reason reason = reason_to_end(o);
-    o->losses[o->step % LOSSES_KEPT] = loss;
-    if (reason)
-        return finish(o, reason, program);
-    if (o->history.pairs == 0)
-        return search_steepest(o, program);
-    return measure_direction(o, program);
+    o->losses[o->step % (LOSSES_KEPT + 1)] = loss;
+    return leave(o, program);
 }
 
 /* Asks the line search; the starting point, which belongs to none, has only to be finite. */
@@ -285,6 +289,14 @@ enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalar
     if (o->measuring_trial)
         return trial_measured(o, scalars, program);
     return direction_measured(o, scalars[0], program);
+}
+
+enum optimizer_want optimizer_resume(struct optimizer *o, const struct optimizer_settings *settings,
+                                     struct bytes *program) {
+    o->settings = *settings;
+    o->accepted = false; /* x and g were restored: nothing waits in t and h */
+    o->reason = REASON_NONE;
+    return leave(o, program);
 }
 
 enum optimizer_want optimizer_stop(struct optimizer *o, enum reason reason, struct bytes *program) {

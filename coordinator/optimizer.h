@@ -88,7 +88,7 @@ struct optimizer {
     double last_step_length;
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
-    double losses[LOSSES_KEPT];     /* F after the last steps, at [step mod LOSSES_KEPT] */
+    double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
     uint64_t safeguards[SAFEGUARDS];
     uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
 };
@@ -106,6 +106,13 @@ enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean
 /* The scalars of the program asked for, merged over the shards. */
 enum optimizer_want optimizer_measured(struct optimizer *optimizer, const double *scalars,
                                        struct bytes *program);
+
+/* Goes on from an accepted point that was stored: x, g and the pairs are in their registers and
+ * slots again. The settings may have other limits than before; a limit that was raised does not end
+ * the run any more. */
+enum optimizer_want optimizer_resume(struct optimizer *optimizer,
+                                     const struct optimizer_settings *settings,
+                                     struct bytes *program);
 
 /* Ends the run for a reason from outside, whatever it is waiting for; what it was waiting for is
  * not answered any more. */

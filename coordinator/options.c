@@ -27,6 +27,8 @@ static const struct row {
     {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "more about what goes on"},
     {"help", 'h', NULL, 0, offsetof(struct options, help), "this text"},
     {"version", 'V', NULL, 0, offsetof(struct options, version), "the version"},
+    {"list-failpoints", 0, NULL, 0, offsetof(struct options, list_failpoints),
+     "places to die at, for tests: see DML_FAILPOINT"},
     {"dry-run", 'n', NULL, OPTION_DRY_RUN, offsetof(struct options, dry_run),
      "only checks the job file and the data's paths"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
@@ -142,7 +144,7 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
         for (int i = optind + 1; i < argc; i++)
             options->operands[options->operands_count++] = argv[i];
     }
-    if (code || options->help || options->version)
+    if (code || options->help || options->version || options->list_failpoints)
         return code;
     if (!options->command)
         return error_set(ERROR_USAGE, "a command is missing; `" PROGRAM " --help` lists them");

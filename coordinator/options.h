@@ -29,13 +29,14 @@ struct command {
 
 /* What was asked for. Strings belong to argv. */
 struct options {
-    const struct command *command; /* NULL only if `help` or `version` was asked for */
+    const struct command *command; /* NULL only if `help`, `version` or the like was asked for */
     const char **operands;
     int operands_count;
     const char **settings; /* of --set */
     uint32_t settings_count;
     const char *state; /* or NULL */
     bool json, quiet, verbose, help, version;
+    bool list_failpoints;
     bool dry_run, fresh, cron, watch;
 };
 

@@ -13,12 +13,14 @@ void output_init(struct output *output) {
 void output_release(struct output *output) {
     outbox_release(&output->messages);
     free(output->records);
+    bytes_release(&output->blobs);
     *output = (struct output){0};
 }
 
 void output_clear(struct output *output) {
     outbox_clear(&output->messages);
     output->record_count = 0;
+    bytes_clear(&output->blobs);
 }
 
 struct record *output_add(struct output *out, enum record_kind kind) {
@@ -40,18 +42,27 @@ void output_event(struct output *out, const char *kind, const char *format, ...)
     va_end(arguments);
 }
 
+void output_worker(struct output *out, uint32_t link, const char *state) {
+    struct record *record = output_add(out, RECORD_WORKER);
+    record->worker.link = link;
+    record->worker.state = state;
+}
+
 void send_to(const struct coordinator *c, uint32_t link, struct message message,
              struct output *out) {
     message.epoch = c->settings.epoch;
     outbox_add(&out->messages, link, &message);
 }
 
+/* What a worker that is not there misses it learns when it is set up. */
 void send_to_shards(const struct coordinator *c, struct message message, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++)
-        send_to(c, i, message, out);
+        if (c->workers[i].connected)
+            send_to(c, i, message, out);
 }
 
 void send_to_replicas(const struct coordinator *c, struct message message, struct output *out) {
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        send_to(c, i, message, out);
+        if (c->workers[i].connected)
+            send_to(c, i, message, out);
 }

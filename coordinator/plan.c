@@ -65,15 +65,35 @@ static struct run *furthest_behind(struct plan *plan) {
     return most;
 }
 
+/* What came back may have been counted since, from another copy: that is passed over. */
+static bool take_returned(struct plan *plan, uint32_t chunks_max, struct run *run) {
+    while (plan->returned_count) {
+        struct run *last = &plan->returned[plan->returned_count - 1];
+        struct run one = take_front(last, 1);
+        plan->returned_count -= last->count == 0;
+        plan->waiting--;
+        if (is_counted(plan, one.first))
+            continue;
+        *run = one;
+        while (run->count < chunks_max && last->count && !is_counted(plan, last->first)) {
+            run->count += take_front(last, 1).count;
+            plan->waiting--;
+            plan->returned_count -= last->count == 0;
+        }
+        return true;
+    }
+    return false;
+}
+
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run) {
     if (plan->waiting == 0)
         return false;
     assert(chunks_max > 0);
-    if (plan->returned_count) {
-        struct run *last = &plan->returned[plan->returned_count - 1];
-        *run = take_front(last, chunks_max);
-        plan->returned_count -= last->count == 0;
-    } else if (plan->left[home].count) {
+    if (take_returned(plan, chunks_max, run))
+        return true;
+    if (plan->waiting == 0)
+        return false;
+    if (plan->left[home].count) {
         *run = take_front(&plan->left[home], chunks_max);
     } else {
         *run = take_back(furthest_behind(plan), chunks_max);
@@ -140,6 +160,13 @@ void plan_count(struct plan *plan, const struct run_list *runs) {
             plan->counted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
         plan->counted_chunks += run.count;
     }
+}
+
+bool plan_is_counted(const struct plan *plan, struct run run) {
+    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        if (!is_counted(plan, chunk))
+            return false;
+    return true;
 }
 
 bool plan_complete(const struct plan *plan) {

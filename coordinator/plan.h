@@ -40,6 +40,9 @@ bool plan_may_count(const struct plan *plan, const struct run_list *runs);
 /* Counts the chunks of the runs; plan_may_count() must have said so. */
 void plan_count(struct plan *plan, const struct run_list *runs);
 
+/* True if all chunks of the run are counted. */
+bool plan_is_counted(const struct plan *plan, struct run run);
+
 bool plan_complete(const struct plan *plan);
 
 #endif

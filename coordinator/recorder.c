@@ -35,7 +35,8 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
     log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
               record->worker.state, worker->pid, worker->host);
     return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
-                         worker->incarnation, (int)worker->pid, worker->host, record->worker.state);
+                         worker->incarnation, (int)worker->pid, worker->host,
+                         recorder->addresses[record->worker.link], record->worker.state);
 }
 
 static int take_event(struct recorder *recorder, const struct record *record) {
@@ -43,9 +44,35 @@ static int take_event(struct recorder *recorder, const struct record *record) {
     return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
 }
 
+static int take_journal(struct recorder *recorder, const struct output *output,
+                        const struct record *record) {
+    return store_journal(recorder->store, recorder->run,
+                         output->blobs.data + record->journal.offset, record->journal.length,
+                         record->journal.begins);
+}
+
+static int take_durable_step(struct recorder *recorder, const struct coordinator *c,
+                             const struct output *output, const struct record *record) {
+    log_debug("step %llu is durable", (unsigned long long)record->durable.step);
+    return store_durable_step(recorder->store, recorder->run, record->durable.attempt,
+                              record->durable.step, output->blobs.data + record->durable.offset,
+                              record->durable.length, record->durable.digests, c->settings.shards);
+}
+
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
-                  const struct record *record) {
+                  const struct output *output, const struct record *record) {
     switch (record->kind) {
+    case RECORD_ATTEMPT:
+        return store_attempt(recorder->store, recorder->run, record->attempt);
+    case RECORD_JOURNAL:
+        return take_journal(recorder, output, record);
+    case RECORD_DURABLE_STEP:
+        return take_durable_step(recorder, c, output, record);
+    case RECORD_ROLL_BACK:
+        return store_roll_back(recorder->store, recorder->run, record->roll_back.step);
+    case RECORD_START:
+        return store_run_restarts(recorder->store, recorder->run,
+                                  role_name(c->workers[record->start].role));
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EVALUATION:

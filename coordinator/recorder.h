@@ -10,10 +10,11 @@ struct recorder {
     struct store *store;
     int64_t run;
     struct model_writer *writer; /* set before the model is read */
+    const char **addresses;      /* of the workers, by link */
 };
 
 /* Takes one record; answers the first error. */
 int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
-                  const struct record *record);
+                  const struct output *output, const struct record *record);
 
 #endif

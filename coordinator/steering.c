@@ -13,8 +13,10 @@
 /* A trial may exceed the largest derivative at x by this factor before it has to be redone. */
 #define DERIVATIVE_ROOM 8
 
+/* Journalled before it is sent, if programs are journalled now. */
 static void send_program(struct coordinator *c, struct output *out) {
     round_begin(&c->round, &c->program);
+    durability_journal_program(c, out);
     struct message message = {.type = MESSAGE_PROGRAM};
     message.program = (struct message_program){
         .attempt = c->attempt,
@@ -37,19 +39,23 @@ static int next_derivative_exponent(const struct coordinator *c) {
 /* Sends the program, which forms t if it must, and begins an evaluation at t. */
 static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                      struct output *out) {
+    c->want = OPTIMIZER_EVALUATE;
+    c->evaluation.number++;
+    c->evaluation.derivative_exponent = derivative_exponent;
     program_add(&c->program, &(struct operation){.code = OPERATION_BEGIN,
-                                                 .evaluation = c->evaluation.number + 1,
+                                                 .evaluation = c->evaluation.number,
                                                  .derivative_exponent = derivative_exponent});
     send_program(c, out);
-    evaluating_begin(c, derivative_exponent, now_ns, out);
+    evaluating_begin(c, now_ns, out);
 }
 
-void steering_finish(struct coordinator *c, struct output *out) {
+void steering_finish(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->finishing = true;
+    c->want = OPTIMIZER_FINISH;
     if (c->program.length)
         send_program(c, out);
     else
-        reading_begin(c, out);
+        durability_seal(c, now_ns, out);
 }
 
 static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
@@ -59,17 +65,31 @@ static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_
         evaluate(c, next_derivative_exponent(c), now_ns, out);
         break;
     case OPTIMIZER_MEASURE:
+        c->want = want;
         send_program(c, out);
         break;
     case OPTIMIZER_FINISH:
-        steering_finish(c, out);
+        steering_finish(c, now_ns, out);
         break;
     }
 }
 
 void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
     bytes_clear(&c->program);
-    follow(c, optimizer_start(&c->optimizer, &c->program), now_ns, out);
+    enum optimizer_want want =
+        c->restoring ? optimizer_resume(&c->optimizer, &c->settings.optimizer, &c->program)
+                     : optimizer_start(&c->optimizer, &c->program);
+    follow(c, want, now_ns, out);
+}
+
+/* The program that was out when the last coordinator went away is sent again, under its number: a
+ * shard that has run it answers from memory. */
+void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->round.number--;
+    c->journalling = true;
+    send_program(c, out);
+    if (c->want == OPTIMIZER_EVALUATE)
+        evaluating_rejoin(c, now_ns, out);
 }
 
 /* ---- records ---- */
@@ -173,6 +193,8 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
         record_step(c, out);
     }
     follow(c, want, now_ns, out);
+    if (accepted)
+        durability_checkpoint_if_due(c, now_ns, out);
 }
 
 int on_result(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -197,7 +219,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
         break;
     }
     if (c->finishing)
-        reading_begin(c, out);
+        durability_seal(c, now_ns, out);
     else if (c->round.scalars)
         measured(c, now_ns, out);
     return 0;

@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,6 +19,9 @@
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
+
+/* Of one worker in one process's life: more means that something is wrong with it for good. */
+#define RESTARTS_MAX 10
 
 /* ---- acquiring ---- */
 
@@ -59,30 +63,107 @@ static int new_uuid(char uuid[37]) {
     return 0;
 }
 
+/* ---- a new run, or one that goes on ---- */
+
+static int begin_new(struct training *run, struct store_run *record) {
+    int code = new_uuid(run->uuid);
+    record->uuid = run->uuid;
+    record->data = set_info(run->set)->fingerprint;
+    record->build = numeric_description();
+    record->started_ms = run->started_ms;
+    if (!code)
+        code = store_run_begin(run->store, record);
+    run->recorder.run = record->run;
+    return code;
+}
+
+/* The number of shards is fixed for the life of a run, whatever machine it goes on upon. */
+static int take_up(struct training *run, const struct store_run *found, const char *settings) {
+    snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
+    run->recorder.run = found->run;
+    run->started_ms = found->started_ms;
+    run->seconds_before = found->seconds;
+    run->resumed = true;
+    int code = store_run_resume(run->store, found->run, settings);
+    if (!code)
+        code = store_saved_read(run->store, run->recorder.run, &run->saved);
+    if (code)
+        return code;
+    if (run->saved.step_count)
+        run->sizing.shards = run->saved.steps[0].shards;
+    if (run->saved.step_count)
+        log_info("run %lld goes on from step %llu", (long long)run->recorder.run,
+                 (unsigned long long)run->saved.steps[0].step);
+    else
+        log_info("run %lld goes on from its start", (long long)run->recorder.run);
+    return 0;
+}
+
+/* Says which setting keeps an unfinished run from being taken up. */
+static void explain_new_run(struct training *run) {
+    struct store_run last;
+    bool found = false;
+    if (store_run_last(run->store, &last, &found) || !found || last.reason) {
+        error_clear();
+        return;
+    }
+    json_t *settings = json_loads(last.settings, 0, NULL);
+    const char *key = settings ? job_first_difference(run->job, settings) : NULL;
+    if (key)
+        log_info("run %lld is unfinished, but has another `%s`: a new run starts",
+                 (long long)last.run, key);
+    else if (strcmp(last.data, set_info(run->set)->fingerprint))
+        log_info("run %lld is unfinished, but has other data: a new run starts",
+                 (long long)last.run);
+    json_decref(settings);
+}
+
 static int begin_run(struct training *run) {
     char *identity = job_identity(run->job);
     json_t *settings = job_settings(run->job);
-    char *settings_text = json_dumps(settings, JSON_COMPACT);
-    struct store_run record = {
-        .uuid = run->uuid,
-        .job = run->job->name,
-        .identity = identity,
-        .settings = settings_text,
-        .data = set_info(run->set)->fingerprint,
-        .build = numeric_description(),
-        .started_ms = run->started_ms,
-    };
-    int code = new_uuid(run->uuid);
-    if (!code)
-        code = store_run_begin(run->store, &record);
-    run->recorder = (struct recorder){.store = run->store, .run = record.run};
-    free(settings_text);
+    char *text = json_dumps(settings, JSON_COMPACT);
+    struct store_run record = {.job = run->job->name, .identity = identity, .settings = text};
+    bool found = false;
+    int code = 0;
+    run->recorder.store = run->store;
+    if (!run->options->fresh)
+        code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint, &record,
+                                    &found);
+    if (!code && found) {
+        code = take_up(run, &record, text);
+    } else if (!code) {
+        record = (struct store_run){.job = run->job->name, .identity = identity, .settings = text};
+        explain_new_run(run);
+        code = begin_new(run, &record);
+    }
+    free(text);
     json_decref(settings);
     free(identity);
     return code;
 }
 
-/* Starts the workers that have no address of their own, and lists where each is. */
+/* ---- workers ---- */
+
+static struct launched *launched_of(struct training *run, const char *role, uint32_t index) {
+    for (uint32_t i = 0; i < run->launch.count; i++) {
+        struct launched *worker = &run->launch.workers[i];
+        if (worker->index == index && strcmp(role_name(worker->role), role) == 0)
+            return worker;
+    }
+    return NULL;
+}
+
+/* Later rows are younger: the last one of a worker stands. */
+static int adopt(void *context, const struct store_process_row *process) {
+    struct training *run = context;
+    struct launched *worker = launched_of(run, process->role, process->index);
+    if (worker && strncmp(process->address, "unix:", 5) == 0)
+        launch_adopt(worker, process->pid, process->address);
+    return 0;
+}
+
+/* Starts the workers that have no address of their own, and lists where each is. Those of a run
+ * that goes on may still wait for a coordinator. */
 static int start_workers(struct training *run) {
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
@@ -91,21 +172,49 @@ static int start_workers(struct training *run) {
                             : run->options->verbose ? "--verbose"
                                                     : NULL;
     progress_stage("starting shards and replicas");
-    int code = launch_start(&run->launch, shards_here, replicas_here, verbosity);
+    launch_init(&run->launch, shards_here, replicas_here, verbosity);
+    int code = 0;
+    if (run->resumed)
+        code = store_processes(run->store, run->recorder.run, adopt, run);
+    if (!code)
+        code = launch_start(&run->launch);
     if (code)
         return code;
     run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
-    for (uint32_t i = 0; i < shards; i++)
-        run->addresses[i] =
-            shards_here ? run->launch.workers[i].address : run->job->shard_addresses[i];
-    for (uint32_t i = 0; i < replicas; i++)
-        run->addresses[shards + i] = replicas_here ? run->launch.workers[shards_here + i].address
-                                                   : run->job->replica_addresses[i];
+    run->launched = memory_new(shards + replicas, sizeof(struct launched *));
+    for (uint32_t i = 0; i < shards + replicas; i++) {
+        bool shard = i < shards;
+        if (shard ? shards_here : replicas_here)
+            run->launched[i] = &run->launch.workers[shard ? i : shards_here + i - shards];
+        run->addresses[i] = run->launched[i] ? run->launched[i]->address
+                            : shard          ? run->job->shard_addresses[i]
+                                             : run->job->replica_addresses[i - shards];
+    }
+    run->recorder.addresses = run->addresses;
     return 0;
+}
+
+/* What the store kept, as the coordinator takes it. */
+static void saved_for(const struct store_saved *stored, struct coordinator_saved *saved,
+                      struct blob *journal) {
+    *saved = (struct coordinator_saved){.attempt = stored->attempt,
+                                        .step_count = stored->step_count,
+                                        .journal = journal,
+                                        .journal_count = (uint32_t)stored->journal_count};
+    for (uint32_t i = 0; i < stored->step_count; i++) {
+        saved->steps[i].step = stored->steps[i].step;
+        saved->steps[i].digests = stored->steps[i].digests;
+        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
+                                              .length = (uint32_t)stored->steps[i].state.length};
+    }
+    for (size_t i = 0; i < stored->journal_count; i++)
+        journal[i] = (struct blob){.data = stored->journal[i].data,
+                                   .length = (uint32_t)stored->journal[i].length};
 }
 
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
+    run->shards_folder = memory_format("%s/shards/%lld", job->state, (long long)run->recorder.run);
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,
@@ -124,16 +233,28 @@ static int make_coordinator(struct training *run) {
         .flush_ms = job->flush_ms,
         .reconnect_seconds = job->reconnect_seconds,
         .shard_addresses = run->addresses,
+        .shards_folder = run->shards_folder,
+        .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
+        .restarts_max = RESTARTS_MAX,
     };
+    struct coordinator_saved saved;
+    struct blob *journal = memory_new(run->saved.journal_count, sizeof *journal);
     int code = store_epoch_next(run->store, &settings.epoch);
+    saved_for(&run->saved, &saved, journal);
+    if (run->resumed)
+        settings.saved = &saved;
     if (!code)
         run->coordinator = coordinator_new(&settings);
+    free(journal);
     return code;
 }
 
 /* The model is written beside its final place from the first slice on. */
 static int prepare_model(struct training *run) {
     const struct set_info *info = set_info(run->set);
+    model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
+    run->recorder.writer = NULL;
+    free(run->model_folder);
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
         .outputs = run->shape.outputs,
@@ -153,20 +274,26 @@ static int prepare_model(struct training *run) {
 /* ---- callbacks of the loop ---- */
 
 static int on_record(void *context, const struct coordinator *coordinator,
-                     const struct record *record) {
+                     const struct output *output, const struct record *record) {
     struct training *run = context;
-    if (record->kind == RECORD_SLICE && !run->recorder.writer) {
+    if (record->kind == RECORD_SLICE && record->slice.first == 0) {
         int code = prepare_model(run);
         if (code)
             return code;
     }
-    return recorder_take(&run->recorder, coordinator, record);
+    return recorder_take(&run->recorder, coordinator, output, record);
+}
+
+static int on_commit(void *context) {
+    struct training *run = context;
+    return store_flush(run->store);
 }
 
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
     progress_run(coordinator, training_seconds(run));
-    return store_flush(run->store);
+    int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
+    return code ? code : store_flush(run->store);
 }
 
 static json_t *on_status(void *context) {
@@ -198,9 +325,11 @@ static int open_loop(struct training *run) {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct cluster_options options = {
         .addresses = run->addresses,
-        .launch = run->launch.count ? &run->launch : NULL,
-        .seconds_max = run->job->max_seconds,
+        .launched = run->launched,
+        .launch = &run->launch,
+        .seconds_max = run->job->max_seconds - run->seconds_before,
         .record = on_record,
+        .commit = on_commit,
         .tick = on_tick,
         .context = run,
     };
@@ -251,7 +380,10 @@ void training_release(struct training *run, int code) {
         event_base_free(run->base);
     coordinator_free(run->coordinator);
     launch_release(&run->launch, DISMISS_GRACE_MS);
+    free(run->launched);
     free(run->addresses);
+    free(run->shards_folder);
+    store_saved_release(&run->saved);
     set_close(run->set);
     if (run->store)
         store_close(run->store);

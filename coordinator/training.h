@@ -28,8 +28,13 @@ struct training {
     struct sizing sizing;
     char uuid[37];
     struct recorder recorder;
+    bool resumed;
+    double seconds_before; /* spent by earlier incarnations of the run */
+    struct store_saved saved;
+    char *shards_folder; /* checkpoints; owned */
     struct launch launch;
-    const char **addresses; /* by link; the texts belong to the job or to `launch` */
+    const char **addresses;     /* by link; the texts belong to the job or to `launch` */
+    struct launched **launched; /* by link: NULL for a worker of someone else's */
     struct coordinator *coordinator;
     struct event_base *base;
     struct cluster *cluster;
@@ -50,8 +55,9 @@ int training_conclude(struct training *training);
 /* Ends the workers and lets go of everything; `code` is what the run ended with. */
 void training_release(struct training *training, int code);
 
+/* Since the run began, over all who carried it. */
 static inline double training_seconds(const struct training *training) {
-    return (double)(clock_monotonic_ns() - training->started_ns) / 1e9;
+    return (double)(clock_monotonic_ns() - training->started_ns) / 1e9 + training->seconds_before;
 }
 
 #endif

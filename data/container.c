@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -67,7 +68,14 @@ int container_publish(struct container_writer *writer, const char *path) {
     }
     free(writer->file.path);
     writer->file.path = memory_copy_string(path);
-    return new_file_publish(&writer->file);
+    if (failpoint_write(FAILPOINT_pack_publish)) {
+        code = error_set_errno(ERROR_IO, "cannot write %s", path);
+        container_discard(writer);
+        return code;
+    }
+    code = new_file_publish(&writer->file);
+    failpoint(FAILPOINT_pack_published);
+    return code;
 }
 
 void container_discard(struct container_writer *writer) {

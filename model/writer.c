@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/tensors.h"
@@ -243,7 +244,7 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
 /* Renames the folder to its final place. One that is there changes places with the new one and is
  * then removed, so that at every instant there is a whole model. */
 static int put_in_place(const struct model_writer *writer) {
-    if (rename(writer->temporary, writer->folder)) {
+    if (failpoint_write(FAILPOINT_model_publish) || rename(writer->temporary, writer->folder)) {
         if (errno != ENOTEMPTY && errno != EEXIST)
             return error_set_errno(ERROR_CREATE, "cannot put %s in place", writer->folder);
         if (renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->folder, RENAME_EXCHANGE))
@@ -253,12 +254,13 @@ static int put_in_place(const struct model_writer *writer) {
     char *above = path_folder(writer->folder);
     int code = folder_sync(above);
     free(above);
+    failpoint(FAILPOINT_model_published);
     return code;
 }
 
 int model_writer_publish(struct model_writer *writer, const json_t *details) {
     int code = 0;
-    if (fsync(writer->descriptor))
+    if (failpoint_write(FAILPOINT_file_fsync) || fsync(writer->descriptor))
         code = error_set_errno(ERROR_IO, "cannot write %s to disk", writer->tensors_path);
     if (!code)
         code = write_json(writer, details);
@@ -277,12 +279,13 @@ int model_set_current(const char *models_folder, const char *name) {
     int code = 0;
     if (symlink(name, temporary))
         code = error_set_errno(ERROR_CREATE, "cannot create %s", link);
-    else if (rename(temporary, link)) {
+    else if (failpoint_write(FAILPOINT_model_link) || rename(temporary, link)) {
         code = error_set_errno(ERROR_CREATE, "cannot replace %s", link);
         unlink(temporary);
     }
     if (!code)
         code = folder_sync(models_folder);
+    failpoint(FAILPOINT_model_linked);
     free(temporary);
     free(link);
     return code;

@@ -136,6 +136,14 @@ void replica_on_rest(struct replica *replica, const struct message_rest *message
     replica_advance(replica, now_ns, out);
 }
 
+static void want(struct replica *replica, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    replica_send(
+        replica, replica->coordinator,
+        &(struct message){.type = MESSAGE_WANT, .want = {evaluation->attempt, evaluation->number}},
+        out);
+}
+
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     replica->computing = evaluation->portions[0];
@@ -159,10 +167,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                      .clear = clear,
                                  }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
-        replica_send(replica, replica->coordinator,
-                     &(struct message){.type = MESSAGE_WANT,
-                                       .want = {evaluation->attempt, evaluation->number}},
-                     out);
+        want(replica, out);
 }
 
 void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
@@ -190,7 +195,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
 int64_t replica_deadline_ns(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
-                   replica->ready && !replica->failed && !evaluation->starved;
+                   replica->ready && !replica->error && !evaluation->starved;
     return waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
 }
 
@@ -257,7 +262,7 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
         replica->counters.stale++;
         return;
     }
-    if (flush_staged(&replica->flushes, flush, shard, message->incarnation))
+    if (flush_staged(&replica->flushes, flush, shard, message->incarnation) && replica->coordinator)
         flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
 }
 
@@ -279,7 +284,9 @@ void replica_on_verdict(struct replica *replica, const struct message_verdict *m
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
     struct shard_link *link = &replica->shards[shard];
-    if (evaluation->running && evaluation->asked && !link->fetched)
+    if (!evaluation->running)
+        return;
+    if (evaluation->asked && !link->fetched)
         fetch(replica, shard, out);
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
         if (flush != replica->gathering && !flush->staged[shard] &&
@@ -287,11 +294,25 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
             flush_stage(flush, shard, link->link, replica->epoch, out);
 }
 
+/* A flush that has no verdict is reported again, and an idle replica asks again for work: also one
+ * that was told to rest, since the next coordinator does not know of that. */
+void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (!evaluation->running)
+        return;
+    for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
+        if (flush->staged_count == replica->shard_count &&
+            flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
+            flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
+    if (!evaluation->portion_count)
+        want(replica, out);
+}
+
 /* ---- what comes next ---- */
 
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
-    if (!evaluation->running || !replica->ready || replica->failed ||
+    if (!evaluation->running || !replica->ready || replica->error ||
         replica->activity != ACTIVITY_NONE)
         return;
     if (!evaluation->asked)

@@ -196,3 +196,17 @@ void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t 
             flush_drop(pool, flush);
     }
 }
+
+void flush_pool_forget(struct flush_pool *pool, const struct flush *kept) {
+    for (struct flush *flush = pool->first, *next; flush; flush = next) {
+        next = flush->next;
+        if (flush == kept)
+            continue;
+        if (flush->buffer) {
+            segment_free(flush->buffer);
+            flush->buffer = NULL;
+            pool->made--;
+        }
+        flush_drop(pool, flush);
+    }
+}

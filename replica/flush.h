@@ -76,4 +76,8 @@ void flush_drop(struct flush_pool *pool, struct flush *flush);
 /* The same for every flush of another evaluation than this. */
 void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation);
 
+/* Drops every flush but `kept`, which may be NULL, though shards may still read them: their memory
+ * is given up rather than used again, and lasts for as long as a shard needs it. */
+void flush_pool_forget(struct flush_pool *pool, const struct flush *kept);
+
 #endif

@@ -4,6 +4,7 @@ libreplica_a_SOURCES = \
 	replica/evaluation.c replica/state.h \
 	replica/flush.c replica/flush.h \
 	replica/replica.c replica/replica.h \
+	replica/setup.c \
 	replica/work.h \
 	replica/workers.c replica/workers.h
 REPLICA_LIBS = libreplica.a

@@ -12,6 +12,7 @@
 #include "objective/objective.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
+#include "wire/failpoints.h"
 #include "wire/host.h"
 
 struct rim {
@@ -214,8 +215,10 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
-    int code = host_options_read(
-        argc, argv, "computes loss and gradient of its portions of the data", &options);
+    int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
+    if (!code)
+        code = host_options_read(
+            argc, argv, "computes loss and gradient of its portions of the data", &options);
     if (!code) {
         log_open("replica", (enum log_level)options.log_level);
         numeric_setup();

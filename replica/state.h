@@ -1,4 +1,5 @@
-/* The inside of a replica, shared by replica.c (handshake, set-up, dispatch) and evaluation.c. */
+/* The inside of a replica, shared by replica.c (life, links, dispatch), setup.c and
+ * evaluation.c. */
 #ifndef DML_REPLICA_STATE_H
 #define DML_REPLICA_STATE_H
 
@@ -9,6 +10,7 @@
 
 struct shard_link {
     uint32_t link; /* 0: none */
+    bool placed;   /* SHARD_AT has come for this attempt */
     bool greeted;  /* the link stands, and leads to the incarnation meant */
     bool met;      /* it has been greeted at least once */
     bool fetched;  /* its part of the trial point is here */
@@ -50,7 +52,9 @@ struct replica {
 
     /* set-up */
     uint32_t attempt;
-    bool opened, ready, failed;
+    bool opened, ready;
+    int error;                  /* not 0: what went wrong; waits for a new set-up */
+    char *failure;              /* and its text */
     struct replica_setup setup; /* its texts are owned */
     int64_t flush_ns;
     uint32_t shard_count;
@@ -82,6 +86,15 @@ void replica_act(struct replica *replica, const struct action *action);
 void replica_send(struct replica *replica, uint32_t to, struct message *message,
                   struct outbox *out);
 void replica_fail(struct replica *replica, int error, const char *reason, struct outbox *out);
+void replica_tell_failure(struct replica *replica, struct outbox *out);
+
+/* Forgets the shards, the set and what was made for it. The workers must have let go of it. */
+void replica_release_setup(struct replica *replica);
+
+/* A shard that has once been met may be gone for good: the coordinator sees to that, and says
+ * where the next one is. One that cannot be met at all is an error of the set-up. */
+void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
+                           struct outbox *out);
 
 /* Forgets the running evaluation; work in hand is told to stop, and ignored. */
 void replica_abandon(struct replica *replica);
@@ -89,10 +102,21 @@ void replica_abandon(struct replica *replica);
 /* Does what can be done now: fetch, flush, compute. */
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
 
-/* What a shard has not acknowledged is sent to it again, over a new link. */
+/* What a shard has not answered is sent to it again. */
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
+/* What a coordinator has not answered is sent to the next one. */
+void replica_resume_coordinator(struct replica *replica, struct outbox *out);
+
 /* Messages. */
+void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
+                      struct outbox *out);
+void replica_on_setup(struct replica *replica, const struct message_replica_setup *message,
+                      struct outbox *out);
+void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
+                         int64_t now_ns, struct outbox *out);
+void replica_on_greeted(struct replica *replica, uint32_t index,
+                        const struct message_greeted *message, int64_t now_ns, struct outbox *out);
 void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
                          int64_t now_ns, struct outbox *out);
 void replica_on_portion(struct replica *replica, const struct message_portion *message,

@@ -8,6 +8,7 @@
 #include "shard/files.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
+#include "wire/failpoints.h"
 #include "wire/host.h"
 
 struct rim {
@@ -84,8 +85,10 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
-    int code =
-        host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.", &options);
+    int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
+    if (code == 0)
+        code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",
+                                 &options);
     if (code == 1)
         return 0;
     if (code == 0) {

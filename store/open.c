@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "store/internal.h"
 #include "store/schema.h"
@@ -86,6 +87,8 @@ static int open_database(const char *state_folder, int flags, struct store **ope
     store->path = memory_format("%s/dml.db", state_folder);
     int result = sqlite3_open_v2(store->path, &store->database, flags, NULL);
     int code = result == SQLITE_OK ? 0 : store_failed(store, result);
+    if (!code && failpoint_write(FAILPOINT_store_open))
+        code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
     sqlite3_extended_result_codes(store->database, 1);
     sqlite3_busy_timeout(store->database, BUSY_MS);
     if (!code)
@@ -98,6 +101,7 @@ static int open_database(const char *state_folder, int flags, struct store **ope
         release(store);
         return code;
     }
+    failpoint(FAILPOINT_store_opened);
     *opened = store;
     return 0;
 }
@@ -125,13 +129,22 @@ int store_close(struct store *store) {
     return code;
 }
 
-int store_flush(struct store *store) {
+/* What cannot be committed is rolled back. The failpoints are those around the commit. */
+static int commit(struct store *store, unsigned before, unsigned after) {
     if (sqlite3_get_autocommit(store->database))
         return 0;
-    int code = store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
+    int code = failpoint_write(before)
+                   ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
+                   : store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
     if (code && !sqlite3_get_autocommit(store->database))
         store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+    if (!code)
+        failpoint(after);
     return code;
+}
+
+int store_flush(struct store *store) {
+    return commit(store, FAILPOINT_store_commit, FAILPOINT_store_committed);
 }
 
 int store_begin_durably(struct store *store) {
@@ -147,7 +160,7 @@ int store_end_durably(struct store *store, int code) {
     if (code && !sqlite3_get_autocommit(store->database))
         store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
     if (!code)
-        code = store_flush(store);
+        code = commit(store, FAILPOINT_store_commit_full, FAILPOINT_store_committed_full);
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
 }

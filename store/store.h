@@ -4,14 +4,18 @@
  * models, and the coordinator's epochs. WAL and exclusive locking; `PRAGMA user_version` is the
  * schema's version, and a database of a newer version is refused by name.
  *
- * Durability. store_epoch_next(), store_run_begin(), store_run_end() and store_model() return after
- * the disk has them (synchronous = FULL). Steps, evaluations, portions, processes and events are
- * collected in an open transaction that store_flush() commits (synchronous = NORMAL): the caller
- * does that every 100 ms or so. A crash of the process loses what was not flushed. */
+ * Durability. store_epoch_next(), store_run_begin(), store_run_resume(), store_run_end(),
+ * store_attempt(), store_durable_step() and store_model() return after the disk has them. All else
+ * is collected in an open transaction that store_flush() commits (synchronous = NORMAL): the caller
+ * does that every 100 ms or so, and before it sends what relies on a journal entry. A crash of the
+ * process loses what was not flushed, a crash of the machine perhaps a little more.
+ *
+ * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H
 #define DML_STORE_STORE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct store; /* opaque */
@@ -44,15 +48,32 @@ struct store_run {
     const char *result;           /* JSON, or NULL */
     uint64_t steps, evaluations;
     double loss, gradient_max;
+    double seconds;    /* spent on it, as store_run_progress() said last */
+    uint64_t restarts; /* how often it was resumed */
+    uint64_t restarts_coordinator, restarts_shard, restarts_replica;
 };
 
 /* Begins a run; run->run is set. */
 int store_run_begin(struct store *store, struct store_run *run);
 
-/* Ends it; `result` is JSON or NULL. A run that ended "cancelled" or is without an end is
- * unfinished. */
+/* Ends it; `result` is JSON or NULL. Its journal goes: the workers go too. */
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
+
+/* The newest run of this identity and data that can go on: one without an end, or one that has a
+ * durable step and ended "cancelled" or at a limit, which may have been raised. Strings are valid
+ * until the next call of this or of store_run_last(). */
+int store_run_unfinished(struct store *store, const char *identity, const char *data,
+                         struct store_run *run, bool *found);
+
+/* The run goes on: it has no end any more, has these settings, and one restart more. */
+int store_run_resume(struct store *store, int64_t run, const char *settings);
+
+/* The seconds spent on the run until now, those before it was resumed included. */
+int store_run_progress(struct store *store, int64_t run, double seconds);
+
+/* Counts a restart of a "coordinator", "shard" or "replica". */
+int store_run_restarts(struct store *store, int64_t run, const char *role);
 
 struct store_step {
     uint64_t step; /* 0 is the starting point */
@@ -81,13 +102,58 @@ int store_evaluation(struct store *store, int64_t run, const struct store_evalua
 int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
                   uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks);
 
-/* A process was started or ended. `state` is "running", "ended", "lost", … */
+/* A process was started or ended. `state` is "running", "ended", "lost", …; `address` is where it
+ * listens ("unix:…"), and "" leaves what is known of that. */
 int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
-                  uint64_t incarnation, int pid, const char *host, const char *state);
+                  uint64_t incarnation, int pid, const char *host, const char *address,
+                  const char *state);
 
 int store_event(struct store *store, int64_t run, const char *kind, const char *text);
 
 int store_model(struct store *store, int64_t run, const char *folder, const char *sha256);
+
+/* ---- what a run resumes from ---- */
+
+/* This attempt is in force from now on. Durable. */
+int store_attempt(struct store *store, int64_t run, uint32_t attempt);
+
+/* Appends an entry to the journal of the run; one that `begins` replaces all earlier ones.
+ * Collected: store_flush() before anything relies on it. */
+int store_journal(struct store *store, int64_t run, const void *data, size_t length, bool begins);
+
+/* Commits what was collected, and with it the step, its state and the digest of each shard's
+ * checkpoint. The two durable steps committed last are kept, the journal goes. Durable. After an
+ * error nothing since the last commit is kept. */
+int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
+                       const void *data, size_t length, const uint64_t *digests, uint32_t shards);
+
+/* Undoes the steps and durable steps later than `step`. Evaluations stay: they have their attempt.
+ * Collected. */
+int store_roll_back(struct store *store, int64_t run, uint64_t step);
+
+struct store_blob {
+    void *data;
+    size_t length;
+};
+
+struct store_saved {
+    uint32_t attempt;    /* the one in force; 0: none yet */
+    uint32_t step_count; /* durable steps, the one committed last first */
+    struct {
+        uint64_t step;
+        uint32_t attempt;
+        struct store_blob state;
+        uint64_t *digests; /* [shards] */
+        uint32_t shards;
+    } steps[2];
+    struct store_blob *journal; /* in the order of writing */
+    uint32_t journal_count;
+};
+
+/* Reads copies of what was saved. ERROR_IO, and nothing read, if any of it is damaged.
+ * Release with store_saved_release(), which may also follow an error. */
+int store_saved_read(struct store *store, int64_t run, struct store_saved *saved);
+void store_saved_release(struct store_saved *saved);
 
 /* ---- reading ---- */
 
@@ -108,12 +174,21 @@ struct store_process_row {
     uint32_t index;
     uint64_t incarnation;
     int pid;
-    const char *host, *state;
+    const char *host, *address, *state;
     uint64_t portions; /* rows of that incarnation in the portions table */
 };
 int store_processes(struct store *store, int64_t run,
                     int (*each)(void *context, const struct store_process_row *process),
                     void *context);
+
+struct store_event_row {
+    int64_t event; /* from 1, rising */
+    int64_t wall_ms;
+    const char *kind, *text;
+};
+/* Events of the run from number `since` on, oldest first. */
+int store_events(struct store *store, int64_t run, int64_t since,
+                 int (*each)(void *context, const struct store_event_row *event), void *context);
 
 /* The model of a run: folder and sha256, "" if none. Valid until the next call. */
 int store_model_of(struct store *store, int64_t run, const char **folder, const char **sha256);

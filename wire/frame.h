@@ -45,7 +45,11 @@ enum frame_flag {
     X(FRAME_BAD_SEGMENT, "bulk outside of shared memory, or in memory that can shrink")            \
     X(FRAME_BAD_DESCRIPTOR, "descriptors that no frame asks for, or a frame that lacks its own")   \
     X(FRAME_NO_MEMORY, "no memory for the bulk announced")                                         \
-    X(FRAME_CUT_SHORT, "closed within a frame")
+    X(FRAME_CUT_SHORT, "closed within a frame")                                                    \
+    X(FRAME_SLOW, "the rest of a frame did not come")                                              \
+    X(FRAME_STRANGER, "neither HELLO nor GREET, from somebody who said neither before")            \
+    X(FRAME_SILENT, "said neither HELLO nor GREET in time")                                        \
+    X(FRAME_CROWDED, "too many connections")
 
 enum frame_error {
     FRAME_FINE,

@@ -8,19 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "wire/frame.h"
 #include "wire/peer.h"
 
 enum {
     CONNECT_MS = 5000,
     ACCEPT_PAUSE_MS = 100, /* when descriptors run out */
     PARENT_CHECK_MS = 1000,
+    GREET_MS = 10000,
 };
 
 struct link {
@@ -28,6 +32,8 @@ struct link {
     uint32_t number;
     uint32_t reconnect_seconds; /* as its HELLO said */
     struct peer *peer;
+    bool stranger;
+    int64_t opened_ns;
 };
 
 enum host_event {
@@ -37,6 +43,7 @@ enum host_event {
     ON_ALARM,
     ON_LOST,
     ON_PARENT,
+    ON_STRANGER,
     ON_TERM,
     ON_INT,
     EVENTS
@@ -54,6 +61,7 @@ struct host {
     size_t count, capacity;
     uint32_t last_number;
     uint32_t coordinator; /* link, 0 for none */
+    uint64_t epoch;       /* the last coordinator's */
     bool welcomed;        /* there was a coordinator */
     int code;
     struct outbox outbox;
@@ -91,25 +99,28 @@ static void forget_link(struct host *host, struct link *link) {
 static void on_message(void *context, struct peer *peer, const struct message *message);
 static void on_closed(void *context, struct peer *peer, const char *reason);
 
-static uint32_t add_link(struct host *host, int descriptor) {
+static struct link *add_link(struct host *host, int descriptor, bool stranger) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
     struct link *link = memory_new(1, sizeof *link);
     link->host = host;
     link->number = ++host->last_number;
-    link->peer = peer_new(host->base, descriptor, &callbacks, link);
+    link->stranger = stranger;
+    link->opened_ns = clock_monotonic_ns();
+    link->peer = stranger ? peer_new_stranger(host->base, descriptor, &callbacks, link)
+                          : peer_new(host->base, descriptor, &callbacks, link);
     if (host->count == host->capacity) {
         host->capacity = host->capacity ? 2 * host->capacity : 16;
         host->links = memory_resize(host->links, host->capacity, sizeof *host->links);
     }
     host->links[host->count++] = link;
-    return link->number;
+    return link;
 }
 
 int host_connect(struct host *host, const char *address, uint32_t *link) {
     int descriptor;
     int code = address_connect(address, CONNECT_MS, &descriptor);
     if (!code)
-        *link = add_link(host, descriptor);
+        *link = add_link(host, descriptor, false)->number;
     return code;
 }
 
@@ -121,14 +132,85 @@ void host_close(struct host *host, uint32_t number) {
     forget_link(host, link);
 }
 
-/* ---- the coordinator ---- */
-
 static void start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
     struct timeval delay = {.tv_sec = delay_ns / NS_PER_S, .tv_usec = delay_ns % NS_PER_S / 1000};
     event_add(host->events[event], &delay);
 }
 
-static void coordinator_found(struct host *host, const struct link *link) {
+/* ---- strangers ---- */
+
+static int64_t greet_ns(const struct host *host) {
+    return (host->options.greet_ms ? host->options.greet_ms : GREET_MS) * NS_PER_MS;
+}
+
+/* The stranger that has been here for longest, or NULL. */
+static struct link *first_stranger(const struct host *host) {
+    for (size_t i = 0; i < host->count; i++)
+        if (host->links[i]->stranger)
+            return host->links[i];
+    return NULL;
+}
+
+/* The role has never heard of a stranger, and need not be told. */
+static void drop_stranger(struct host *host, const struct link *link, enum frame_error error) {
+    frame_error_counts[error]++;
+    log_debug("link %u: %s", link->number, frame_error_text(error));
+    host_close(host, link->number);
+}
+
+static void on_stranger(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct host *host = context;
+    int64_t now_ns = clock_monotonic_ns();
+    struct link *link;
+    while ((link = first_stranger(host)) && link->opened_ns + greet_ns(host) <= now_ns)
+        drop_stranger(host, link, FRAME_SILENT);
+    if (link)
+        start_timer(host, ON_STRANGER, link->opened_ns + greet_ns(host) - now_ns);
+}
+
+static void take_stranger(struct host *host, int descriptor) {
+    struct link *oldest = host->count >= CONNECTIONS_MAX ? first_stranger(host) : NULL;
+    if (oldest) {
+        drop_stranger(host, oldest, FRAME_CROWDED);
+    } else if (host->count >= CONNECTIONS_MAX) {
+        frame_error_counts[FRAME_CROWDED]++;
+        close(descriptor);
+        return;
+    }
+    add_link(host, descriptor, true);
+    if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
+        start_timer(host, ON_STRANGER, greet_ns(host));
+}
+
+static void no_stranger(struct link *link) {
+    link->stranger = false;
+    peer_trust(link->peer);
+}
+
+static void log_dropped(void) {
+    for (enum frame_error error = FRAME_FINE + 1; error < FRAME_ERRORS; error++)
+        if (frame_error_counts[error])
+            log_info("dropped %llu connections: %s", (unsigned long long)frame_error_counts[error],
+                     frame_error_text(error));
+}
+
+/* ---- the coordinator ---- */
+
+/* One that was fenced out learns it at once. */
+static void refuse_former(const struct link *link, uint64_t epoch) {
+    log_warning("a later coordinator takes over");
+    struct message refused = {.type = MESSAGE_REFUSED,
+                              .epoch = epoch,
+                              .refused = {"a later coordinator of the run took over"}};
+    peer_send(link->peer, &refused);
+}
+
+static void coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
+    const struct link *former = find_link(host, host->coordinator);
+    if (former && epoch > host->epoch)
+        refuse_former(former, epoch);
+    host->epoch = epoch;
     host->coordinator = link->number;
     host->welcomed = true;
     event_del(host->events[ON_LOST]);
@@ -157,11 +239,13 @@ static void on_lost(evutil_socket_t descriptor, short what, void *context) {
 static void drain(struct host *host) {
     for (size_t i = 0; i < host->outbox.count; i++) {
         const struct envelope *envelope = &host->outbox.envelopes[i];
-        const struct link *link = find_link(host, envelope->to);
+        struct link *link = find_link(host, envelope->to);
         if (!link)
             continue;
         if (envelope->type == MESSAGE_WELCOME)
-            coordinator_found(host, link);
+            coordinator_found(host, link, envelope->epoch);
+        if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED)
+            no_stranger(link);
         peer_send_envelope(link->peer, &host->outbox, envelope);
     }
     outbox_clear(&host->outbox);
@@ -173,13 +257,22 @@ static void finish_step(struct host *host, int64_t now_ns) {
     drain(host);
 }
 
+static void answer_ping(struct peer *peer, const struct message *ping) {
+    peer_send(peer, &(struct message){
+                        .type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
+}
+
 static void on_message(void *context, struct peer *peer, const struct message *message) {
-    (void)peer;
     struct link *link = context;
     struct host *host = link->host;
     uint32_t from = link->number;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
+    if (message->type == MESSAGE_PING) {
+        if (from == host->coordinator)
+            answer_ping(peer, message);
+        return;
+    }
     if (message->type == MESSAGE_HELLO)
         link->reconnect_seconds = message->hello.reconnect_seconds;
     host->role.message(host->role.state, from, message, now_ns, &host->outbox);
@@ -219,7 +312,7 @@ static void on_accept(evutil_socket_t listener, short what, void *context) {
     int descriptor;
     while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (trusted(descriptor))
-            (void)add_link(host, descriptor);
+            take_stranger(host, descriptor);
         else
             close(descriptor);
     }
@@ -281,6 +374,17 @@ void host_end(struct host *host, int code) {
 
 /* ---- life ---- */
 
+/* A descriptor for each connection that is let in, if the system allows that many. */
+static void raise_descriptor_limit(void) {
+    enum { OTHERS = 256 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= CONNECTIONS_MAX + OTHERS)
+        return;
+    rlim_t wanted = CONNECTIONS_MAX + OTHERS;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void make_events(struct host *host) {
     struct event_base *base = host->base;
     host->events[ON_ACCEPT] =
@@ -290,6 +394,7 @@ static void make_events(struct host *host) {
     host->events[ON_ALARM] = evtimer_new(base, on_alarm, host);
     host->events[ON_LOST] = evtimer_new(base, on_lost, host);
     host->events[ON_PARENT] = event_new(base, -1, EV_PERSIST, on_parent, host);
+    host->events[ON_STRANGER] = evtimer_new(base, on_stranger, host);
     host->events[ON_TERM] = evsignal_new(base, SIGTERM, on_signal, host);
     host->events[ON_INT] = evsignal_new(base, SIGINT, on_signal, host);
 }
@@ -321,6 +426,7 @@ struct host *host_new(const struct host_options *options, const struct host_role
     host->listener = listener;
     host->bound = bound;
     outbox_init(&host->outbox);
+    raise_descriptor_limit();
     host->base = event_base_new();
     host->waker = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (!host->base || host->waker < 0) {
@@ -359,5 +465,6 @@ void host_free(struct host *host) {
 int host_run(struct host *host) {
     if (event_base_dispatch(host->base) < 0)
         return error_set(ERROR_INTERNAL, "the event loop failed");
+    log_dropped();
     return host->code;
 }

@@ -3,7 +3,13 @@
  *
  * The host also knows how a worker lives: it ends with 0 on BYE from its coordinator or SIGTERM,
  * and with ERROR_AGAIN when the coordinator's connection is lost and no other comes within the
- * reconnect_seconds of its HELLO. Whom the role WELCOMEs is the coordinator.
+ * reconnect_seconds of its HELLO. Whom the role WELCOMEs is the coordinator; one that was it before
+ * is REFUSED at once. The coordinator's PING is answered with PONG, also while the role is busy
+ * with work of its own threads; a coordinator that is silent while its connection stands may be
+ * paused, and is waited for.
+ *
+ * Whoever connects is a stranger until the role WELCOMEs or GREETs it, and dropped if that takes
+ * too long. When there are too many connections the stranger that came first makes room.
  *
  * One thread: every function is called from the loop's thread, also in the role's calls. */
 #ifndef DML_WIRE_HOST_H
@@ -24,6 +30,7 @@ struct host_options {
     bool once;      /* do not wait for another coordinator when the first is lost */
     int parent_pid; /* not 0: end when this is no longer the parent, before any HELLO */
     int log_level;  /* enum log_level */
+    int greet_ms;   /* how long one may be a stranger; 0: 10 s */
 };
 
 /* Reads the options that all workers share: --listen --anywhere --once --parent-pid --quiet

@@ -21,10 +21,20 @@ static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, s
     inlet->got = 0;
 }
 
-void inlet_init(struct inlet *inlet, int descriptor) {
-    *inlet = (struct inlet){.descriptor = descriptor};
-    inlet->buffer = memory_new(INLET_BUFFER_BYTES, 1);
+void inlet_init(struct inlet *inlet, int descriptor, bool stranger) {
+    *inlet = (struct inlet){.descriptor = descriptor,
+                            .stranger = stranger,
+                            .buffer_bytes = stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES};
+    inlet->buffer = memory_new(inlet->buffer_bytes, 1);
     receive(inlet, INLET_HEADER, inlet->raw_header, FRAME_HEADER_BYTES);
+}
+
+void inlet_trust(struct inlet *inlet) {
+    if (!inlet->stranger)
+        return;
+    inlet->stranger = false;
+    inlet->buffer_bytes = INLET_BUFFER_BYTES;
+    inlet->buffer = memory_resize(inlet->buffer, inlet->buffer_bytes, 1);
 }
 
 void inlet_release(struct inlet *inlet) {
@@ -70,7 +80,7 @@ static bool take_descriptors(struct inlet *inlet, struct msghdr *header) {
         for (size_t i = 0; i < count; i++) {
             int descriptor;
             memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-            if (inlet->descriptor_count < INLET_DESCRIPTORS) {
+            if (inlet->descriptor_count < INLET_DESCRIPTORS && !inlet->stranger) {
                 inlet->descriptors[inlet->descriptor_count++] = descriptor;
             } else {
                 close(descriptor);
@@ -121,6 +131,9 @@ static enum frame_error header_is_there(struct inlet *inlet) {
     enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
     if (error)
         return error;
+    if (inlet->stranger && inlet->header.type != MESSAGE_HELLO &&
+        inlet->header.type != MESSAGE_GREET)
+        return FRAME_STRANGER;
     if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
         return FRAME_NO_MEMORY;
     receive(inlet, INLET_BODY, inlet->body, inlet->header.body_length);
@@ -185,7 +198,7 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
 static enum inlet_state read_more(struct inlet *inlet) {
     size_t lack = inlet->needed - inlet->got;
     struct iovec places[2] = {{inlet->place + inlet->got, lack},
-                              {inlet->buffer, INLET_BUFFER_BYTES}};
+                              {inlet->buffer, inlet->buffer_bytes}};
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(INLET_DESCRIPTORS * sizeof(int))];
     struct msghdr header = {.msg_iov = places,
                             .msg_iovlen = 2,
@@ -201,10 +214,11 @@ static enum inlet_state read_more(struct inlet *inlet) {
     if (!take_descriptors(inlet, &header))
         return bad(inlet, FRAME_BAD_DESCRIPTOR, NULL);
     size_t here = (size_t)length < lack ? (size_t)length : lack;
+    inlet->received += (uint64_t)length;
     inlet->got += here;
     inlet->buffer_at = 0;
     inlet->buffer_end = (size_t)length - here;
-    inlet->drained = (size_t)length < lack + INLET_BUFFER_BYTES;
+    inlet->drained = (size_t)length < lack + inlet->buffer_bytes;
     return INLET_MESSAGE;
 }
 
@@ -229,6 +243,10 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
 
 bool inlet_pending(const struct inlet *inlet) {
     return inlet->buffer_at < inlet->buffer_end;
+}
+
+bool inlet_within_frame(const struct inlet *inlet) {
+    return inlet->part != INLET_HEADER || inlet->got;
 }
 
 void inlet_keep(struct inlet *inlet, struct kept_bulk *kept) {

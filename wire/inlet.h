@@ -12,7 +12,8 @@
 #include "wire/message.h"
 
 #define INLET_BUFFER_BYTES (64u << 10)
-#define INLET_DESCRIPTORS 16 /* received and not yet asked for by a frame */
+#define INLET_STRANGER_BYTES (4u << 10) /* the buffer while it is not known who sends */
+#define INLET_DESCRIPTORS 16            /* received and not yet asked for by a frame */
 
 enum inlet_state {
     INLET_MESSAGE, /* a message is there, until the next call */
@@ -26,6 +27,8 @@ enum inlet_part { INLET_HEADER, INLET_BODY, INLET_BULK };
 struct inlet {
     int descriptor; /* a non-blocking socket, not owned */
     const char *why;
+    bool stranger;     /* nothing but HELLO or GREET is taken */
+    uint64_t received; /* bytes */
 
     /* What is being received, in this order; `got` of `needed` bytes at `place`. */
     enum inlet_part part;
@@ -40,7 +43,7 @@ struct inlet {
 
     /* What was received beyond `needed`. */
     uint8_t *buffer;
-    size_t buffer_at, buffer_end;
+    size_t buffer_at, buffer_end, buffer_bytes;
     bool drained; /* the system had no more at the last read */
 
     int descriptors[INLET_DESCRIPTORS];
@@ -48,7 +51,9 @@ struct inlet {
     struct shared_mapping *known[SEGMENT_PLACES];
 };
 
-void inlet_init(struct inlet *inlet, int descriptor);
+/* A stranger's inlet needs little memory, until inlet_trust(). */
+void inlet_init(struct inlet *inlet, int descriptor, bool stranger);
+void inlet_trust(struct inlet *inlet);
 void inlet_release(struct inlet *inlet);
 
 /* The next message. Its fields and bulk point into the inlet until the next call. */
@@ -56,6 +61,9 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message);
 
 /* Bytes wait that need no further event of the socket. */
 bool inlet_pending(const struct inlet *inlet);
+
+/* Part of a frame is there, and the rest must come. */
+bool inlet_within_frame(const struct inlet *inlet);
 
 /* Gives the bulk of the last message away. */
 void inlet_keep(struct inlet *inlet, struct kept_bulk *kept);

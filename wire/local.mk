@@ -2,6 +2,7 @@ noinst_LIBRARIES += libwire.a
 libwire_a_SOURCES = \
 	wire/address.c \
 	wire/bulk.c wire/bulk.h \
+	wire/failpoints.c wire/failpoints.h \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \
 	wire/inlet.c wire/inlet.h \

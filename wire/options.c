@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "config.h"
 #include "wire/host.h"
@@ -16,6 +17,7 @@ static const struct option long_options[] = {
     {"anywhere", no_argument, NULL, 'a'},
     {"once", no_argument, NULL, 'o'},
     {"parent-pid", required_argument, NULL, 'p'},
+    {"list-failpoints", no_argument, NULL, 'f'},
     {"quiet", no_argument, NULL, 'q'},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -31,6 +33,7 @@ static void print_help(const char *summary) {
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
            "  --quiet            log warnings and errors only\n"
            "  --verbose          log every message\n"
+           "  --list-failpoints  places to die at, for tests: see DML_FAILPOINT\n"
            "  --version\n"
            "  --help\n",
            program_invocation_short_name, summary);
@@ -59,6 +62,9 @@ static int read_option(int option, const char *summary, struct host_options *opt
         return 0;
     case 'p':
         return read_pid(optarg, &options->parent_pid);
+    case 'f':
+        failpoint_list(stdout);
+        return 1;
     case 'q':
         options->log_level = LOG_WARNING;
         return 0;

@@ -11,15 +11,17 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "wire/failpoints.h"
 #include "wire/inlet.h"
 #include "wire/outlet.h"
 
 enum {
-    MESSAGES_A_TURN = 64,   /* handed out before other peers have their turn */
-    TCP_SILENCE_MS = 10000, /* unacknowledged for so long is lost */
-    TCP_IDLE_SECONDS = 5,   /* before a silent connection is probed */
-    TCP_PROBE_SECONDS = 2,
-    TCP_PROBES = 3,
+    MESSAGES_A_TURN = 64,  /* handed out before other peers have their turn */
+    PATIENCE_MS = 30000,   /* with a frame that does not go on */
+    TCP_SILENCE_MS = 2000, /* unacknowledged for so long is lost */
+    TCP_IDLE_SECONDS = 1,  /* before a silent connection is probed */
+    TCP_PROBE_SECONDS = 1,
+    TCP_PROBES = 2,
 };
 
 struct peer {
@@ -30,7 +32,9 @@ struct peer {
     struct bytes scratch; /* bodies on their way out */
     struct peer_callbacks callbacks;
     void *context;
-    bool calling; /* a callback runs: freeing waits for its end */
+    struct timeval patience;
+    bool impatient; /* `readable` has a time limit */
+    bool calling;   /* a callback runs: freeing waits for its end */
     bool freed;
 };
 
@@ -84,6 +88,9 @@ static bool hand_out(struct peer *peer, unsigned limit) {
         if (state != INLET_MESSAGE)
             break;
         message.bulk.from = peer;
+        if (message.type == MESSAGE_HELLO)
+            failpoint_identify(message.hello.index);
+        failpoint_receive(message.type);
         peer->callbacks.message(peer->context, peer, &message);
     }
     peer->calling = false;
@@ -98,10 +105,30 @@ static bool hand_out(struct peer *peer, unsigned limit) {
     return true;
 }
 
+/* While part of a frame is there, the next part must come in time. */
+static void watch_frame(struct peer *peer) {
+    bool within = inlet_within_frame(&peer->inlet);
+    if (within && !peer->impatient)
+        event_add(peer->readable, &peer->patience); /* begins anew with each event */
+    else if (!within && peer->impatient)
+        event_remove_timer(peer->readable);
+    peer->impatient = within;
+}
+
+/* Whoever was stopped itself finds time up and bytes waiting: so time is up only if none came. */
 static void on_readable(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
+    (void)descriptor;
     struct peer *peer = context;
-    if (hand_out(peer, MESSAGES_A_TURN) && inlet_pending(&peer->inlet))
+    uint64_t received = peer->inlet.received;
+    if (!hand_out(peer, MESSAGES_A_TURN))
+        return;
+    if (what & EV_TIMEOUT && inlet_within_frame(&peer->inlet) && peer->inlet.received == received) {
+        frame_error_counts[FRAME_SLOW]++;
+        close_peer(peer, frame_error_text(FRAME_SLOW));
+        return;
+    }
+    watch_frame(peer);
+    if (inlet_pending(&peer->inlet))
         event_active(peer->readable, EV_READ, 0);
 }
 
@@ -128,8 +155,9 @@ static void on_writable(evutil_socket_t descriptor, short what, void *context) {
         close_peer(peer, strerror(peer->outlet.error));
 }
 
-struct peer *peer_new(struct event_base *base, int descriptor,
-                      const struct peer_callbacks *callbacks, void *context) {
+static struct peer *make_peer(struct event_base *base, int descriptor,
+                              const struct peer_callbacks *callbacks, void *context,
+                              bool stranger) {
     struct peer *peer = memory_new(1, sizeof *peer);
     int family = socket_family(descriptor);
     if (family == AF_INET || family == AF_INET6)
@@ -137,7 +165,8 @@ struct peer *peer_new(struct event_base *base, int descriptor,
     peer->descriptor = descriptor;
     peer->callbacks = *callbacks;
     peer->context = context;
-    inlet_init(&peer->inlet, descriptor);
+    peer_set_patience(peer, PATIENCE_MS);
+    inlet_init(&peer->inlet, descriptor, stranger);
     outlet_init(&peer->outlet, descriptor, family == AF_UNIX);
     bytes_init(&peer->scratch);
     peer->readable = event_new(base, descriptor, EV_READ | EV_PERSIST, on_readable, peer);
@@ -147,6 +176,25 @@ struct peer *peer_new(struct event_base *base, int descriptor,
         abort();
     }
     return peer;
+}
+
+struct peer *peer_new(struct event_base *base, int descriptor,
+                      const struct peer_callbacks *callbacks, void *context) {
+    return make_peer(base, descriptor, callbacks, context, false);
+}
+
+struct peer *peer_new_stranger(struct event_base *base, int descriptor,
+                               const struct peer_callbacks *callbacks, void *context) {
+    return make_peer(base, descriptor, callbacks, context, true);
+}
+
+void peer_trust(struct peer *peer) {
+    inlet_trust(&peer->inlet);
+}
+
+void peer_set_patience(struct peer *peer, int patience_ms) {
+    peer->patience =
+        (struct timeval){.tv_sec = patience_ms / 1000, .tv_usec = patience_ms % 1000 * 1000};
 }
 
 void peer_free(struct peer *peer) {
@@ -166,6 +214,7 @@ void peer_set_context(struct peer *peer, void *context) {
 }
 
 void peer_send(struct peer *peer, const struct message *message) {
+    failpoint_send(message->type);
     bytes_clear(&peer->scratch);
     message_encode(message, &peer->scratch);
     outlet_send(&peer->outlet, message->type, message->epoch, peer->scratch.data,
@@ -175,6 +224,7 @@ void peer_send(struct peer *peer, const struct message *message) {
 
 void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
                         const struct envelope *envelope) {
+    failpoint_send(envelope->type);
     outlet_send(&peer->outlet, envelope->type, envelope->epoch, outbox_body(outbox, envelope),
                 envelope->body_length, &envelope->bulk);
     after_sending(peer);

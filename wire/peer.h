@@ -27,6 +27,16 @@ struct peer_callbacks {
 /* Takes over a connected non-blocking socket. */
 struct peer *peer_new(struct event_base *base, int descriptor,
                       const struct peer_callbacks *callbacks, void *context);
+
+/* The same for somebody who connected to us: until peer_trust() nothing but HELLO and GREET is
+ * taken, and little memory used. */
+struct peer *peer_new_stranger(struct event_base *base, int descriptor,
+                               const struct peer_callbacks *callbacks, void *context);
+void peer_trust(struct peer *peer);
+
+/* How long the rest of a frame may take to go on; 30 s unless told. */
+void peer_set_patience(struct peer *peer, int patience_ms);
+
 void peer_free(struct peer *peer); /* closes; what is queued is lost. Safe in callbacks */
 void peer_set_context(struct peer *peer, void *context);
 

@@ -1,1 +1,9 @@
 # unit tests of base/
+if HAVE_CMOCKA
+base_tests = tests/unit/test_failpoint
+check_PROGRAMS += $(base_tests)
+TESTS += $(base_tests)
+endif
+
+tests_unit_test_failpoint_SOURCES = tests/unit/test_failpoint.c
+tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -16,7 +16,7 @@ struct message sent(struct bench *bench, uint32_t to, enum message_type type) {
     const struct envelope *envelope = &bench->outbox.envelopes[bench->seen++];
     assert_string_equal(message_name(envelope->type), message_name(type));
     assert_int_equal(envelope->to, to);
-    assert_int_equal(envelope->epoch, EPOCH);
+    assert_int_equal(envelope->epoch, bench->epoch);
     struct message message;
     const char *why;
     assert_int_equal(message_decode(envelope->type, outbox_body(&bench->outbox, envelope),
@@ -46,24 +46,25 @@ void nothing_more(struct bench *bench) {
 
 void give(struct bench *bench, uint32_t from, struct message message) {
     if (!message.epoch)
-        message.epoch = EPOCH;
+        message.epoch = bench->epoch;
     bench->now_ns += 1000;
     replica_step(bench->replica, from, &message, bench->now_ns, &bench->outbox);
 }
 
 void evaluate(struct bench *bench, uint32_t evaluation) {
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {ATTEMPT, evaluation, 0}});
+         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {bench->attempt, evaluation, 0}});
 }
 
 void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_PORTION,
-                          .portion = {ATTEMPT, evaluation, first, 2, flags}});
+                          .portion = {bench->attempt, evaluation, first, 2, flags}});
 }
 
 void rest(struct bench *bench, uint32_t evaluation) {
-    give(bench, COORDINATOR, (struct message){.type = MESSAGE_REST, .rest = {ATTEMPT, evaluation}});
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REST, .rest = {bench->attempt, evaluation}});
 }
 
 void verdict(struct bench *bench, struct flush_id id, bool accepted) {
@@ -88,7 +89,7 @@ void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard) {
     uint64_t first = first_of(bench, shard), count = count_of(bench, shard);
     give(bench, FIRST_SHARD + shard,
          (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, evaluation, first, count},
+                          .parameters = {bench->attempt, evaluation, first, count},
                           .bulk = {.data = bench->point + first, .length = count * 8}});
 }
 
@@ -117,15 +118,16 @@ double loss_of(struct blob blob) {
 
 void hello(struct bench *bench, uint64_t epoch, const char *run) {
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_HELLO,
-                          .epoch = epoch,
-                          .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, INCARNATION, 30}});
+         (struct message){
+             .type = MESSAGE_HELLO,
+             .epoch = epoch,
+             .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, bench->incarnation, 30}});
 }
 
 void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_SHARD_AT,
-                          .shard_at = {ATTEMPT, shard, incarnation, first_of(bench, shard),
+                          .shard_at = {bench->attempt, shard, incarnation, first_of(bench, shard),
                                        count_of(bench, shard), "unix:/run/shard"}});
 }
 
@@ -136,7 +138,7 @@ void connect_shard(struct bench *bench, uint32_t shard) {
     replica_connected(bench->replica, shard, FIRST_SHARD + shard, 0, "", &bench->outbox);
     struct message greet = sent(bench, FIRST_SHARD + shard, MESSAGE_GREET);
     assert_string_equal(greet.greet.run, "run 1");
-    assert_int_equal(greet.greet.incarnation, INCARNATION);
+    assert_int_equal(greet.greet.incarnation, bench->incarnation);
 }
 
 void greeted(struct bench *bench, uint32_t shard) {
@@ -144,16 +146,20 @@ void greeted(struct bench *bench, uint32_t shard) {
          (struct message){.type = MESSAGE_GREETED, .greeted = {shard, 100 + shard}});
 }
 
-void set_up(struct bench *bench) {
+void setup_message(struct bench *bench) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.attempt = ATTEMPT,
+                          .replica_setup = {.attempt = bench->attempt,
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .outputs = 1,
                                             .parameters = PARAMETERS,
                                             .shards = bench->shards,
                                             .flush_ms = FLUSH_MS}});
+}
+
+void set_up(struct bench *bench) {
+    setup_message(bench);
     struct action action = asked(bench, ACTION_OPEN_SET);
     assert_string_equal(action.setup.set, "data.set");
     assert_string_equal(action.setup.fingerprint, "f00");
@@ -164,6 +170,9 @@ void bench_new(struct bench *bench, uint32_t shards) {
     for (size_t i = 0; i < PARAMETERS; i++)
         bench->point[i] = (double)i;
     bench->shards = shards;
+    bench->epoch = EPOCH;
+    bench->incarnation = INCARNATION;
+    bench->attempt = ATTEMPT;
     bench->now_ns = NS_PER_S;
     outbox_init(&bench->outbox);
     bench->replica = replica_new(&(struct replica_identity){
@@ -171,7 +180,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     hello(bench, EPOCH, "run 1");
     struct message welcome = sent(bench, COORDINATOR, MESSAGE_WELCOME);
     assert_int_equal(welcome.welcome.proof, 99);
-    assert_int_equal(welcome.welcome.incarnation, INCARNATION);
+    assert_int_equal(welcome.welcome.incarnation, bench->incarnation);
     nothing_more(bench);
 }
 
@@ -186,7 +195,7 @@ void bench_ready(struct bench *bench, uint32_t shards) {
     }
     for (uint32_t i = 0; i < shards; i++)
         greeted(bench, i);
-    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, ATTEMPT);
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, bench->attempt);
     nothing_more(bench);
 }
 

@@ -14,6 +14,8 @@ struct bench {
     struct outbox outbox;
     size_t seen; /* envelopes of the outbox */
     uint32_t shards;
+    uint64_t epoch, incarnation; /* as the last HELLO said */
+    uint32_t attempt;
     int64_t now_ns;
     double point[PARAMETERS] __attribute__((aligned(64)));
 };
@@ -42,6 +44,7 @@ void hello(struct bench *bench, uint64_t epoch, const char *run);
 void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation);
 void connect_shard(struct bench *bench, uint32_t shard);
 void greeted(struct bench *bench, uint32_t shard);
+void setup_message(struct bench *bench);
 void set_up(struct bench *bench);
 void bench_new(struct bench *bench, uint32_t shards);
 void bench_ready(struct bench *bench, uint32_t shards);

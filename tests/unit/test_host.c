@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "wire/host.h"
@@ -20,14 +22,20 @@
 
 /* ---- a worker that welcomes everybody and counts who went ---- */
 
-static uint64_t gone_links;
+static uint64_t gone_links, epoch;
 
 static void role_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                          struct outbox *out) {
     (void)state, (void)now_ns;
     struct message answer = {.type = MESSAGE_WELCOME, .welcome = {.incarnation = gone_links}};
-    if (message->type == MESSAGE_HELLO)
-        outbox_add(out, from, &answer);
+    if (message->type != MESSAGE_HELLO)
+        return;
+    if (message->epoch < epoch)
+        answer = (struct message){.type = MESSAGE_REFUSED};
+    else
+        epoch = message->epoch;
+    answer.epoch = epoch;
+    outbox_add(out, from, &answer);
 }
 
 static void role_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
@@ -164,6 +172,158 @@ static void a_worker_whose_parent_went_before_any_hello_ends(void **state) {
     assert_ends(&worker, 75);
 }
 
+/* ---- several at once ---- */
+
+/* A connection on its own loop, and the last that came over it. */
+struct visitor {
+    struct event_base *base;
+    struct peer *peer; /* NULL once it is closed */
+    enum message_type last;
+    uint64_t number; /* of a PONG */
+};
+
+static void visitor_message(void *context, struct peer *peer, const struct message *message) {
+    struct visitor *visitor = context;
+    (void)peer;
+    visitor->last = message->type;
+    if (message->type == MESSAGE_PONG)
+        visitor->number = message->pong.number;
+}
+
+static void visitor_closed(void *context, struct peer *peer, const char *reason) {
+    struct visitor *visitor = context;
+    (void)peer, (void)reason;
+    visitor->peer = NULL;
+}
+
+static void visitor_connect(struct visitor *visitor, const struct worker *worker) {
+    static const struct peer_callbacks callbacks = {visitor_message, visitor_closed};
+    int descriptor;
+    assert_int_equal(address_connect(worker->address, 5000, &descriptor), 0);
+    *visitor = (struct visitor){.base = event_base_new()};
+    visitor->peer = peer_new(visitor->base, descriptor, &callbacks, visitor);
+}
+
+static void visitor_leave(struct visitor *visitor) {
+    peer_free(visitor->peer);
+    event_base_free(visitor->base);
+}
+
+/* The type of the next message; 0 if the connection is closed. */
+static unsigned say(struct visitor *visitor, const struct message *message) {
+    visitor->last = 0;
+    if (message)
+        peer_send(visitor->peer, message);
+    while (visitor->peer && !visitor->last)
+        assert_int_equal(event_base_loop(visitor->base, EVLOOP_ONCE), 0);
+    return visitor->last;
+}
+
+static struct message hello_of(uint64_t of_epoch) {
+    return (struct message){
+        .type = MESSAGE_HELLO, .epoch = of_epoch, .hello = {.reconnect_seconds = 60}};
+}
+
+static void a_ping_is_answered_by_the_host(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor visitor;
+    struct message hello = hello_of(1);
+    worker_start(&worker, (struct host_options){0});
+    visitor_connect(&visitor, &worker);
+    assert_int_equal(say(&visitor, &hello), MESSAGE_WELCOME);
+    assert_int_equal(say(&visitor, &(struct message){.type = MESSAGE_PING, .ping = {77}}),
+                     MESSAGE_PONG);
+    assert_int_equal(visitor.number, 77);
+    peer_send(visitor.peer, &bye);
+    visitor_leave(&visitor);
+    assert_ends(&worker, 0);
+}
+
+static void a_later_coordinator_takes_over_at_once_and_the_former_is_told(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor former, later, former_again;
+    struct message first = hello_of(1), second = hello_of(2);
+    worker_start(&worker, (struct host_options){.once = true});
+    visitor_connect(&former, &worker);
+    assert_int_equal(say(&former, &first), MESSAGE_WELCOME);
+    visitor_connect(&later, &worker);
+    assert_int_equal(say(&later, &second), MESSAGE_WELCOME);
+    assert_int_equal(say(&former, NULL), MESSAGE_REFUSED);
+    peer_send(former.peer, &bye); /* it has no say any more, */
+    visitor_leave(&former);       /* nor does its going matter */
+    visitor_connect(&former_again, &worker);
+    assert_int_equal(say(&former_again, &first), MESSAGE_REFUSED);
+    visitor_leave(&former_again);
+    assert_int_equal(say(&later, &(struct message){.type = MESSAGE_PING}), MESSAGE_PONG);
+    visitor_leave(&later);
+    assert_ends(&worker, 75);
+}
+
+static void strangers_are_dropped_in_time_and_the_coordinator_is_not(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor silent, coordinator;
+    struct message hello = hello_of(1);
+    worker_start(&worker, (struct host_options){.greet_ms = 20});
+    visitor_connect(&coordinator, &worker);
+    assert_int_equal(say(&coordinator, &hello), MESSAGE_WELCOME);
+    for (int i = 0; i < 2; i++) { /* also when there was none for a while */
+        visitor_connect(&silent, &worker);
+        assert_int_equal(say(&silent, NULL), 0);
+        visitor_leave(&silent);
+    }
+    visitor_connect(&silent, &worker);
+    assert_int_equal(say(&silent, &(struct message){.type = MESSAGE_FETCH}), 0);
+    visitor_leave(&silent);
+    peer_send(coordinator.peer, &bye);
+    visitor_leave(&coordinator);
+    assert_ends(&worker, 0);
+}
+
+static size_t resident_bytes(pid_t pid) {
+    char path[64];
+    size_t total, resident = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu %zu", &total, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator(void **state) {
+    (void)state;
+    enum { CROWD = CONNECTIONS_MAX + 30 };
+    static int crowd[CROWD];
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < CROWD + 100)
+        skip();
+    struct worker worker;
+    struct visitor coordinator, last;
+    struct message hello = hello_of(1);
+    worker_start(&worker, (struct host_options){0});
+    visitor_connect(&coordinator, &worker);
+    assert_int_equal(say(&coordinator, &hello), MESSAGE_WELCOME);
+    size_t before = resident_bytes(worker.pid);
+    for (size_t i = 0; i < CROWD; i++)
+        assert_int_equal(address_connect(worker.address, 5000, &crowd[i]), 0);
+    hello.epoch = 2;
+    visitor_connect(&last, &worker);
+    assert_int_equal(say(&last, &hello), MESSAGE_WELCOME);
+    assert_true(resident_bytes(worker.pid) < before + (12u << 20));
+    for (size_t i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    visitor_leave(&coordinator);
+    peer_send(last.peer, &bye);
+    visitor_leave(&last);
+    assert_ends(&worker, 0);
+}
+
 static void options_that_are_wrong_are_named(void **state) {
     (void)state;
     struct host_options options;
@@ -192,6 +352,10 @@ int main(void) {
         cmocka_unit_test(a_worker_without_a_coordinator_gives_up_after_the_time_it_was_told),
         cmocka_unit_test(a_worker_told_to_serve_once_waits_for_no_other_coordinator),
         cmocka_unit_test(a_worker_whose_parent_went_before_any_hello_ends),
+        cmocka_unit_test(a_ping_is_answered_by_the_host),
+        cmocka_unit_test(a_later_coordinator_takes_over_at_once_and_the_former_is_told),
+        cmocka_unit_test(strangers_are_dropped_in_time_and_the_coordinator_is_not),
+        cmocka_unit_test(a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator),
         cmocka_unit_test(options_that_are_wrong_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,9 @@ static void help_and_version_need_nothing_else(void **state) {
     assert_int_equal(PARSE("--version"), 0);
     assert_true(options.version);
     release(NULL);
+    assert_int_equal(PARSE("--list-failpoints"), 0);
+    assert_true(options.list_failpoints);
+    release(NULL);
     assert_int_equal(PARSE("-h"), 0);
     assert_true(options.help);
     assert_null(options.command);

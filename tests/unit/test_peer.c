@@ -407,6 +407,69 @@ static void an_end_within_a_frame_is_told_from_an_end_between_frames(void **stat
     }
 }
 
+static void a_frame_that_does_not_go_on_drops_the_peer(void **state) {
+    (void)state;
+    struct pair pair;
+    pair_init(&pair, true);
+    uint64_t before = frame_error_counts[FRAME_SLOW];
+    peer_set_patience(pair.b.peer, 10);
+    const uint8_t four[4] = {0};
+    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
+    send_raw(&pair, header, four, 4, -1);
+    assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
+    while (!*pair.b.reason)
+        event_base_loop(pair.base, EVLOOP_ONCE);
+    assert_int_equal(pair.b.messages, 1);
+    assert_string_equal(pair.b.reason, frame_error_text(FRAME_SLOW));
+    assert_int_equal(frame_error_counts[FRAME_SLOW], before + 1);
+    pair_release(&pair);
+}
+
+static void silence_between_frames_drops_nobody(void **state) {
+    (void)state;
+    struct pair pair;
+    pair_init(&pair, true);
+    peer_set_patience(pair.b.peer, 1);
+    const uint8_t four[4] = {0};
+    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
+    uint8_t raw[FRAME_HEADER_BYTES];
+    struct frame_header hashed = header;
+    hashed.body_hash = hash64(four, 4);
+    frame_header_encode(&hashed, raw);
+    assert_int_equal(send(pair.raw, raw, 10, 0), 10); /* begins to wait, */
+    event_base_loop(pair.base, EVLOOP_ONCE);
+    assert_int_equal(send(pair.raw, raw + 10, sizeof raw - 10, 0), sizeof raw - 10);
+    assert_int_equal(send(pair.raw, four, 4, 0), 4);
+    event_base_loop(pair.base, EVLOOP_ONCE); /* has all, */
+    usleep(5000);
+    turn(&pair); /* and waits no longer */
+    assert_int_equal(pair.b.messages, 1);
+    assert_string_equal(pair.b.reason, "");
+    pair_release(&pair);
+}
+
+static void a_stranger_may_say_hello_and_greet_only(void **state) {
+    (void)state;
+    for (unsigned trusted = 0; trusted < 2; trusted++) {
+        int ends[2];
+        struct pair pair = {.base = event_base_new(), .raw = -1};
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+        pair.a.peer = peer_new(pair.base, ends[0], &callbacks, &pair.a);
+        pair.b.peer = peer_new_stranger(pair.base, ends[1], &callbacks, &pair.b);
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_HELLO});
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_GREET});
+        turn(&pair);
+        assert_int_equal(pair.b.messages, 2);
+        if (trusted)
+            peer_trust(pair.b.peer);
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY});
+        turn(&pair);
+        assert_int_equal(pair.b.messages, trusted ? 3 : 2);
+        assert_string_equal(pair.b.reason, trusted ? "" : frame_error_text(FRAME_STRANGER));
+        pair_release(&pair);
+    }
+}
+
 static void segments_that_can_shrink_or_are_too_short_drop_the_peer(void **state) {
     (void)state;
     struct frame_header header = {.type = MESSAGE_EXPONENTS,
@@ -514,6 +577,9 @@ int main(void) {
         cmocka_unit_test(bulk_with_a_bad_checksum_drops_the_peer),
         cmocka_unit_test(damage_anywhere_in_a_header_is_noticed),
         cmocka_unit_test(an_end_within_a_frame_is_told_from_an_end_between_frames),
+        cmocka_unit_test(a_frame_that_does_not_go_on_drops_the_peer),
+        cmocka_unit_test(silence_between_frames_drops_nobody),
+        cmocka_unit_test(a_stranger_may_say_hello_and_greet_only),
         cmocka_unit_test(segments_that_can_shrink_or_are_too_short_drop_the_peer),
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_a_live_one_refused),
         cmocka_unit_test(a_file_in_the_way_of_a_socket_is_left_alone),

@@ -1,0 +1,236 @@
+#include "base/failpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { RULES_MAX = 32, DELAY_MS = 100 };
+
+enum action { ACTION_KILL, ACTION_STOP, ACTION_EIO, ACTION_ENOSPC, ACTION_DELAY, ACTION_HIT };
+static const char *const action_names[] = {"kill", "stop", "eio", "enospc", "delay", "hit"};
+static const char *const kind_names[] = {"place", "write", "switch"};
+
+struct rule {
+    char role[16]; /* "": any */
+    long index;    /* −1: any */
+    unsigned failpoint;
+    unsigned long visit;
+    enum action action;
+    long delay_ms;
+};
+
+bool failpoint_armed;
+
+static const struct failpoint_row own_rows[] = {
+#define FAILPOINT(name, kind, text) [FAILPOINT_##name] = {#name, FAILPOINT_##kind, text},
+#include "base/failpoint.def"
+#undef FAILPOINT
+};
+
+static const struct failpoint_row *more_rows;
+static unsigned more_count;
+static struct rule rules[RULES_MAX];
+static unsigned rule_count;
+static atomic_ulong visits[FAILPOINTS_MAX];
+static const char *log_path;
+static const char *own_role = "";
+static atomic_long own_index = -1;
+
+static unsigned rows_count(void) {
+    return FAILPOINTS + more_count;
+}
+
+static const struct failpoint_row *row_of(unsigned failpoint) {
+    return failpoint < FAILPOINTS ? &own_rows[failpoint] : &more_rows[failpoint - FAILPOINTS];
+}
+
+void failpoint_list(FILE *out) {
+    for (unsigned i = 0; i < rows_count(); i++)
+        fprintf(out, "%-22s %-6s %s\n", row_of(i)->name, kind_names[row_of(i)->kind],
+                row_of(i)->text);
+}
+
+void failpoint_identify(unsigned index) {
+    atomic_store(&own_index, (long)index);
+}
+
+/* ---- visits ---- */
+
+static void log_visit(const struct failpoint_row *row) {
+    char line[128];
+    long index = atomic_load(&own_index);
+    int length = index < 0 ? snprintf(line, sizeof line, "%s.%s\n", own_role, row->name)
+                           : snprintf(line, sizeof line, "%s%ld.%s\n", own_role, index, row->name);
+    int descriptor = open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0 || write(descriptor, line, (size_t)length) != length)
+        fprintf(stderr, "dml: cannot write %s\n", log_path);
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+static bool applies(const struct rule *rule, unsigned failpoint, unsigned long visit) {
+    return rule->failpoint == failpoint && rule->visit == visit &&
+           (!*rule->role || !strcmp(rule->role, own_role)) &&
+           (rule->index < 0 || rule->index == atomic_load(&own_index));
+}
+
+static int act(const struct rule *rule) {
+    switch (rule->action) {
+    case ACTION_KILL:
+        raise(SIGKILL);
+        break;
+    case ACTION_STOP:
+        raise(SIGSTOP);
+        break;
+    case ACTION_EIO:
+        return errno = EIO;
+    case ACTION_ENOSPC:
+        return errno = ENOSPC;
+    case ACTION_DELAY:
+        nanosleep(&(struct timespec){.tv_sec = rule->delay_ms / 1000,
+                                     .tv_nsec = rule->delay_ms % 1000 * NS_PER_MS},
+                  NULL);
+        break;
+    case ACTION_HIT:
+        return 1;
+    }
+    return 0;
+}
+
+int failpoint_visit(unsigned failpoint) {
+    unsigned long visit = atomic_fetch_add(&visits[failpoint], 1) + 1;
+    int answer = 0;
+    if (visit == 1 && log_path)
+        log_visit(row_of(failpoint));
+    for (unsigned i = 0; i < rule_count; i++)
+        if (applies(&rules[i], failpoint, visit))
+            answer = act(&rules[i]);
+    return answer;
+}
+
+/* ---- the environment ---- */
+
+static int refuse(const char *text, const char *why) {
+    return error_set(ERROR_USAGE,
+                     "DML_FAILPOINT: %s: %s; write [ROLE[INDEX].]NAME:N:"
+                     "kill|stop|eio|enospc|delay[:MS]|hit",
+                     text, why);
+}
+
+static int refuse_name(const char *text, const char *name) {
+    char *known = memory_copy_string("");
+    for (unsigned i = 0; i < rows_count(); i++) {
+        char *longer = memory_format("%s %s", known, row_of(i)->name);
+        free(known);
+        known = longer;
+    }
+    int code = error_set(ERROR_USAGE, "DML_FAILPOINT: %s: there is no failpoint `%s`; there are:%s",
+                         text, name, known);
+    free(known);
+    return code;
+}
+
+/* Takes "shard0." off the front of *name. */
+static bool read_role(char **name, struct rule *rule) {
+    rule->index = -1;
+    char *dot = strchr(*name, '.');
+    if (!dot)
+        return true;
+    size_t length = strcspn(*name, "0123456789.");
+    if (!length || length >= sizeof rule->role)
+        return false;
+    memcpy(rule->role, *name, length);
+    char *end = *name + length;
+    if (end != dot)
+        rule->index = strtol(end, &end, 10);
+    *name = dot + 1;
+    return end == dot;
+}
+
+static bool read_number(const char *text, long *number) {
+    char *end;
+    errno = 0;
+    *number = text ? strtol(text, &end, 10) : 0;
+    return text && !errno && end != text && !*end && *number > 0;
+}
+
+static bool read_action(const char *name, struct rule *rule) {
+    for (unsigned i = 0; name && i < sizeof action_names / sizeof *action_names; i++)
+        if (!strcmp(name, action_names[i])) {
+            rule->action = (enum action)i;
+            return true;
+        }
+    return false;
+}
+
+static bool suits(enum action action, enum failpoint_kind kind) {
+    if (action == ACTION_EIO || action == ACTION_ENOSPC)
+        return kind == FAILPOINT_WRITE;
+    return (action == ACTION_HIT) == (kind == FAILPOINT_SWITCH);
+}
+
+/* Cuts `copy` up; `text` is what it was. */
+static int read_rule(const char *text, char *copy) {
+    if (rule_count == RULES_MAX)
+        return refuse(text, "too many of them");
+    struct rule *rule = &rules[rule_count];
+    char *rest = NULL, *name = strtok_r(copy, ":", &rest), *visit = strtok_r(NULL, ":", &rest),
+         *action = strtok_r(NULL, ":", &rest), *delay = strtok_r(NULL, ":", &rest);
+    long number;
+    *rule = (struct rule){.delay_ms = DELAY_MS};
+    if (!name || !read_role(&name, rule))
+        return refuse(text, "not a place");
+    while (rule->failpoint < rows_count() && strcmp(row_of(rule->failpoint)->name, name))
+        rule->failpoint++;
+    if (rule->failpoint == rows_count())
+        return refuse_name(text, name);
+    if (!read_number(visit, &number))
+        return refuse(text, "visits count from 1");
+    rule->visit = (unsigned long)number;
+    if (!read_action(action, rule))
+        return refuse(text, "not an action");
+    if (!suits(rule->action, row_of(rule->failpoint)->kind))
+        return refuse(text, "this failpoint cannot do that");
+    if (delay && (rule->action != ACTION_DELAY || !read_number(delay, &rule->delay_ms)))
+        return refuse(text, "only `delay` takes a number more, of milliseconds");
+    rule_count++;
+    return 0;
+}
+
+static int read_rules(const char *text) {
+    char *copy = memory_copy_string(text), *rest = NULL;
+    int code = 0;
+    for (char *one = strtok_r(copy, ",", &rest); one && !code; one = strtok_r(NULL, ",", &rest)) {
+        char *whole = memory_copy_string(one);
+        code = read_rule(whole, one);
+        free(whole);
+    }
+    free(copy);
+    return code;
+}
+
+int failpoint_setup(const char *role, const struct failpoint_row *rows, unsigned count) {
+    if (FAILPOINTS + count > FAILPOINTS_MAX)
+        abort();
+    own_role = role;
+    more_rows = rows;
+    more_count = count;
+    rule_count = 0;
+    for (unsigned i = 0; i < FAILPOINTS_MAX; i++)
+        atomic_store(&visits[i], 0);
+    const char *wanted = getenv("DML_FAILPOINT");
+    log_path = getenv("DML_FAILPOINT_LOG");
+    int code = wanted ? read_rules(wanted) : 0;
+    failpoint_armed = !code && (rule_count || log_path);
+    return code;
+}

@@ -1,0 +1,248 @@
+/* Greeting workers, telling them what they work on, and restoring shards. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/parts.h"
+
+/* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
+static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
+                           uint64_t count, struct output *out) {
+    const uint64_t piece = 1 << 20;
+    uint32_t outputs = c->settings.shape.outputs;
+    uint64_t feature = first / outputs;
+    uint64_t end = count ? (first + count - 1) / outputs + 1 : feature;
+    while (feature < end) {
+        uint64_t features = end - feature < piece ? end - feature : piece;
+        struct message message = {.type = MESSAGE_EXPONENTS};
+        message.exponents = (struct message_exponents){
+            .attempt = c->attempt, .first_feature = feature, .count = features};
+        message.bulk = (struct bulk){.data = c->settings.data->exponent + feature,
+                                     .length = features * sizeof(int16_t)};
+        send_to(c, link, message, out);
+        feature += features;
+    }
+}
+
+static void set_up_shard(const struct coordinator *c, uint32_t link, struct output *out) {
+    const struct set_info *data = c->settings.data;
+    const struct objective_shape *shape = &c->settings.shape;
+    uint64_t first, count;
+    char *folder = *c->settings.shards_folder
+                       ? memory_format("%s/%u", c->settings.shards_folder, link)
+                       : memory_copy_string("");
+    coordinator_range(c, link, &first, &count);
+    struct message message = {.type = MESSAGE_SHARD_SETUP};
+    message.shard_setup = (struct message_shard_setup){
+        .attempt = c->attempt,
+        .parameters = c->parameters,
+        .first = first,
+        .count = count,
+        .regularized = (uint64_t)shape->features * shape->outputs,
+        .outputs = shape->outputs,
+        .slots = c->settings.optimizer.memory + 2,
+        .history_type = (uint8_t)c->settings.history_type,
+        .examples = data->rows,
+        .uniform = data->uniform,
+        .uniform_exponent = data->uniform_exponent,
+        .folder = folder,
+    };
+    send_to(c, link, message, out);
+    free(folder);
+    if (!data->uniform)
+        send_exponents(c, link, first, count, out);
+}
+
+static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
+    const struct objective_shape *shape = &c->settings.shape;
+    struct message message = {.type = MESSAGE_REPLICA_SETUP};
+    message.replica_setup = (struct message_replica_setup){
+        .attempt = c->attempt,
+        .set = c->settings.set_path,
+        .fingerprint = c->settings.data->fingerprint,
+        .objective = (uint8_t)shape->kind,
+        .outputs = shape->outputs,
+        .intercept = shape->intercept,
+        .parameters = c->parameters,
+        .shards = c->settings.shards,
+        .threads = c->settings.threads,
+        .flush_ms = c->settings.flush_ms,
+    };
+    send_to(c, link, message, out);
+    for (uint32_t i = 0; i < c->settings.shards; i++) {
+        uint64_t first, count;
+        coordinator_range(c, i, &first, &count);
+        message = (struct message){.type = MESSAGE_SHARD_AT};
+        message.shard_at = (struct message_shard_at){
+            .attempt = c->attempt,
+            .index = i,
+            .incarnation = c->workers[i].incarnation,
+            .first = first,
+            .count = count,
+            .address = c->settings.shard_addresses[i],
+        };
+        send_to(c, link, message, out);
+    }
+}
+
+/* Replicas greet the shards, so every shard must know its run before a replica hears of it. */
+void setup_replicas(struct coordinator *c, struct output *out) {
+    for (uint32_t i = 0; i < c->settings.shards; i++)
+        if (!c->workers[i].welcomed)
+            return;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
+        struct worker *replica = &c->workers[i];
+        if (replica->welcomed && !replica->introduced)
+            set_up_replica(c, i, out);
+        replica->introduced = replica->welcomed;
+    }
+}
+
+void setup_begin(struct coordinator *c, struct output *out) {
+    c->phase = PHASE_SETTING_UP;
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        struct worker *worker = &c->workers[i];
+        worker->ready = worker->introduced = worker->idle = false;
+        handing_clear(worker);
+        if (worker->role == ROLE_SHARD && worker->welcomed)
+            set_up_shard(c, i, out);
+    }
+    setup_replicas(c, out);
+}
+
+/* ---- greetings ---- */
+
+/* Every worker of a role must compute the same bits, and of the same protocol. */
+static int check_worker(struct coordinator *c, const struct worker *worker,
+                        const struct message_welcome *welcome) {
+    const char *role = role_name(worker->role);
+    if (welcome->protocol != PROTOCOL_VERSION)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s %u speaks protocol %u, this coordinator %u: "
+                         "install the same version everywhere",
+                         role, worker->index, welcome->protocol, PROTOCOL_VERSION);
+    if (welcome->role != worker->role)
+        return error_set(ERROR_UNAVAILABLE,
+                         "the worker at the address of %s %u is a %s: check "
+                         "shard_addresses and replica_addresses",
+                         role, worker->index, role_name(welcome->role));
+    uint64_t *proof = &c->proof[worker->role];
+    if (*proof == 0)
+        *proof = welcome->proof;
+    if (*proof != welcome->proof)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s %u on %s computes other bits than the others "
+                         "(%s): use the same build on the same family of CPUs",
+                         role, worker->index, welcome->host, welcome->description);
+    return 0;
+}
+
+int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+               struct output *out) {
+    (void)now_ns;
+    struct worker *worker = &c->workers[link];
+    const struct message_welcome *welcome = &message->welcome;
+    if (worker->welcomed || welcome->incarnation != worker->incarnation) {
+        c->stale++;
+        return 0;
+    }
+    int code = check_worker(c, worker, welcome);
+    if (code) {
+        struct message refusal = {.type = MESSAGE_REFUSED};
+        refusal.refused.reason = error_text();
+        send_to(c, link, refusal, out);
+        return code;
+    }
+    worker->welcomed = true;
+    worker->pid = welcome->pid;
+    worker->threads = welcome->threads;
+    snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
+    output_worker(out, link, "running");
+    if (c->phase == PHASE_REJOINING)
+        return 0; /* shards say next what they hold */
+    if (worker->role == ROLE_SHARD)
+        set_up_shard(c, link, out);
+    setup_replicas(c, out);
+    return 0;
+}
+
+/* ---- ready, restored, and off ---- */
+
+/* All shards, and every replica that is not lost; one at least. */
+static bool is_complete(const struct coordinator *c) {
+    bool any = false;
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        const struct worker *worker = &c->workers[i];
+        bool replica = worker->role == ROLE_REPLICA;
+        if (!worker->ready && !(replica && worker->restarts && !worker->welcomed))
+            return false;
+        any |= replica && worker->ready;
+    }
+    return any;
+}
+
+void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (c->phase != PHASE_SETTING_UP || !is_complete(c))
+        return;
+    c->phase = PHASE_RUNNING;
+    c->sealed_ns = now_ns;
+    steering_start(c, now_ns, out);
+}
+
+static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {
+    struct message message = {.type = MESSAGE_RESTORE};
+    message.restore = (struct message_restore){
+        .attempt = c->attempt, .step = c->durable[0].step, .digest = c->durable[0].digests[link]};
+    send_to(c, link, message, out);
+}
+
+int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+             struct output *out) {
+    struct worker *worker = &c->workers[link];
+    if (message->ready.attempt != c->attempt || worker->ready || c->phase == PHASE_REJOINING) {
+        c->stale++;
+        return 0;
+    }
+    if (worker->role == ROLE_SHARD && c->restoring) {
+        restore_shard(c, link, out);
+        return 0;
+    }
+    worker->ready = true;
+    if (c->phase == PHASE_RUNNING && worker->role == ROLE_REPLICA)
+        evaluating_join(c, link, now_ns, out);
+    setup_start_if_complete(c, now_ns, out);
+    return 0;
+}
+
+/* A checkpoint that cannot be read: every shard goes back to the one before it. */
+static int restore_older(struct coordinator *c, uint32_t link,
+                         const struct message_restored *restored, struct output *out) {
+    output_event(out, "checkpoint", "shard %u cannot restore step %llu: %s", link,
+                 (unsigned long long)restored->step, restored->reason);
+    if (c->durable_count < 2)
+        return error_set(ERROR_DATA,
+                         "shard %u cannot restore step %llu: %s; no other durable step is left: "
+                         "put the file back, or start anew with --fresh",
+                         link, (unsigned long long)restored->step, restored->reason);
+    struct durable_step damaged = c->durable[0];
+    c->durable[0] = c->durable[1];
+    c->durable[1] = damaged;
+    c->durable_count = 1;
+    recovery_roll_back(c, "a damaged checkpoint", out);
+    return 0;
+}
+
+int on_restored(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+                struct output *out) {
+    const struct message_restored *restored = &message->restored;
+    if (restored->attempt != c->attempt || c->phase != PHASE_SETTING_UP || c->workers[link].ready) {
+        c->stale++;
+        return 0;
+    }
+    if (restored->status)
+        return restore_older(c, link, restored, out);
+    c->workers[link].ready = true;
+    setup_start_if_complete(c, now_ns, out);
+    return 0;
+}

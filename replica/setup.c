@@ -1,0 +1,296 @@
+/* A replica's handshake and set-up. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "replica/state.h"
+
+/* ---- what a set-up leaves behind ---- */
+
+static void forget_shards(struct replica *replica) {
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        if (replica->shards[i].link)
+            replica_act(replica,
+                        &(struct action){.kind = ACTION_CLOSE, .link = replica->shards[i].link});
+        free(replica->shards[i].address);
+    }
+    free(replica->shards);
+    free(replica->ranges);
+    replica->shards = NULL;
+    replica->ranges = NULL;
+    replica->shard_count = 0;
+}
+
+/* What the last set-up left behind. The workers must have let go of it. */
+static void release_work(struct replica *replica) {
+    flush_pool_release(&replica->flushes);
+    kept_bulk_release(&replica->kept);
+    memory_unmap(replica->own_parameters, replica->own_parameters_bytes);
+    replica->own_parameters = NULL;
+    replica->parameters = NULL;
+    replica->gathering = NULL;
+    replica->activity = ACTIVITY_NONE;
+    replica->abandoned = false;
+    replica->sums_dirty = false;
+}
+
+static void release_texts(struct replica *replica) {
+    free((char *)replica->setup.set);
+    free((char *)replica->setup.fingerprint);
+    replica->setup = (struct replica_setup){0};
+}
+
+void replica_release_setup(struct replica *replica) {
+    forget_shards(replica);
+    release_work(replica);
+    release_texts(replica);
+}
+
+/* ---- handshake ---- */
+
+/* Why a HELLO cannot be accepted; NULL if it can. */
+static const char *objection(const struct replica *replica, uint64_t epoch,
+                             const struct message_hello *hello) {
+    if (hello->protocol != PROTOCOL_VERSION)
+        return "this replica speaks another version of the protocol; use one build everywhere";
+    if (hello->role != ROLE_REPLICA)
+        return "this is a replica; the coordinator was told otherwise";
+    if (epoch < replica->epoch)
+        return "this replica works for a later coordinator of the run";
+    if (replica->run && strcmp(replica->run, hello->run))
+        return "this replica works for another run";
+    return NULL;
+}
+
+static void welcome(struct replica *replica, struct outbox *out) {
+    const struct replica_identity *identity = &replica->identity;
+    replica_send(replica, replica->coordinator,
+                 &(struct message){.type = MESSAGE_WELCOME,
+                                   .welcome = {.protocol = PROTOCOL_VERSION,
+                                               .role = ROLE_REPLICA,
+                                               .incarnation = replica->incarnation,
+                                               .pid = identity->pid,
+                                               .host = identity->host,
+                                               .threads = identity->threads,
+                                               .proof = identity->proof,
+                                               .description = identity->description}},
+                 out);
+}
+
+static void greet(struct replica *replica, struct shard_link *shard, struct outbox *out) {
+    shard->greeted = replica->ready = false;
+    replica_send(replica, shard->link,
+                 &(struct message){.type = MESSAGE_GREET,
+                                   .greet = {PROTOCOL_VERSION, replica->run, replica->incarnation}},
+                 out);
+}
+
+/* The coordinator gave this replica up: nothing that it did will ever be counted or asked for. The
+ * set stays open. */
+static void become_another(struct replica *replica, struct outbox *out) {
+    replica_abandon(replica);
+    flush_pool_forget(&replica->flushes, replica->gathering);
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        replica->shards[i].placed = false;
+        greet(replica, &replica->shards[i], out);
+    }
+    replica->ready = false;
+}
+
+/* A coordinator is back, or another has come, and everything in hand counts. A shard that met it
+ * before took no notice of what was sent in the name of the former one. */
+static void take_up(struct replica *replica, struct outbox *out) {
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        struct shard_link *shard = &replica->shards[i];
+        if (shard->greeted)
+            replica_resume_shard(replica, i, out);
+        else if (shard->link)
+            greet(replica, shard, out);
+    }
+    if (replica->error)
+        replica_tell_failure(replica, out);
+    else
+        replica_resume_coordinator(replica, out);
+}
+
+void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
+                      struct outbox *out) {
+    const struct message_hello *hello = &message->hello;
+    const char *why_not = objection(replica, message->epoch, hello);
+    if (why_not) {
+        replica_send(replica, from,
+                     &(struct message){.type = MESSAGE_REFUSED, .refused = {why_not}}, out);
+        return;
+    }
+    bool another = replica->run && hello->incarnation != replica->incarnation;
+    if (!replica->run)
+        replica->run = memory_copy_string(hello->run);
+    replica->epoch = message->epoch;
+    replica->coordinator = from;
+    replica->incarnation = hello->incarnation;
+    welcome(replica, out);
+    if (another)
+        become_another(replica, out);
+    else
+        take_up(replica, out);
+}
+
+/* ---- set-up ---- */
+
+static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    bool ready = replica->opened;
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        ready &= replica->shards[i].placed && replica->shards[i].greeted;
+    bool became = ready && !replica->ready;
+    replica->ready = ready;
+    if (!became)
+        return;
+    replica_send(replica, replica->coordinator,
+                 &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt}}, out);
+    replica_advance(replica, now_ns, out);
+}
+
+/* Whether all that it needs is open already, and sound. */
+static bool is_open(const struct replica *replica, const struct message_replica_setup *message) {
+    const struct replica_setup *setup = &replica->setup;
+    return replica->opened && !replica->error && replica->shard_count == message->shards &&
+           !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
+           setup->objective == message->objective && setup->outputs == message->outputs &&
+           setup->intercept == message->intercept && setup->parameters == message->parameters &&
+           setup->threads == message->threads;
+}
+
+static void open_anew(struct replica *replica, const struct message_replica_setup *message) {
+    forget_shards(replica);
+    release_texts(replica);
+    replica->opened = false;
+    replica->error = 0;
+    replica->shard_count = message->shards;
+    replica->shards = memory_new(message->shards, sizeof *replica->shards);
+    replica->ranges = memory_new(message->shards, sizeof *replica->ranges);
+    replica->setup = (struct replica_setup){
+        .set = memory_copy_string(message->set),
+        .fingerprint = memory_copy_string(message->fingerprint),
+        .objective = message->objective,
+        .outputs = message->outputs,
+        .intercept = message->intercept,
+        .parameters = message->parameters,
+        .threads = message->threads,
+    };
+    replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
+}
+
+void replica_on_setup(struct replica *replica, const struct message_replica_setup *message,
+                      struct outbox *out) {
+    if (message->attempt < replica->attempt) {
+        replica->counters.stale++;
+        return;
+    }
+    if (!message->shards || message->shards > SHARDS_MAX || !message->parameters) {
+        replica_fail(replica, ERROR_INTERNAL, "the coordinator set up no shards or no parameters",
+                     out);
+        return;
+    }
+    if (message->attempt != replica->attempt || !is_open(replica, message))
+        replica_abandon(replica);
+    replica->attempt = message->attempt;
+    replica->flush_ns = (int64_t)message->flush_ms * NS_PER_MS;
+    replica->ready = false;
+    if (!is_open(replica, message))
+        open_anew(replica, message);
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        replica->shards[i].placed = false;
+}
+
+void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,
+                    struct outbox *out) {
+    release_work(replica);
+    if (error) {
+        replica_fail(replica, error, reason, out);
+        return;
+    }
+    flush_pool_init(&replica->flushes, replica->shard_count, replica->setup.parameters);
+    replica->opened = true;
+    check_ready(replica, now_ns, out);
+}
+
+/* Whether the link to the shard stands, or is being made. */
+static bool is_there(const struct replica *replica, const struct message_shard_at *message) {
+    const struct shard_link *shard = &replica->shards[message->index];
+    const struct range *range = &replica->ranges[message->index];
+    return shard->link && shard->incarnation == message->incarnation &&
+           !strcmp(shard->address, message->address) && range->first == message->first &&
+           range->count == message->count;
+}
+
+static void move_shard(struct replica *replica, const struct message_shard_at *message) {
+    struct shard_link *shard = &replica->shards[message->index];
+    if (shard->link)
+        replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = shard->link});
+    free(shard->address);
+    *shard = (struct shard_link){
+        .incarnation = message->incarnation,
+        .address = memory_copy_string(message->address),
+    };
+    replica->ranges[message->index] = (struct range){message->first, message->count};
+    replica_act(replica, &(struct action){.kind = ACTION_CONNECT,
+                                          .shard = message->index,
+                                          .address = shard->address});
+}
+
+void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
+                         int64_t now_ns, struct outbox *out) {
+    if (message->attempt != replica->attempt || message->index >= replica->shard_count) {
+        replica->counters.stale++;
+        return;
+    }
+    uint64_t n = replica->setup.parameters;
+    if (message->first > n || message->count > n - message->first) {
+        replica_fail(replica, ERROR_INTERNAL, "the coordinator gave a shard a range beyond the end",
+                     out);
+        return;
+    }
+    if (!is_there(replica, message))
+        move_shard(replica, message);
+    replica->shards[message->index].placed = true;
+    replica->ready = false;
+    check_ready(replica, now_ns, out);
+}
+
+void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
+                           struct outbox *out) {
+    char *text = memory_format("shard %u at %s: %s", index, replica->shards[index].address, reason);
+    if (replica->shards[index].met)
+        log_debug("%s", text);
+    else
+        replica_fail(replica, error, text, out);
+    free(text);
+}
+
+void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
+                       const char *reason, struct outbox *out) {
+    replica->shards[index].link = error ? 0 : link;
+    if (error) {
+        replica_shard_missing(replica, index, error, reason, out);
+        return;
+    }
+    greet(replica, &replica->shards[index], out);
+}
+
+void replica_on_greeted(struct replica *replica, uint32_t index,
+                        const struct message_greeted *message, int64_t now_ns, struct outbox *out) {
+    struct shard_link *shard = &replica->shards[index];
+    if (message->index != index || message->incarnation != shard->incarnation) {
+        replica_shard_missing(replica, index, ERROR_UNAVAILABLE, "another shard answers there",
+                              out);
+        return;
+    }
+    bool again = shard->met;
+    shard->greeted = shard->met = true;
+    if (again)
+        replica_resume_shard(replica, index, out);
+    check_ready(replica, now_ns, out);
+}
