@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -48,7 +49,12 @@ static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch
     memcpy(content.magic, magic, sizeof magic);
     content.checksum = checksum_of(&content);
     const struct disk_piece piece = {&content, sizeof content};
-    return disk->write(disk->context, path, &piece, 1);
+    if (failpoint_write(FAILPOINT_fence_write))
+        return error_set_errno(ERROR_IO, "cannot write %s", path);
+    int code = disk->write(disk->context, path, &piece, 1);
+    if (!code)
+        failpoint(FAILPOINT_fence_written);
+    return code;
 }
 
 int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
@@ -108,6 +114,7 @@ int folder_keep(const struct disk *disk, const char *folder, const uint64_t *ste
     for (size_t at = 0; !code && at < sweep.names.length;) {
         const char *name = (const char *)sweep.names.data + at;
         char *path = memory_format("%s/%s", folder, name);
+        failpoint(FAILPOINT_retain_delete);
         code = disk->remove(disk->context, path);
         at += strlen(name) + 1;
         free(path);

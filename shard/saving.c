@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "shard/folder.h"
@@ -42,8 +43,11 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         shard_written(shard, code, error_text(), out);
         break;
     case SHARD_LOAD:
+        failpoint(FAILPOINT_restore_begin);
         code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
                                action->registers, action->loaded);
+        if (!code)
+            failpoint(FAILPOINT_restore_done);
         shard_loaded(shard, code, error_text(), out);
         break;
     case SHARD_KEEP:
