@@ -53,7 +53,8 @@ static void put_flush_id(struct bytes *ids, const struct flush_id *id) {
     bytes_put_u32(ids, id->sequence);
 }
 
-/* What a coordinator that comes after another needs to go on where that one was. */
+/* What a coordinator that comes after another needs to go on where that one was; attempt 0 from a
+ * shard that was never set up, or not wholly. */
 static void tell_holding(const struct shard *shard, struct outbox *out) {
     const struct staging *staging = &shard->staging;
     struct bytes folded, staged;
@@ -64,7 +65,7 @@ static void tell_holding(const struct shard *shard, struct outbox *out) {
     for (size_t i = 0; i < staging->staged_count; i++)
         put_flush_id(&staged, &staging->staged[i].id);
     struct message message = {.type = MESSAGE_HOLDING};
-    message.holding = (struct message_holding){.attempt = shard->attempt,
+    message.holding = (struct message_holding){.attempt = shard->ready ? shard->attempt : 0,
                                                .number = shard->last.number,
                                                .hash = shard->last.hash,
                                                .evaluation = shard->begun ? shard->evaluation : 0,
@@ -86,8 +87,7 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
                                               .proof = shard->self.proof,
                                               .description = shard->self.description};
     shard_answer(shard, shard->coordinator, answer, out);
-    if (shard->ready)
-        tell_holding(shard, out);
+    tell_holding(shard, out);
 }
 
 /* ---- replicas ---- */
