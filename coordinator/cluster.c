@@ -60,7 +60,6 @@ static int carry_out(struct cluster *cluster) {
             struct link *link = &cluster->links[record->start];
             link->give_up_ns = 0;
             start_soon(link, 0);
-            continue;
         }
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK;
         code = cluster->options.record(cluster->options.context, cluster->coordinator, out, record);

@@ -5,13 +5,18 @@
 
 static const char *phase_text(enum coordinator_phase phase) {
     switch (phase) {
+    case PHASE_REJOINING:
+        return "looking for workers";
     case PHASE_SETTING_UP:
         return "setting up";
     case PHASE_RUNNING:
         return "running";
+    case PHASE_SEALING:
+        return "making the last step durable";
     case PHASE_READING:
     case PHASE_READ:
         return "reading the model";
+    case PHASE_STOPPED:
     case PHASE_DISMISSED:
         return "ending";
     case PHASE_FAILED:

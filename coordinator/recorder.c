@@ -1,6 +1,7 @@
 #include "coordinator/recorder.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 
 static int take_step(struct recorder *recorder, const struct record *record) {
@@ -35,8 +36,8 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
     log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
               record->worker.state, worker->pid, worker->host);
     return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
-                         worker->incarnation, (int)worker->pid, worker->host, record->worker.state,
-                         recorder->addresses[record->worker.link]);
+                         worker->incarnation, (int)worker->pid, worker->host,
+                         recorder->addresses[record->worker.link], record->worker.state);
 }
 
 static int take_event(struct recorder *recorder, const struct record *record) {
@@ -59,26 +60,36 @@ static int take_durable_step(struct recorder *recorder, const struct coordinator
                               record->durable.length, record->durable.digests, c->settings.shards);
 }
 
+/* Visits a failpoint after what succeeded. */
+static int passing(unsigned place, int code) {
+    if (!code)
+        failpoint(place);
+    return code;
+}
+
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
                   const struct output *output, const struct record *record) {
     switch (record->kind) {
     case RECORD_ATTEMPT:
-        return store_attempt(recorder->store, recorder->run, record->attempt);
+        return passing(FAILPOINT_state_attempt,
+                       store_attempt(recorder->store, recorder->run, record->attempt));
     case RECORD_JOURNAL:
         return take_journal(recorder, output, record);
     case RECORD_DURABLE_STEP:
-        return take_durable_step(recorder, c, output, record);
+        return passing(FAILPOINT_state_step_commit,
+                       take_durable_step(recorder, c, output, record));
     case RECORD_ROLL_BACK:
-        return store_roll_back(recorder->store, recorder->run, record->roll_back.to_start,
-                               record->roll_back.step);
+        return passing(FAILPOINT_state_rollback,
+                       store_roll_back(recorder->store, recorder->run, record->roll_back.step));
     case RECORD_START:
-        return 0; /* the cluster's */
+        return store_run_restarts(recorder->store, recorder->run,
+                                  role_name(c->workers[record->start].role));
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EVALUATION:
         return take_evaluation(recorder, record);
     case RECORD_PORTION:
-        return take_portion(recorder, c, record);
+        return passing(FAILPOINT_state_accept, take_portion(recorder, c, record));
     case RECORD_WORKER:
         return take_worker(recorder, c, record);
     case RECORD_EVENT:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -204,8 +205,8 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
     for (uint32_t i = 0; i < stored->step_count; i++) {
         saved->steps[i].step = stored->steps[i].step;
         saved->steps[i].digests = stored->steps[i].digests;
-        saved->steps[i].state = (struct blob){.data = stored->steps[i].data,
-                                              .length = (uint32_t)stored->steps[i].length};
+        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
+                                              .length = (uint32_t)stored->steps[i].state.length};
     }
     for (size_t i = 0; i < stored->journal_count; i++)
         journal[i] = (struct blob){.data = stored->journal[i].data,
@@ -286,11 +287,18 @@ static int on_record(void *context, const struct coordinator *coordinator,
 
 static int on_commit(void *context) {
     struct training *run = context;
-    return store_flush(run->store);
+    int code = store_flush(run->store);
+    if (!code)
+        failpoint(FAILPOINT_state_journal);
+    return code;
 }
 
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
+    if (failpoint_hit(FAILPOINT_lock_released) && run->lock >= 0) {
+        close(run->lock);
+        run->lock = -1;
+    }
     progress_run(coordinator, training_seconds(run));
     int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
     return code ? code : store_flush(run->store);

@@ -142,22 +142,23 @@ static void run_max_abs(const struct operation *operation, struct block *block) 
     block->yields->max = fmax(block->yields->max, max);
 }
 
+/* All vectors of the history at once, so that they are read side by side. */
 static void run_history_dots(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
-    const double *a = elements(block, operation->a);
+    const void *stored[2 * SLOTS_MAX]; /* s and y of each slot */
+    double dots[2 * SLOTS_MAX][2];     /* with a and with the new y */
+    for (uint32_t i = 0; i < operation->count; i++) {
+        stored[2 * i] = registers_s(registers, operation->slots[i], block->offset);
+        stored[2 * i + 1] = registers_y(registers, operation->slots[i], block->offset);
+    }
+    history_dots_all(registers->history_type, 2 * (size_t)operation->count, block->count, stored,
+                     elements(block, operation->a), block->y, dots);
     for (uint32_t i = 0; i < operation->count; i++) {
         struct yield *yield = block->yields + 4 * i;
-        double with_s[2], with_y[2];
-        history_dots(registers->history_type, block->count,
-                     registers_s(registers, operation->slots[i], block->offset), a, block->y,
-                     with_s);
-        history_dots(registers->history_type, block->count,
-                     registers_y(registers, operation->slots[i], block->offset), a, block->y,
-                     with_y);
-        exact_add(&yield[0].sum, with_s[0]);
-        exact_add(&yield[1].sum, with_y[0]);
-        exact_add(&yield[2].sum, with_s[1]);
-        exact_add(&yield[3].sum, with_y[1]);
+        exact_add(&yield[0].sum, dots[2 * i][0]);
+        exact_add(&yield[1].sum, dots[2 * i + 1][0]);
+        exact_add(&yield[2].sum, dots[2 * i][1]);
+        exact_add(&yield[3].sum, dots[2 * i + 1][1]);
     }
 }
 

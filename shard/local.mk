@@ -1,12 +1,18 @@
 noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
+	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
 	shard/evaluation.c \
+	shard/files.c shard/files.h \
+	shard/folder.c shard/folder.h \
 	shard/interpreter.c shard/interpreter.h \
 	shard/programs.c \
 	shard/registers.c shard/registers.h \
+	shard/saving.c \
 	shard/setup.c \
 	shard/shard.c shard/shard.h shard/state.h \
-	shard/staging.c shard/staging.h
+	shard/staging.c shard/staging.h \
+	shard/waiting.c \
+	shard/writer.c shard/writer.h
 SHARD_LIBS = libshard.a
 
 bin_PROGRAMS += dml-shard

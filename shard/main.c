@@ -1,23 +1,59 @@
-/* dml-shard: binds a shard to its connections. */
+/* dml-shard: binds a shard to its connections, its files and the thread that writes them. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "numeric/setup.h"
+#include "shard/files.h"
 #include "shard/shard.h"
+#include "shard/writer.h"
 #include "wire/failpoints.h"
 #include "wire/host.h"
 
+struct rim {
+    struct host *host;
+    struct shard *shard;
+    struct writer *writer;
+};
+
+/* ---- the host's calls ---- */
+
 static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                        struct outbox *out) {
-    shard_step(state, from, message, now_ns, out);
+    const struct rim *rim = state;
+    shard_step(rim->shard, from, message, now_ns, out);
 }
 
 static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
     (void)now_ns, (void)out;
-    shard_peer_gone(state, link);
+    const struct rim *rim = state;
+    shard_peer_gone(rim->shard, link);
 }
+
+static void after(void *state, int64_t now_ns, struct outbox *out) {
+    (void)now_ns;
+    const struct rim *rim = state;
+    struct shard_action action;
+    int code;
+    if (writer_take(rim->writer, &code)) {
+        shard_written(rim->shard, code, error_text(), out);
+        error_clear();
+    }
+    while (shard_next_action(rim->shard, &action)) {
+        if (action.kind == SHARD_WRITE)
+            writer_start(rim->writer, action.job);
+        else
+            shard_carry_out(rim->shard, &files_disk, &action, out);
+    }
+}
+
+static void wake(void *context) {
+    const struct rim *rim = context;
+    host_wake(rim->host);
+}
+
+/* ---- main ---- */
 
 static void report(const struct shard_counters *counters) {
     log_debug("not acted on: %llu of an older epoch, %llu stale, %llu of strangers, %llu malformed",
@@ -32,15 +68,18 @@ static int serve(const struct host_options *options) {
                                     .host = name,
                                     .description = numeric_description(),
                                     .proof = numeric_proof_vectors()};
-    struct shard *shard = shard_new(&self);
-    const struct host_role role = {.state = shard, .message = on_message, .gone = on_gone};
+    struct rim rim = {.shard = shard_new(&self)};
+    const struct host_role role = {
+        .state = &rim, .message = on_message, .gone = on_gone, .after = after};
     int code;
-    struct host *host = host_new(options, &role, &code);
-    if (host)
-        code = host_run(host);
-    report(shard_counters(shard));
-    host_free(host);
-    shard_free(shard);
+    rim.host = host_new(options, &role, &code);
+    rim.writer = writer_new(&files_disk, wake, &rim);
+    if (rim.host)
+        code = host_run(rim.host);
+    report(shard_counters(rim.shard));
+    writer_free(rim.writer);
+    host_free(rim.host);
+    shard_free(rim.shard);
     return code;
 }
 

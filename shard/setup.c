@@ -6,13 +6,10 @@
 #include "base/memory.h"
 #include "shard/state.h"
 
-/* In the name of the epoch that it answers: a coordinator ignores any other than its own. */
-static void refuse(uint32_t to, const struct message *message, const char *reason,
-                   struct outbox *out) {
-    outbox_add(out, to,
-               &(struct message){.type = MESSAGE_REFUSED,
-                                 .epoch = message->epoch,
-                                 .refused = {.reason = reason}});
+void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
+    outbox_add(
+        out, to,
+        &(struct message){.type = MESSAGE_REFUSED, .epoch = epoch, .refused = {.reason = reason}});
 }
 
 static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
@@ -32,7 +29,7 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const char *fault = fault_of_hello(shard, message);
     if (fault) {
-        refuse(from, message, fault, out);
+        refuse(message->epoch, from, fault, out);
         return;
     }
     if (!shard->run)
@@ -41,6 +38,46 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
     shard->index = message->hello.index;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
+    forget_waiting(shard);
+    if (fence_folder(shard))
+        shard->saving.welcoming = true;
+    else
+        welcome_coordinator(shard, out);
+}
+
+/* ---- a coordinator ---- */
+
+static void put_flush_id(struct bytes *ids, const struct flush_id *id) {
+    bytes_put_u32(ids, id->attempt);
+    bytes_put_u32(ids, id->evaluation);
+    bytes_put_u64(ids, id->incarnation);
+    bytes_put_u32(ids, id->sequence);
+}
+
+/* What a coordinator that comes after another needs to go on where that one was; attempt 0 from a
+ * shard that was never set up, or not wholly. */
+static void tell_holding(const struct shard *shard, struct outbox *out) {
+    const struct staging *staging = &shard->staging;
+    struct bytes folded, staged;
+    bytes_init(&folded);
+    bytes_init(&staged);
+    for (size_t i = 0; i < staging->folded_count; i++)
+        put_flush_id(&folded, &staging->folded[i]);
+    for (size_t i = 0; i < staging->staged_count; i++)
+        put_flush_id(&staged, &staging->staged[i].id);
+    struct message message = {.type = MESSAGE_HOLDING};
+    message.holding = (struct message_holding){.attempt = shard->ready ? shard->attempt : 0,
+                                               .number = shard->last.number,
+                                               .hash = shard->last.hash,
+                                               .evaluation = shard->begun ? shard->evaluation : 0,
+                                               .folded = {folded.data, (uint32_t)folded.length},
+                                               .staged = {staged.data, (uint32_t)staged.length}};
+    shard_answer(shard, shard->coordinator, message, out);
+    bytes_release(&folded);
+    bytes_release(&staged);
+}
+
+void welcome_coordinator(struct shard *shard, struct outbox *out) {
     struct message answer = {.type = MESSAGE_WELCOME};
     answer.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
                                               .role = ROLE_SHARD,
@@ -50,8 +87,11 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
                                               .threads = 1,
                                               .proof = shard->self.proof,
                                               .description = shard->self.description};
-    shard_answer(shard, from, answer, out);
+    shard_answer(shard, shard->coordinator, answer, out);
+    tell_holding(shard, out);
 }
+
+/* ---- replicas ---- */
 
 static struct replica_link *add_replica(struct shard *shard, uint32_t link) {
     if (shard->replica_count == shard->replica_capacity) {
@@ -68,11 +108,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
     if (greet->protocol != PROTOCOL_VERSION) {
-        refuse(from, message, "the replica speaks another protocol version", out);
+        refuse(message->epoch, from, "the replica speaks another protocol version", out);
         return;
     }
     if (!shard->run || strcmp(shard->run, greet->run)) {
-        refuse(from, message, "this shard works for another run, or for none", out);
+        refuse(message->epoch, from, "this shard works for another run, or for none", out);
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
@@ -87,8 +127,10 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
 
 /* ---- the range ---- */
 
-static void tell_if_complete(struct shard *shard, struct outbox *out) {
-    if (shard->ready || !registers_complete(&shard->registers))
+void tell_if_ready(struct shard *shard, struct outbox *out) {
+    const struct saving *saving = &shard->saving;
+    bool fenced = !saving->folder || saving->fenced >= shard->epoch;
+    if (shard->ready || !shard->outputs || !fenced || !registers_complete(&shard->registers))
         return;
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
@@ -101,7 +143,7 @@ static void begin_attempt(struct shard *shard, const struct message_shard_setup 
     shard->attempt = setup->attempt;
     shard->outputs = setup->outputs;
     shard->ready = false;
-    shard->last.number = 0;
+    shard->last.number = shard->last.hash = 0;
     shard->begun = false;
     staging_clear(&shard->staging);
 }
@@ -120,7 +162,9 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         return;
     }
     begin_attempt(shard, setup);
-    tell_if_complete(shard, out);
+    saving_begin(&shard->saving, setup->folder);
+    if (!fence_folder(shard))
+        tell_if_ready(shard, out);
 }
 
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
@@ -139,5 +183,5 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
     if (code)
         shard_fail(shard, code, out);
     else
-        tell_if_complete(shard, out);
+        tell_if_ready(shard, out);
 }

@@ -16,6 +16,9 @@ struct shard *shard_new(const struct shard_self *self) {
 void shard_free(struct shard *shard) {
     if (!shard)
         return;
+    forget_waiting(shard);
+    free(shard->waiting.messages);
+    saving_release(&shard->saving);
     staging_release(&shard->staging);
     registers_release(&shard->registers);
     bytes_release(&shard->last.scalars);
@@ -67,6 +70,9 @@ static const struct handler handlers[] = {
     [MESSAGE_FOLD] = {COORDINATOR, on_fold},
     [MESSAGE_DROP] = {COORDINATOR, on_drop},
     [MESSAGE_READ] = {COORDINATOR, on_read},
+    [MESSAGE_CHECKPOINT] = {COORDINATOR, on_checkpoint},
+    [MESSAGE_RESTORE] = {COORDINATOR, on_restore},
+    [MESSAGE_RETAIN] = {COORDINATOR, on_retain},
     [MESSAGE_FETCH] = {REPLICA, on_fetch},
     [MESSAGE_STAGE] = {REPLICA, on_stage},
 };
@@ -88,14 +94,23 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
         shard->counters.old_epoch++;
     else if (!may_say(shard, from, handler->sender))
         shard->counters.stranger++;
+    else if (handler->sender == COORDINATOR && must_wait(shard, message))
+        keep_waiting(shard, message);
     else
         handler->call(shard, from, message, out);
 }
 
+void shard_dispatch(struct shard *shard, uint32_t from, const struct message *message,
+                    struct outbox *out) {
+    handlers[message->type].call(shard, from, message, out);
+}
+
 void shard_peer_gone(struct shard *shard, uint32_t link) {
     struct replica_link *replica = shard_replica(shard, link);
-    if (link == shard->coordinator)
+    if (link == shard->coordinator) {
         shard->coordinator = 0;
+        forget_waiting(shard);
+    }
     if (replica)
         *replica = shard->replicas[--shard->replica_count];
 }

@@ -1,14 +1,19 @@
 /* A shard: owns one range of every vector, runs the coordinator's programs on it, and takes in
  * what replicas add to the gradient.
  *
- * A state machine: it opens no socket, reads no clock and no file. It is handed one message at a
- * time and appends its answers to an outbox. Links are numbers that the rim gives to connections;
- * who is at the other end the shard learns from HELLO and GREET. */
+ * A state machine: it opens no socket, reads no clock and no file, and starts no thread. It is
+ * handed one message at a time, appends its answers to an outbox, and queues what is to be done on
+ * disk as actions. Links are numbers that the rim gives to connections; who is at the other end the
+ * shard learns from HELLO and GREET. */
 #ifndef DML_SHARD_SHARD_H
 #define DML_SHARD_SHARD_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "shard/checkpoint.h"
+#include "shard/disk.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
 
@@ -30,13 +35,49 @@ struct shard_counters {
     uint64_t stages_refused; /* malformed slices */
 };
 
+enum shard_action_kind {
+    SHARD_WRITE, /* checkpoint_write(job), in its own time; answer shard_written() */
+    SHARD_LOAD,  /* checkpoint_load(); answer shard_loaded() */
+    SHARD_KEEP,  /* folder_keep(); a failure is worth a warning */
+    SHARD_FENCE, /* folder_fence(); answer shard_fenced() */
+};
+
+/* What it points to is the shard's: until its answer, or until the next call of the shard for what
+ * has none. */
+struct shard_action {
+    enum shard_action_kind kind;
+    const char *folder;
+    struct checkpoint_job *job;        /* WRITE */
+    struct checkpoint_header expected; /* LOAD: what is to be loaded … */
+    uint64_t digest;
+    struct registers *registers; /* … where to … */
+    struct checkpoint *loaded;   /* … and what it says of itself */
+    const uint64_t *steps;       /* KEEP: [count] steps whose files are needed */
+    size_t count;
+    uint64_t writing; /* KEEP: the step that is being written, 0 for none */
+    uint64_t epoch;   /* FENCE */
+};
+
 struct shard *shard_new(const struct shard_self *self);
-void shard_free(struct shard *shard);
+void shard_free(struct shard *shard); /* no WRITE may be under way any more */
 
 /* Takes one message from link `from`. Bulk in `out` points into the shard's registers and must be
  * sent before the next call. */
 void shard_step(struct shard *shard, uint32_t from, const struct message *message, int64_t now_ns,
                 struct outbox *out);
+
+/* Takes the next action off the queue; false when there is none. All are to be carried out in order
+ * before the next message; only writing may take longer. */
+bool shard_next_action(struct shard *shard, struct shard_action *action);
+
+/* Carries out an action on a disk, and answers it. */
+void shard_carry_out(struct shard *shard, const struct disk *disk,
+                     const struct shard_action *action, struct outbox *out);
+
+/* Answers to actions: 0, or an error code with its text. What waited for them goes on. */
+void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out);
+void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out);
+void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out);
 
 /* The link is gone. What it staged stays: a verdict may still accept it. */
 void shard_peer_gone(struct shard *shard, uint32_t link);

@@ -2,9 +2,11 @@
 #ifndef DML_SHARD_STATE_H
 #define DML_SHARD_STATE_H
 
+#include "shard/checkpoint.h"
 #include "shard/registers.h"
 #include "shard/shard.h"
 #include "shard/staging.h"
+#include "wire/bulk.h"
 
 struct replica_link {
     uint32_t link;
@@ -17,6 +19,37 @@ struct replica_link {
 struct last_program {
     uint64_t number, hash;
     struct bytes scalars;
+};
+
+/* A message of the coordinator that waits for something on disk. */
+struct waiting_message {
+    enum message_type type;
+    uint64_t epoch;
+    struct bytes body;
+    struct kept_bulk bulk;
+};
+
+struct waiting {
+    struct waiting_message *messages; /* in the order they came; owned */
+    size_t count, capacity;
+};
+
+/* What lies on disk, and what is on its way there or from there. */
+struct saving {
+    char *folder;                   /* owned; NULL: no checkpoints */
+    uint64_t fenced;                /* the epoch that the folder holds; 0: not known */
+    bool welcoming;                 /* WELCOME waits for the fence */
+    unsigned unanswered;            /* actions FENCE and LOAD */
+    struct shard_action actions[4]; /* one of a kind at most */
+    size_t action_count;
+
+    struct checkpoint *kept; /* those on disk that are known, by rising step; owned */
+    size_t kept_count, kept_capacity;
+    uint64_t restoring; /* the step that LOAD is about */
+    struct checkpoint loading;
+    struct checkpoint_job *job; /* being written, or NULL; owned */
+    uint32_t asked_by;          /* the link that asked for it */
+    uint64_t *steps;            /* of the last KEEP; owned */
 };
 
 struct shard {
@@ -46,6 +79,9 @@ struct shard {
     uint32_t evaluation;
     int derivative_exponent;
     struct staging staging;
+
+    struct saving saving;
+    struct waiting waiting;
 };
 
 /* Answers: the epoch is filled in. */
@@ -74,6 +110,38 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
 void on_fold(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out);
 void on_drop(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out);
 void on_read(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out);
+
+void on_checkpoint(struct shard *shard, uint32_t from, const struct message *message,
+                   struct outbox *out);
+void on_restore(struct shard *shard, uint32_t from, const struct message *message,
+                struct outbox *out);
+void on_retain(struct shard *shard, uint32_t from, const struct message *message,
+               struct outbox *out);
+
+/* Hands a message that nothing keeps waiting to its handler. */
+void shard_dispatch(struct shard *shard, uint32_t from, const struct message *message,
+                    struct outbox *out);
+
+/* Whether a message of the coordinator must wait for something on disk, or for those that do. */
+bool must_wait(const struct shard *shard, const struct message *message);
+/* Keeps it; its bulk changes owner. */
+void keep_waiting(struct shard *shard, const struct message *message);
+/* Hands over what need not wait any more, in order. */
+void go_on(struct shard *shard, struct outbox *out);
+/* A coordinator that is gone is not obeyed. */
+void forget_waiting(struct shard *shard);
+
+/* Queues the action that makes the folder hold the epoch; false if there is nothing to do. */
+bool fence_folder(struct shard *shard);
+/* A new attempt, with this folder: "" for no checkpoints. */
+void saving_begin(struct saving *saving, const char *folder);
+void saving_release(struct saving *saving);
+
+/* What follows when the folder holds the epoch. */
+void welcome_coordinator(struct shard *shard, struct outbox *out);
+/* In the name of the epoch that is answered: a coordinator ignores any other than its own. */
+void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out);
+void tell_if_ready(struct shard *shard, struct outbox *out);
 
 /* Answers the questions for the trial point that came before the evaluation began. */
 void answer_held_fetches(struct shard *shard, struct outbox *out);

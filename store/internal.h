@@ -9,8 +9,8 @@
 #include "store/store.h"
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
- * to open.c what brings a database of the version before up to it. */
-#define STORE_VERSION 1
+ * to schema.h what brings a database of the version before up to it. */
+#define STORE_VERSION 2
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -18,7 +18,8 @@
     "coalesce(r.steps, (SELECT max(step) FROM steps s WHERE s.run = r.run), 0), "                  \
     "coalesce(r.evaluations, (SELECT count(*) FROM evaluations e WHERE e.run = r.run)), "          \
     "iif(r.ended_ms IS NULL, l.loss, r.loss), "                                                    \
-    "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max) "                                     \
+    "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max), "                                    \
+    "r.seconds, r.restarts, r.restarts_coordinator, r.restarts_shard, r.restarts_replica "         \
     "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
     "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
 
@@ -33,6 +34,34 @@
                   "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                  \
     X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
+    X(RUN_UNFINISHED,                                                                              \
+      "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? AND (r.ended_ms IS NULL OR "     \
+      "r.reason IN ('cancelled', 'step limit', 'time limit') AND "                                 \
+      "EXISTS (SELECT 1 FROM durable_steps d WHERE d.run = r.run)) ORDER BY r.run DESC LIMIT 1")   \
+    X(RUN_RESUME, "UPDATE runs SET settings = ?, restarts = restarts + 1, ended_ms = NULL, "       \
+                  "reason = NULL, result = NULL, steps = NULL, evaluations = NULL, "               \
+                  "loss = NULL, gradient_max = NULL WHERE run = ?")                                \
+    X(RUN_SECONDS, "UPDATE runs SET seconds = ? WHERE run = ?")                                    \
+    X(RUN_RESTARTS, "UPDATE runs SET "                                                             \
+                    "restarts_coordinator = restarts_coordinator + (?1 = 'coordinator'), "         \
+                    "restarts_shard = restarts_shard + (?1 = 'shard'), "                           \
+                    "restarts_replica = restarts_replica + (?1 = 'replica') WHERE run = ?2")       \
+    X(ATTEMPT_INSERT, "INSERT INTO attempts (run, attempt, wall_ms, checksum) "                    \
+                      "VALUES (?, ?, ?, ?)")                                                       \
+    X(ATTEMPT_LAST, "SELECT attempt, checksum FROM attempts WHERE run = ? "                        \
+                    "ORDER BY attempt DESC LIMIT 1")                                               \
+    X(JOURNAL_INSERT, "INSERT INTO journal (run, data, checksum) VALUES (?, ?, ?)")                \
+    X(JOURNAL_DELETE, "DELETE FROM journal WHERE run = ?")                                         \
+    X(JOURNAL_LAST, "SELECT checksum FROM journal WHERE run = ? ORDER BY entry DESC LIMIT 1")      \
+    X(JOURNAL, "SELECT data, checksum FROM journal WHERE run = ? ORDER BY entry")                  \
+    X(DURABLE_INSERT, "INSERT INTO durable_steps (run, step, attempt, wall_ms, digests, state, "   \
+                      "checksum) VALUES (?, ?, ?, ?, ?, ?, ?)")                                    \
+    X(DURABLE_KEEP, "DELETE FROM durable_steps WHERE run = ?1 AND number NOT IN (SELECT number "   \
+                    "FROM durable_steps WHERE run = ?1 ORDER BY number DESC LIMIT 2)")             \
+    X(DURABLE, "SELECT step, attempt, digests, state, checksum FROM durable_steps "                \
+               "WHERE run = ? ORDER BY number DESC LIMIT 2")                                       \
+    X(DURABLE_UNDO, "DELETE FROM durable_steps WHERE run = ? AND step > ?")                        \
+    X(STEPS_UNDO, "DELETE FROM steps WHERE run = ? AND step > ?")                                  \
     X(STEP_INSERT, "INSERT OR REPLACE INTO steps (run, step, loss, gradient_max, step_length, "    \
                    "trials, history, note, wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")           \
     X(EVALUATION_INSERT, "INSERT INTO evaluations (run, attempt, evaluation, step, step_length, "  \
@@ -40,18 +69,22 @@
                          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
     X(PORTION_INSERT, "INSERT INTO portions (run, attempt, evaluation, first_chunk, chunks, "      \
                       "incarnation, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)")                       \
-    X(PROCESS_PUT, "INSERT INTO processes (run, role, idx, incarnation, pid, host, state, "        \
-                   "started_ms, changed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) "          \
+    X(PROCESS_PUT, "INSERT INTO processes (run, role, idx, incarnation, pid, host, address, "      \
+                   "state, started_ms, changed_ms) "                                               \
+                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) "                              \
                    "ON CONFLICT (run, role, idx, incarnation) DO UPDATE SET pid = excluded.pid, "  \
                    "host = excluded.host, state = excluded.state, "                                \
+                   "address = iif(excluded.address = '', address, excluded.address), "             \
                    "changed_ms = excluded.changed_ms")                                             \
     X(EVENT_INSERT, "INSERT INTO events (run, wall_ms, kind, text) VALUES (?, ?, ?, ?)")           \
+    X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \
+              "ORDER BY event")                                                                    \
     X(MODEL_INSERT, "INSERT INTO models (run, wall_ms, folder, sha256) VALUES (?, ?, ?, ?)")       \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
     X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms "       \
              "FROM steps WHERE run = ? AND step >= ? ORDER BY step")                               \
-    X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.state, "                   \
+    X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, p.state, "        \
                  "coalesce(c.portions, 0) FROM processes p LEFT JOIN "                             \
                  "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \
                  "GROUP BY incarnation) c "                                                        \
@@ -72,16 +105,20 @@ struct store {
     sqlite3 *database;
     char *path;
     sqlite3_stmt *statements[STATEMENTS];
-    char *run_texts[KEPT_TEXTS];   /* of store_run_last() */
+    char *run_texts[KEPT_TEXTS];   /* of store_run_last() and _unfinished() */
     char *model_texts[KEPT_TEXTS]; /* of store_model_of() */
+    int64_t chain_run;             /* whose last journal entry's checksum is known; 0: nobody's */
+    uint64_t chain;
 };
 
-/* A value for a statement. Texts are not copied; a NULL text is NULL. */
+/* A value for a statement. Texts and blobs are not copied; a NULL text is NULL. */
 struct value {
-    enum { VALUE_INTEGER, VALUE_REAL, VALUE_TEXT } type;
+    enum { VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB } type;
     int64_t integer;
     double real;
     const char *text;
+    const void *blob;
+    size_t length; /* of the blob */
 };
 
 static inline struct value integer(int64_t number) {
@@ -98,6 +135,10 @@ static inline struct value real(double number) {
 
 static inline struct value text(const char *string) {
     return (struct value){.type = VALUE_TEXT, .text = string};
+}
+
+static inline struct value blob(const void *data, size_t length) {
+    return (struct value){.type = VALUE_BLOB, .blob = data, .length = length};
 }
 
 /* Takes one row; an answer other than 0 ends the reading and is returned. */
@@ -119,6 +160,19 @@ int store_collect(struct store *store, enum statement statement, const struct va
  * is committed first. store_end_durably() rolls back if `code` is not 0. */
 int store_begin_durably(struct store *store);
 int store_end_durably(struct store *store, int code);
+
+/* Rolls back what is open, if anything is. */
+void store_abandon(struct store *store);
+
+/* The checksums of what a run resumes from. Each covers where its row belongs; an entry's covers
+ * all entries before it by `chain`, the checksum of the one before, or 0. */
+uint64_t store_attempt_checksum(int64_t run, uint32_t attempt);
+uint64_t store_journal_checksum(int64_t run, uint64_t chain, const void *data, size_t length);
+uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
+                                const struct value *digests, const struct value *state);
+
+/* Says that the file is damaged, how, and what to do. */
+int store_damaged(struct store *store, const char *how);
 
 /* Describes the failure of an SQLite call. Returns the code. */
 int store_failed(struct store *store, int result);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,7 +44,32 @@ static int read_version(struct store *store, int *version) {
     return 0;
 }
 
-/* Makes the tables of a new database. An older version would be brought up to date here. */
+static int take_finding(void *context, int columns, char **values, char **names) {
+    (void)columns;
+    (void)names;
+    if (strcmp(values[0], "ok") == 0)
+        return 0;
+    return store_damaged(context, values[0]);
+}
+
+static int check(struct store *store, const char *pragma) {
+    int result = sqlite3_exec(store->database, pragma, take_finding, store, NULL);
+    if (result == SQLITE_ABORT)
+        return ERROR_IO;
+    return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+/* What a run resumes from must belong to a run: a row that lost its own is damage. */
+static int check_references(struct store *store) {
+    return check(store, "PRAGMA foreign_key_check(attempts);"
+                        "PRAGMA foreign_key_check(journal);"
+                        "PRAGMA foreign_key_check(durable_steps);");
+}
+
+/* [n] brings a database of version n to the next; version 0 is an empty file. */
+static const char *const upgrades[STORE_VERSION] = {SCHEMA_1, SCHEMA_2};
+
+/* Makes the tables of a new database, and those that an older one lacks. */
 static int prepare_schema(struct store *store) {
     int version = 0;
     int code = read_version(store, &version);
@@ -56,8 +82,14 @@ static int prepare_schema(struct store *store) {
                          store->path, version, STORE_VERSION);
     if (version == STORE_VERSION)
         return 0;
-    return execute(store, "BEGIN IMMEDIATE;" SCHEMA
-                          "PRAGMA user_version = " QUOTED(STORE_VERSION) ";COMMIT;");
+    if (version < 0)
+        return store_damaged(store, "its version is negative");
+    code = store_begin_durably(store);
+    for (int i = version; !code && i < STORE_VERSION; i++)
+        code = execute(store, upgrades[i]);
+    if (!code)
+        code = execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
+    return store_end_durably(store, code);
 }
 
 /* Takes the lock, which is held until the store is closed. */
@@ -96,7 +128,11 @@ static int open_database(const char *state_folder, int flags, struct store **ope
     if (!code)
         code = take_lock(store);
     if (!code)
+        code = check(store, "PRAGMA quick_check(1)"); /* reads the whole file */
+    if (!code)
         code = prepare_schema(store);
+    if (!code)
+        code = check_references(store);
     if (code) {
         release(store);
         return code;
@@ -136,15 +172,21 @@ static int commit(struct store *store, unsigned before, unsigned after) {
     int code = failpoint_write(before)
                    ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
                    : store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
-    if (code && !sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
-    if (!code)
+    if (code)
+        store_abandon(store);
+    else
         failpoint(after);
     return code;
 }
 
 int store_flush(struct store *store) {
     return commit(store, FAILPOINT_store_commit, FAILPOINT_store_committed);
+}
+
+void store_abandon(struct store *store) {
+    store->chain_run = 0;
+    if (!sqlite3_get_autocommit(store->database))
+        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
 }
 
 int store_begin_durably(struct store *store) {
@@ -157,9 +199,9 @@ int store_begin_durably(struct store *store) {
 }
 
 int store_end_durably(struct store *store, int code) {
-    if (code && !sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
-    if (!code)
+    if (code)
+        store_abandon(store);
+    else
         code = commit(store, FAILPOINT_store_commit_full, FAILPOINT_store_committed_full);
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;

@@ -27,10 +27,12 @@ int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t e
 }
 
 int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
-                  uint64_t incarnation, int pid, const char *host, const char *state) {
+                  uint64_t incarnation, int pid, const char *host, const char *address,
+                  const char *state) {
     return store_collect(store, STATEMENT_PROCESS_PUT,
                          VALUES(integer(run), text(role), count(index), count(incarnation),
-                                integer(pid), text(host), text(state), integer(clock_wall_ms())));
+                                integer(pid), text(host), text(address), text(state),
+                                integer(clock_wall_ms())));
 }
 
 int store_event(struct store *store, int64_t run, const char *kind, const char *words) {

@@ -20,6 +20,11 @@ static struct store_run run_of_row(sqlite3_stmt *row) {
         .evaluations = (uint64_t)sqlite3_column_int64(row, 12),
         .loss = column_real(row, 13),
         .gradient_max = column_real(row, 14),
+        .seconds = column_real(row, 15),
+        .restarts = (uint64_t)sqlite3_column_int64(row, 16),
+        .restarts_coordinator = (uint64_t)sqlite3_column_int64(row, 17),
+        .restarts_shard = (uint64_t)sqlite3_column_int64(row, 18),
+        .restarts_replica = (uint64_t)sqlite3_column_int64(row, 19),
     };
 }
 
@@ -73,6 +78,13 @@ int store_run_last(struct store *store, struct store_run *run, bool *found) {
                                &(struct last_run){store, run, found});
 }
 
+int store_run_unfinished(struct store *store, const char *identity, const char *data,
+                         struct store_run *run, bool *found) {
+    *found = false;
+    return store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
+                               take_last_run, &(struct last_run){store, run, found});
+}
+
 struct each_step {
     int (*each)(void *context, const struct store_step *step);
     void *context;
@@ -112,8 +124,9 @@ static int take_process(void *context, sqlite3_stmt *row) {
         .incarnation = (uint64_t)sqlite3_column_int64(row, 2),
         .pid = sqlite3_column_int(row, 3),
         .host = column_text(row, 4),
-        .state = column_text(row, 5),
-        .portions = (uint64_t)sqlite3_column_int64(row, 6),
+        .address = column_text(row, 5),
+        .state = column_text(row, 6),
+        .portions = (uint64_t)sqlite3_column_int64(row, 7),
     };
     return processes->each(processes->context, &process);
 }
@@ -123,6 +136,28 @@ int store_processes(struct store *store, int64_t run,
                     void *context) {
     return store_run_statement(store, STATEMENT_PROCESSES, VALUES(integer(run)), take_process,
                                &(struct each_process){each, context});
+}
+
+struct each_event {
+    int (*each)(void *context, const struct store_event_row *event);
+    void *context;
+};
+
+static int take_event(void *context, sqlite3_stmt *row) {
+    const struct each_event *events = context;
+    struct store_event_row event = {
+        .event = sqlite3_column_int64(row, 0),
+        .wall_ms = sqlite3_column_int64(row, 1),
+        .kind = column_text(row, 2),
+        .text = column_text(row, 3),
+    };
+    return events->each(events->context, &event);
+}
+
+int store_events(struct store *store, int64_t run, int64_t since,
+                 int (*each)(void *context, const struct store_event_row *event), void *context) {
+    return store_run_statement(store, STATEMENT_EVENTS, VALUES(integer(run), integer(since)),
+                               take_event, &(struct each_event){each, context});
 }
 
 static int take_model(void *context, sqlite3_stmt *row) {

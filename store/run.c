@@ -39,6 +39,32 @@ int store_run_begin(struct store *store, struct store_run *run) {
     return code;
 }
 
+/* After a statement that changes one run. */
+static int changed_run(struct store *store, int64_t run, int code) {
+    if (!code && sqlite3_changes(store->database) != 1)
+        code = error_set(ERROR_INTERNAL, "%s: there is no run %lld", store->path, (long long)run);
+    return code;
+}
+
+int store_run_resume(struct store *store, int64_t run, const char *settings) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(store, STATEMENT_RUN_RESUME,
+                                   VALUES(text(settings), integer(run)), NULL, NULL);
+    return store_end_durably(store, changed_run(store, run, code));
+}
+
+int store_run_progress(struct store *store, int64_t run, double seconds) {
+    return changed_run(
+        store, run,
+        store_collect(store, STATEMENT_RUN_SECONDS, VALUES(real(seconds), integer(run))));
+}
+
+int store_run_restarts(struct store *store, int64_t run, const char *role) {
+    return changed_run(
+        store, run, store_collect(store, STATEMENT_RUN_RESTARTS, VALUES(text(role), integer(run))));
+}
+
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max) {
     int code = store_begin_durably(store);
@@ -48,9 +74,11 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
                                           count(steps), count(evaluations), real(loss),
                                           real(gradient_max), integer(run)),
                                    NULL, NULL);
-    if (!code && sqlite3_changes(store->database) != 1)
-        code = error_set(ERROR_INTERNAL, "%s: there is no run %lld to end", store->path,
-                         (long long)run);
+    code = changed_run(store, run, code);
+    if (!code)
+        code =
+            store_run_statement(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)), NULL, NULL);
+    store->chain_run = 0;
     return store_end_durably(store, code);
 }
 

@@ -1,8 +1,9 @@
-/* The tables; doc/STORE.md says what each is for. */
+/* The tables; doc/STORE.md says what each is for. A new database is made by all versions in order,
+ * an older one is brought up to date by those it lacks. */
 #ifndef DML_STORE_SCHEMA_H
 #define DML_STORE_SCHEMA_H
 
-#define SCHEMA                                                                                     \
+#define SCHEMA_1                                                                                   \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
     "  wall_ms INTEGER NOT NULL,"                                                                  \
@@ -78,5 +79,34 @@
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  folder TEXT NOT NULL,"                                                                      \
     "  sha256 TEXT NOT NULL);"
+
+/* What a run resumes from. */
+#define SCHEMA_2                                                                                   \
+    "ALTER TABLE runs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;"                                 \
+    "ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"                             \
+    "ALTER TABLE runs ADD COLUMN restarts_coordinator INTEGER NOT NULL DEFAULT 0;"                 \
+    "ALTER TABLE runs ADD COLUMN restarts_shard INTEGER NOT NULL DEFAULT 0;"                       \
+    "ALTER TABLE runs ADD COLUMN restarts_replica INTEGER NOT NULL DEFAULT 0;"                     \
+    "ALTER TABLE processes ADD COLUMN address TEXT NOT NULL DEFAULT '';"                           \
+    "CREATE TABLE attempts ("                                                                      \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  attempt INTEGER NOT NULL,"                                                                  \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  checksum INTEGER NOT NULL,"                                                                 \
+    "  PRIMARY KEY (run, attempt)) WITHOUT ROWID;"                                                 \
+    "CREATE TABLE journal ("                                                                       \
+    "  entry INTEGER PRIMARY KEY,"                                                                 \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  data BLOB NOT NULL,"                                                                        \
+    "  checksum INTEGER NOT NULL);"                                                                \
+    "CREATE TABLE durable_steps ("                                                                 \
+    "  number INTEGER PRIMARY KEY,"                                                                \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  step INTEGER NOT NULL,"                                                                     \
+    "  attempt INTEGER NOT NULL,"                                                                  \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  digests BLOB NOT NULL,"                                                                     \
+    "  state BLOB NOT NULL,"                                                                       \
+    "  checksum INTEGER NOT NULL);"
 
 #endif

@@ -11,6 +11,14 @@ static const char *const sql_of[] = {
 #undef X
 };
 
+int store_damaged(struct store *store, const char *how) {
+    return error_set(ERROR_IO,
+                     "%s is damaged (%s); move it away, with dml.db-wal beside it: a run that is "
+                     "unfinished then starts anew, as checkpoints alone are not enough to go on; "
+                     "packs and models are not in it",
+                     store->path, how);
+}
+
 int store_failed(struct store *store, int result) {
     const char *path = store->path;
     switch (result & 0xff) {
@@ -24,10 +32,7 @@ int store_failed(struct store *store, int result) {
         return error_set(ERROR_IO, "cannot write %s: disk full; make room and start again", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return error_set(ERROR_IO,
-                         "%s is damaged (%s); move it away, with dml.db-wal beside it, to "
-                         "start a new record of runs: packs and models are not in it",
-                         path, sqlite3_errstr(result));
+        return store_damaged(store, sqlite3_errstr(result));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -53,6 +58,9 @@ static int bind(sqlite3_stmt *prepared, int position, const struct value *value)
         return sqlite3_bind_double(prepared, position, value->real);
     case VALUE_TEXT:
         break;
+    case VALUE_BLOB:
+        return sqlite3_bind_blob64(prepared, position, value->length ? value->blob : "",
+                                   value->length, SQLITE_STATIC);
     }
     return sqlite3_bind_text(prepared, position, value->text, -1, SQLITE_STATIC);
 }

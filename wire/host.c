@@ -269,8 +269,7 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
     if (message->type == MESSAGE_PING) {
-        if (from == host->coordinator)
-            answer_ping(peer, message);
+        answer_ping(peer, message);
         return;
     }
     if (message->type == MESSAGE_HELLO)

@@ -33,5 +33,13 @@ tests_unit_test_plan_LDADD = $(STEPPED_LIBS)
 
 check_PROGRAMS += tests/unit/test_coordinator
 TESTS += tests/unit/test_coordinator
+tests_unit_test_coordinator_SOURCES = tests/unit/test_coordinator.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_coordinator_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_recovery
+TESTS += tests/unit/test_recovery
+tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_recovery_LDADD = $(STEPPED_LIBS)
 endif

@@ -466,7 +466,7 @@ static void silence_between_frames_drops_nobody(void **state) {
     pair_release(&pair);
 }
 
-static void a_stranger_may_say_hello_and_greet_only(void **state) {
+static void a_stranger_may_say_hello_greet_and_ping_only(void **state) {
     (void)state;
     for (unsigned trusted = 0; trusted < 2; trusted++) {
         int ends[2];
@@ -475,14 +475,15 @@ static void a_stranger_may_say_hello_and_greet_only(void **state) {
         pair.a.peer = peer_new(pair.base, ends[0], &callbacks, &pair.a);
         pair.b.peer = peer_new_stranger(pair.base, ends[1], &callbacks, &pair.b);
         peer_send(pair.a.peer, &(struct message){.type = MESSAGE_HELLO});
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_PING});
         peer_send(pair.a.peer, &(struct message){.type = MESSAGE_GREET});
         turn(&pair);
-        assert_int_equal(pair.b.messages, 2);
+        assert_int_equal(pair.b.messages, 3);
         if (trusted)
             peer_trust(pair.b.peer);
         peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY});
         turn(&pair);
-        assert_int_equal(pair.b.messages, trusted ? 3 : 2);
+        assert_int_equal(pair.b.messages, trusted ? 4 : 3);
         assert_string_equal(pair.b.reason, trusted ? "" : frame_error_text(FRAME_STRANGER));
         pair_release(&pair);
     }
@@ -531,7 +532,7 @@ int main(void) {
         cmocka_unit_test(an_end_within_a_frame_is_told_from_an_end_between_frames),
         cmocka_unit_test(a_frame_that_does_not_go_on_drops_the_peer),
         cmocka_unit_test(silence_between_frames_drops_nobody),
-        cmocka_unit_test(a_stranger_may_say_hello_and_greet_only),
+        cmocka_unit_test(a_stranger_may_say_hello_greet_and_ping_only),
         cmocka_unit_test(segments_that_can_shrink_or_are_too_short_drop_the_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static int64_t fill_store(const char *reason) {
     assert_int_equal(store_open(folder, &store), 0);
     assert_int_equal(store_run_begin(store, &run), 0);
     assert_int_equal(store_step(store, run.run, &step), 0);
-    assert_int_equal(store_process(store, run.run, "replica", 0, 1, 42, "here", "running"), 0);
+    assert_int_equal(store_process(store, run.run, "replica", 0, 1, 42, "here", "", "running"), 0);
     assert_int_equal(store_model(store, run.run, "models/1", "abc"), 0);
     if (reason)
         assert_int_equal(store_run_end(store, run.run, reason, "{}", 3, 4, 0.5, 0.25), 0);

@@ -235,6 +235,7 @@ static int take_process(void *context, const struct store_process_row *process) 
     struct seen_processes *seen = context;
     seen->rows[seen->count++] = *process;
     assert_string_equal(process->host, "here");
+    assert_string_equal(process->address, "unix:x");
     assert_string_equal(process->state, process->pid == 10 ? "ended" : "running");
     return 0;
 }
@@ -244,10 +245,10 @@ static void processes_have_their_last_state_and_the_portions_they_counted(void *
     struct store *store = opened();
     int64_t run = begun(store, "one");
     struct seen_processes seen = {0};
-    store_process(store, run, "replica", 0, 5, 10, "here", "running");
-    store_process(store, run, "replica", 1, 6, 11, "here", "running");
-    store_process(store, run, "shard", 0, 7, 12, "here", "running");
-    store_process(store, run, "replica", 0, 5, 10, "here", "ended");
+    store_process(store, run, "replica", 0, 5, 10, "here", "unix:x", "running");
+    store_process(store, run, "replica", 1, 6, 11, "here", "unix:x", "running");
+    store_process(store, run, "shard", 0, 7, 12, "here", "unix:x", "running");
+    store_process(store, run, "replica", 0, 5, 10, "here", "", "ended");
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(store_portion(store, run, 1, 1, 6, i, i, 1), 0);
     assert_int_equal(store_processes(store, run, take_process, &seen), 0);

@@ -1,0 +1,402 @@
+#include "shard/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+enum { ALIGNMENT = 64 };
+
+static const char magic[8] = "DMLCKPT\n";
+
+/* What to do about a file that cannot be used. */
+#define PUT_BACK "; put a good copy back, else the run goes back to an older step"
+
+void checkpoint_release(struct checkpoint *checkpoint) {
+    free(checkpoint->pairs);
+    *checkpoint = (struct checkpoint){0};
+}
+
+void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
+                            const struct registers *registers, uint64_t step) {
+    *header = (struct checkpoint_header){.version = CHECKPOINT_VERSION,
+                                         .shard = shard,
+                                         .step = step,
+                                         .first = registers->first,
+                                         .count = registers->count,
+                                         .history_type = registers->history_type};
+    memcpy(header->magic, magic, sizeof magic);
+    memcpy(header->run, run, strnlen(run, sizeof header->run));
+}
+
+char *checkpoint_path(const char *folder, uint64_t step) {
+    return memory_format("%s/step-%" PRIu64, folder, step);
+}
+
+/* ---- lengths ---- */
+
+static size_t header_bytes(uint32_t pairs) {
+    size_t bytes = sizeof(struct checkpoint_header) + pairs * sizeof(struct checkpoint_pair);
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t register_bytes(const struct checkpoint_header *header) {
+    return header->count * sizeof(double);
+}
+
+static size_t history_bytes(const struct checkpoint_header *header) {
+    return header->count * history_size((enum history_type)header->history_type);
+}
+
+/* How many of the first `pairs` pairs lie in the file itself. */
+static uint32_t own_pairs(const struct checkpoint *checkpoint, uint32_t pairs) {
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < pairs; i++)
+        own += checkpoint->pairs[i].file == checkpoint->header.step;
+    return own;
+}
+
+/* Where s of pair number `pair`, which lies in the file, begins; for all pairs: where the file
+ * ends. */
+static uint64_t pair_offset(const struct checkpoint *checkpoint, uint32_t pair) {
+    const struct checkpoint_header *header = &checkpoint->header;
+    return header->header_bytes + 2 * register_bytes(header) +
+           (uint64_t)own_pairs(checkpoint, pair) * 2 * history_bytes(header);
+}
+
+/* The checksum of a header as it lies in memory. */
+static uint64_t header_checksum(const void *bytes, size_t length) {
+    uint8_t *copy = memory_new(length, 1);
+    memcpy(copy, bytes, length);
+    memset(copy + offsetof(struct checkpoint_header, checksum), 0, sizeof(uint64_t));
+    uint64_t checksum = hash64(copy, length);
+    free(copy);
+    return checksum;
+}
+
+/* ---- writing ---- */
+
+static double *copy_register(const struct registers *registers, enum vector_register number) {
+    size_t bytes = registers->count * sizeof(double);
+    double *copy = memory_map(bytes);
+    if (bytes)
+        memcpy(copy, registers->vector[number].elements, bytes);
+    return copy;
+}
+
+/* The entry of a pair in an earlier file; a file of the same step is about to be replaced. */
+static const struct checkpoint_pair *
+find_earlier(const struct checkpoint *earlier, const struct checkpoint_pair *pair, uint64_t step) {
+    for (uint32_t i = 0; earlier && i < earlier->header.pairs; i++)
+        if (earlier->pairs[i].serial == pair->serial && earlier->pairs[i].file != step)
+            return &earlier->pairs[i];
+    return NULL;
+}
+
+struct checkpoint_job *checkpoint_job_new(const char *folder,
+                                          const struct checkpoint_header *header,
+                                          const struct registers *registers,
+                                          const struct checkpoint_pair *with, uint32_t pairs,
+                                          const struct checkpoint *earlier) {
+    struct checkpoint_job *job = memory_new(1, sizeof *job);
+    job->folder = memory_copy_string(folder);
+    job->checkpoint.header = *header;
+    job->checkpoint.header.pairs = pairs;
+    job->checkpoint.pairs = memory_new(pairs, sizeof *job->checkpoint.pairs);
+    job->vectors = memory_new(pairs, sizeof *job->vectors);
+    job->bytes = register_bytes(header);
+    job->x = copy_register(registers, REGISTER_X);
+    job->g = copy_register(registers, REGISTER_G);
+    for (uint32_t i = 0; i < pairs; i++) {
+        struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
+        const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
+        *pair = there ? *there : with[i];
+        pair->slot = with[i].slot;
+        if (there)
+            continue;
+        pair->file = header->step;
+        job->vectors[i][0] = registers_s(registers, pair->slot, 0);
+        job->vectors[i][1] = registers_y(registers, pair->slot, 0);
+    }
+    return job;
+}
+
+void checkpoint_job_free(struct checkpoint_job *job) {
+    if (!job)
+        return;
+    memory_unmap(job->x, job->bytes);
+    memory_unmap(job->g, job->bytes);
+    free(job->vectors);
+    free(job->folder);
+    checkpoint_release(&job->checkpoint);
+    free(job);
+}
+
+static struct disk_piece summed(const void *data, size_t length, uint64_t *checksum) {
+    *checksum = hash64(data, length);
+    return (struct disk_piece){data, length};
+}
+
+/* The sections of the file in their order, and their checksums into the header. */
+static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pieces) {
+    struct checkpoint_header *header = &job->checkpoint.header;
+    size_t count = 0;
+    pieces[count++] = summed(job->x, register_bytes(header), &header->checksums[0]);
+    pieces[count++] = summed(job->g, register_bytes(header), &header->checksums[1]);
+    for (uint32_t i = 0; i < header->pairs; i++)
+        for (size_t part = 0; part < 2 && job->vectors[i][part]; part++)
+            pieces[count++] = summed(job->vectors[i][part], history_bytes(header),
+                                     &job->checkpoint.pairs[i].checksums[part]);
+    return count;
+}
+
+/* The header with its pairs, complete; free the result. */
+static struct disk_piece seal_header(struct checkpoint *checkpoint) {
+    struct checkpoint_header *header = &checkpoint->header;
+    header->header_bytes = (uint32_t)header_bytes(header->pairs);
+    header->file_bytes = pair_offset(checkpoint, header->pairs);
+    uint8_t *bytes = memory_new(header->header_bytes, 1);
+    memcpy(bytes, header, sizeof *header);
+    memcpy(bytes + sizeof *header, checkpoint->pairs, header->pairs * sizeof *checkpoint->pairs);
+    header->checksum = header_checksum(bytes, header->header_bytes);
+    memcpy(bytes, header, sizeof *header);
+    checkpoint->digest = hash64(bytes, header->header_bytes);
+    return (struct disk_piece){bytes, header->header_bytes};
+}
+
+int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
+    struct disk_piece pieces[3 + 2 * SLOTS_MAX];
+    size_t sections = gather_sections(job, pieces + 1);
+    pieces[0] = seal_header(&job->checkpoint);
+    char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
+    int code = disk->write(disk->context, path, pieces, 1 + sections);
+    free(path);
+    free((void *)pieces[0].data);
+    return code;
+}
+
+/* ---- reading a header ---- */
+
+struct reader {
+    const struct disk *disk;
+    char *path; /* owned; NULL: not open */
+    void *file;
+    uint64_t length;
+    struct checkpoint checkpoint;
+};
+
+static void reader_close(struct reader *reader) {
+    if (reader->file)
+        reader->disk->close(reader->disk->context, reader->file);
+    free(reader->path);
+    checkpoint_release(&reader->checkpoint);
+    *reader = (struct reader){0};
+}
+
+static int read_bytes(const struct reader *reader, uint64_t offset, void *into, size_t length) {
+    return reader->disk->read(reader->disk->context, reader->file, offset, into, length);
+}
+
+static int check_beginning(const struct reader *reader) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    if (memcmp(header->magic, magic, sizeof magic))
+        return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
+    if (header->version != CHECKPOINT_VERSION)
+        return error_set(ERROR_DATA,
+                         "%s has version %" PRIu32 ", but this program reads version %d: end the "
+                         "run with the program that began it",
+                         reader->path, header->version, CHECKPOINT_VERSION);
+    if (header->pairs > SLOTS_MAX || header->header_bytes != header_bytes(header->pairs))
+        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
+    return 0;
+}
+
+static int check_length(const struct reader *reader, uint64_t wanted) {
+    if (reader->length < wanted)
+        return error_set(ERROR_DATA,
+                         "%s is cut short: it has %" PRIu64 " of %" PRIu64 " bytes" PUT_BACK,
+                         reader->path, reader->length, wanted);
+    return 0;
+}
+
+/* The whole header, which then is what was written once. */
+static int read_header(struct reader *reader) {
+    struct checkpoint *checkpoint = &reader->checkpoint;
+    struct checkpoint_header *header = &checkpoint->header;
+    int code = check_length(reader, sizeof *header);
+    if (!code)
+        code = read_bytes(reader, 0, header, sizeof *header);
+    if (!code)
+        code = check_beginning(reader);
+    if (!code)
+        code = check_length(reader, header->header_bytes);
+    if (code)
+        return code;
+    uint8_t *bytes = memory_new(header->header_bytes, 1);
+    code = read_bytes(reader, 0, bytes, header->header_bytes);
+    if (!code && (memcmp(bytes, header, sizeof *header) ||
+                  header_checksum(bytes, header->header_bytes) != header->checksum))
+        code = error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
+    checkpoint->digest = hash64(bytes, header->header_bytes);
+    checkpoint->pairs = memory_new(header->pairs, sizeof *checkpoint->pairs);
+    memcpy(checkpoint->pairs, bytes + sizeof *header, header->pairs * sizeof *checkpoint->pairs);
+    free(bytes);
+    return code;
+}
+
+static int check_owner(const struct reader *reader, const struct checkpoint_header *expected) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    const char *path = reader->path;
+    if (memcmp(header->run, expected->run, sizeof header->run))
+        return error_set(ERROR_DATA,
+                         "%s belongs to run %.64s, not to %.64s: give each run a state folder of "
+                         "its own" PUT_BACK,
+                         path, header->run, expected->run);
+    if (header->shard != expected->shard)
+        return error_set(ERROR_DATA,
+                         "%s belongs to shard %" PRIu32 ", not to %" PRIu32 ": give each shard a "
+                         "folder of its own" PUT_BACK,
+                         path, header->shard, expected->shard);
+    if (header->first != expected->first || header->count != expected->count)
+        return error_set(ERROR_DATA,
+                         "%s holds %" PRIu64 " elements from %" PRIu64 " on, not %" PRIu64
+                         " from %" PRIu64 ": the number of shards must stay as the run began",
+                         path, header->count, header->first, expected->count, expected->first);
+    if (header->history_type != expected->history_type)
+        return error_set(ERROR_DATA,
+                         "%s holds a history of another type: the precision of the history must "
+                         "stay as the run began",
+                         path);
+    return 0;
+}
+
+/* Opens the file of a step and checks all but its sections. */
+static int reader_open(struct reader *reader, const struct disk *disk, const char *folder,
+                       uint64_t step, const struct checkpoint_header *expected) {
+    *reader = (struct reader){.disk = disk, .path = checkpoint_path(folder, step)};
+    int code = disk->open(disk->context, reader->path, &reader->file, &reader->length);
+    if (code == ERROR_UNAVAILABLE) {
+        error_clear();
+        return error_set(code, "%s is missing" PUT_BACK, reader->path);
+    }
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    if (!code)
+        code = read_header(reader);
+    if (!code)
+        code = check_owner(reader, expected);
+    if (!code && header->step != step)
+        code = error_set(ERROR_DATA,
+                         "%s is the checkpoint of step %" PRIu64 ": it was renamed" PUT_BACK,
+                         reader->path, header->step);
+    if (!code)
+        code = check_length(reader, header->file_bytes);
+    if (!code && (reader->length != header->file_bytes ||
+                  pair_offset(&reader->checkpoint, header->pairs) != header->file_bytes))
+        code = error_set(ERROR_DATA, "%s is longer than it was written" PUT_BACK, reader->path);
+    return code;
+}
+
+/* ---- reading sections ---- */
+
+/* What is checked is what lies in memory afterwards. */
+static int load_section(const struct reader *reader, uint64_t offset, void *into, size_t length,
+                        uint64_t checksum) {
+    int code = read_bytes(reader, offset, into, length);
+    if (!code && hash64(into, length) != checksum)
+        code = error_set(ERROR_DATA, "%s: bytes %" PRIu64 " to %" PRIu64 " are damaged" PUT_BACK,
+                         reader->path, offset, offset + length);
+    return code;
+}
+
+static int load_point(const struct reader *reader, const struct registers *registers) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    size_t bytes = register_bytes(header);
+    int code = load_section(reader, header->header_bytes, registers->vector[REGISTER_X].elements,
+                            bytes, header->checksums[0]);
+    return code ? code
+                : load_section(reader, header->header_bytes + bytes,
+                               registers->vector[REGISTER_G].elements, bytes, header->checksums[1]);
+}
+
+/* The place in the reader's list of a pair that its file holds. */
+static int find_pair(const struct reader *reader, const struct checkpoint_pair *wanted,
+                     uint32_t *place) {
+    const struct checkpoint *checkpoint = &reader->checkpoint;
+    for (uint32_t i = 0; i < checkpoint->header.pairs; i++) {
+        const struct checkpoint_pair *pair = &checkpoint->pairs[i];
+        if (pair->serial == wanted->serial && pair->file == checkpoint->header.step) {
+            *place = i;
+            return 0;
+        }
+    }
+    return error_set(ERROR_DATA,
+                     "%s does not hold the pair of step %" PRIu64 " that a later checkpoint needs "
+                     "of it" PUT_BACK,
+                     reader->path, wanted->serial);
+}
+
+static int load_pair(const struct reader *holder, const struct checkpoint_pair *pair,
+                     const struct registers *registers) {
+    uint32_t place = 0;
+    int code = find_pair(holder, pair, &place);
+    if (code)
+        return code;
+    uint64_t offset = pair_offset(&holder->checkpoint, place);
+    size_t bytes = history_bytes(&holder->checkpoint.header);
+    code = load_section(holder, offset, registers_s(registers, pair->slot, 0), bytes,
+                        pair->checksums[0]);
+    return code ? code
+                : load_section(holder, offset + bytes, registers_y(registers, pair->slot, 0), bytes,
+                               pair->checksums[1]);
+}
+
+/* Pairs are listed oldest first, so those of one earlier file follow one another. */
+static int load_pairs(const struct reader *reader, const char *folder,
+                      const struct checkpoint_header *expected, const struct registers *registers) {
+    const struct checkpoint *checkpoint = &reader->checkpoint;
+    struct reader earlier = {0};
+    int code = 0;
+    for (uint32_t i = 0; i < checkpoint->header.pairs && !code; i++) {
+        const struct checkpoint_pair *pair = &checkpoint->pairs[i];
+        bool own = pair->file == checkpoint->header.step;
+        if (pair->slot >= registers->slots)
+            code = error_set(ERROR_DATA,
+                             "%s has more pairs than the run keeps: the length of the history "
+                             "must stay as the run began",
+                             reader->path);
+        if (!code && !own && (!earlier.path || earlier.checkpoint.header.step != pair->file)) {
+            reader_close(&earlier);
+            code = reader_open(&earlier, reader->disk, folder, pair->file, expected);
+        }
+        if (!code)
+            code = load_pair(own ? reader : &earlier, pair, registers);
+    }
+    reader_close(&earlier);
+    return code;
+}
+
+int checkpoint_load(const struct disk *disk, const char *folder,
+                    const struct checkpoint_header *expected, uint64_t digest,
+                    struct registers *registers, struct checkpoint *loaded) {
+    struct reader reader;
+    int code = reader_open(&reader, disk, folder, expected->step, expected);
+    if (!code && reader.checkpoint.digest != digest)
+        code =
+            error_set(ERROR_DATA, "%s is whole, but not the checkpoint that was committed" PUT_BACK,
+                      reader.path);
+    if (!code)
+        code = load_point(&reader, registers);
+    if (!code)
+        code = load_pairs(&reader, folder, expected, registers);
+    *loaded = (struct checkpoint){0};
+    if (!code) {
+        *loaded = reader.checkpoint;
+        reader.checkpoint = (struct checkpoint){0};
+    }
+    reader_close(&reader);
+    return code;
+}

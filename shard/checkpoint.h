@@ -1,0 +1,101 @@
+/* Checkpoints as bytes: what a shard must have again to go on from a step.
+ *
+ * A file `step-STEP` holds x, g and those pairs that no earlier file of the shard holds, and lists
+ * all pairs in use with the file that holds each. doc/FORMATS.md shows the layout. */
+#ifndef DML_SHARD_CHECKPOINT_H
+#define DML_SHARD_CHECKPOINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard/disk.h"
+#include "shard/registers.h"
+
+/* Raised whenever a file of the old version would be read wrongly or lacks something. Files of
+ * another version are refused: a run ends with the program that began it. */
+#define CHECKPOINT_VERSION 1
+
+#define CHECKPOINT_RUN_BYTES 64
+
+/* The beginning of a file, as it lies there. The pairs follow, and zeros up to `header_bytes`, a
+ * multiple of 64; then, without gaps, x, g, and s and y of each pair that this file holds. */
+struct checkpoint_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t checksum; /* of header_bytes bytes, with 0 in this place */
+    uint64_t file_bytes;
+    char run[CHECKPOINT_RUN_BYTES]; /* as HELLO named it, padded with zeros */
+    uint32_t shard;
+    uint32_t attempt;
+    uint64_t step;
+    uint64_t first, count; /* the range */
+    uint32_t history_type; /* enum history_type */
+    uint32_t pairs;
+    uint64_t checksums[2]; /* of x and of g */
+};
+
+struct checkpoint_pair {
+    uint32_t slot;
+    uint32_t zero;
+    uint64_t serial;       /* the step that formed it */
+    uint64_t file;         /* the step of the file that holds it */
+    uint64_t checksums[2]; /* of s and of y */
+};
+
+_Static_assert(sizeof(struct checkpoint_header) == 152, "the header is laid out without gaps");
+_Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
+
+/* What a file says of itself. */
+struct checkpoint {
+    struct checkpoint_header header;
+    struct checkpoint_pair *pairs; /* [header.pairs], oldest first; owned */
+    uint64_t digest;               /* over all header_bytes, the checksum included */
+};
+
+void checkpoint_release(struct checkpoint *checkpoint);
+
+/* Names run, shard, range and history of a checkpoint of `step`. */
+void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
+                            const struct registers *registers, uint64_t step);
+
+/* FOLDER/step-STEP; free the result. */
+char *checkpoint_path(const char *folder, uint64_t step);
+
+/* ---- writing ---- */
+
+/* The registers as they were when the job was made. */
+struct checkpoint_job {
+    char *folder;                 /* owned */
+    struct checkpoint checkpoint; /* writing it fills in checksums, lengths and digest */
+    double *x, *g;                /* copies; owned */
+    size_t bytes;                 /* of each of them */
+    const void *(*vectors)[2];    /* s and y of each pair that is to be written; NULL, NULL for one
+                                     that an earlier file holds. Owned, not what they point to: it
+                                     must stay as it is until the job is done. */
+};
+
+/* `with` names the pairs in use, slot and serial, oldest first; those that `earlier` (or NULL)
+ * lists are left where they are. */
+struct checkpoint_job *checkpoint_job_new(const char *folder,
+                                          const struct checkpoint_header *header,
+                                          const struct registers *registers,
+                                          const struct checkpoint_pair *with, uint32_t pairs,
+                                          const struct checkpoint *earlier);
+void checkpoint_job_free(struct checkpoint_job *job);
+
+/* Writes the file. Touches nothing but the job: any thread may do it. */
+int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
+
+/* ---- reading ---- */
+
+/* Puts x, g and the pairs of a checkpoint into the registers, after all of it was checked: that it
+ * is what `expected` names, has this digest and is undamaged, as are the earlier files that it
+ * needs. `loaded` takes what it says of itself. On failure the registers hold anything, and the
+ * text names the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is missing,
+ * ERROR_DATA if it is not what it should be, ERROR_IO if it cannot be read. */
+int checkpoint_load(const struct disk *disk, const char *folder,
+                    const struct checkpoint_header *expected, uint64_t digest,
+                    struct registers *registers, struct checkpoint *loaded);
+
+#endif

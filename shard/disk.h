@@ -1,0 +1,36 @@
+/* Where a shard's files lie, seen from the code that makes and reads them. shard/files.h is the
+ * real one; a test or a simulator brings its own.
+ *
+ * Every function answers 0 or an error code, with a text that names the path. */
+#ifndef DML_SHARD_DISK_H
+#define DML_SHARD_DISK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct disk_piece {
+    const void *data;
+    size_t length; /* bytes */
+};
+
+struct disk {
+    void *context; /* handed to every function */
+
+    /* Puts a file into place that holds the pieces one behind the other. When it answers 0 the file
+     * is there whole, also after a power cut; else what was there before is there still. What it
+     * writes beside the file is called PATH.tmp.SOMETHING. Makes the folder if it is missing. */
+    int (*write)(void *context, const char *path, const struct disk_piece *pieces, size_t count);
+
+    /* Opens a file for reading, until close(). ERROR_UNAVAILABLE if there is none. */
+    int (*open)(void *context, const char *path, void **file, uint64_t *length);
+    /* Exactly `length` bytes from `offset` on. ERROR_IO. */
+    int (*read)(void *context, void *file, uint64_t offset, void *into, size_t length);
+    void (*close)(void *context, void *file);
+
+    /* Names each file of a folder, in any order; a folder that is missing has none. */
+    int (*list)(void *context, const char *folder, void (*visit)(void *visitor, const char *name),
+                void *visitor);
+    int (*remove)(void *context, const char *path);
+};
+
+#endif

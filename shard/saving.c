@@ -1,0 +1,306 @@
+/* Checkpoints: what is to be written, loaded, kept and fenced, and what follows when it was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "shard/folder.h"
+#include "shard/state.h"
+
+/* ---- actions ---- */
+
+/* A second action of a kind replaces the first: it says the same or more. */
+static void add_action(struct saving *saving, struct shard_action action) {
+    size_t place = 0;
+    while (place < saving->action_count && saving->actions[place].kind != action.kind)
+        place++;
+    if (place == saving->action_count) {
+        saving->action_count++;
+        saving->unanswered += action.kind == SHARD_FENCE || action.kind == SHARD_LOAD;
+    }
+    action.folder = saving->folder;
+    saving->actions[place] = action;
+}
+
+bool shard_next_action(struct shard *shard, struct shard_action *action) {
+    struct saving *saving = &shard->saving;
+    if (!saving->action_count)
+        return false;
+    *action = saving->actions[0];
+    saving->action_count--;
+    memmove(saving->actions, saving->actions + 1, saving->action_count * sizeof *saving->actions);
+    return true;
+}
+
+void shard_carry_out(struct shard *shard, const struct disk *disk,
+                     const struct shard_action *action, struct outbox *out) {
+    int code;
+    switch (action->kind) {
+    case SHARD_WRITE:
+        code = checkpoint_write(action->job, disk);
+        shard_written(shard, code, error_text(), out);
+        break;
+    case SHARD_LOAD:
+        code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
+                               action->registers, action->loaded);
+        shard_loaded(shard, code, error_text(), out);
+        break;
+    case SHARD_KEEP:
+        if (folder_keep(disk, action->folder, action->steps, action->count, action->writing))
+            log_warning("%s", error_text());
+        break;
+    case SHARD_FENCE:
+        code = folder_fence(disk, action->folder, action->epoch);
+        shard_fenced(shard, code, error_text(), out);
+        break;
+    }
+    error_clear();
+}
+
+/* ---- what lies on disk ---- */
+
+static void forget_kept(struct saving *saving, size_t number) {
+    checkpoint_release(&saving->kept[number]);
+    saving->kept_count--;
+    memmove(saving->kept + number, saving->kept + number + 1,
+            (saving->kept_count - number) * sizeof *saving->kept);
+}
+
+/* Takes `checkpoint` over; it is the newest. */
+static void note_kept(struct saving *saving, struct checkpoint *checkpoint) {
+    while (saving->kept_count &&
+           saving->kept[saving->kept_count - 1].header.step >= checkpoint->header.step)
+        forget_kept(saving, saving->kept_count - 1);
+    if (saving->kept_count == saving->kept_capacity) {
+        saving->kept_capacity = saving->kept_capacity ? 2 * saving->kept_capacity : 4;
+        saving->kept = memory_resize(saving->kept, saving->kept_capacity, sizeof *saving->kept);
+    }
+    saving->kept[saving->kept_count++] = *checkpoint;
+    *checkpoint = (struct checkpoint){0};
+}
+
+static bool knows(const struct saving *saving, uint64_t step) {
+    for (size_t i = 0; i < saving->kept_count; i++)
+        if (saving->kept[i].header.step == step)
+            return true;
+    return false;
+}
+
+void saving_begin(struct saving *saving, const char *folder) {
+    while (saving->kept_count)
+        forget_kept(saving, saving->kept_count - 1);
+    if (saving->folder && !strcmp(saving->folder, folder))
+        return;
+    free(saving->folder);
+    saving->folder = *folder ? memory_copy_string(folder) : NULL;
+    saving->fenced = 0;
+}
+
+void saving_release(struct saving *saving) {
+    while (saving->kept_count)
+        forget_kept(saving, saving->kept_count - 1);
+    checkpoint_release(&saving->loading);
+    checkpoint_job_free(saving->job);
+    free(saving->kept);
+    free(saving->steps);
+    free(saving->folder);
+}
+
+/* ---- the epoch ---- */
+
+bool fence_folder(struct shard *shard) {
+    struct saving *saving = &shard->saving;
+    if (!saving->folder || saving->fenced >= shard->epoch)
+        return false;
+    add_action(saving, (struct shard_action){.kind = SHARD_FENCE, .epoch = shard->epoch});
+    return true;
+}
+
+void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out) {
+    struct saving *saving = &shard->saving;
+    bool welcoming = saving->welcoming;
+    saving->welcoming = false;
+    saving->unanswered--;
+    if (!code) {
+        saving->fenced = shard->epoch;
+        if (welcoming)
+            welcome_coordinator(shard, out);
+        else
+            tell_if_ready(shard, out);
+    } else if (welcoming) {
+        refuse(shard->epoch, shard->coordinator, reason, out);
+        shard->coordinator = 0;
+    } else {
+        shard_answer(shard, shard->coordinator,
+                     (struct message){.type = MESSAGE_FAILED, .failed = {(uint32_t)-code, reason}},
+                     out);
+    }
+    go_on(shard, out);
+}
+
+/* ---- writing ---- */
+
+static void tell_checkpointed(const struct shard *shard, uint32_t to, uint32_t attempt,
+                              uint64_t step, uint64_t digest, int code, const char *reason,
+                              struct outbox *out) {
+    struct message message = {.type = MESSAGE_CHECKPOINTED};
+    message.checkpointed = (struct message_checkpointed){.attempt = attempt,
+                                                         .step = step,
+                                                         .digest = digest,
+                                                         .status = (uint32_t)-code,
+                                                         .reason = reason};
+    shard_answer(shard, to, message, out);
+}
+
+static int check_pairs(const struct shard *shard, const struct message_checkpoint *wanted) {
+    if (!shard->ready || !shard->saving.folder)
+        return error_set(ERROR_INTERNAL, "asked for a checkpoint, but this shard was given no "
+                                         "folder for it");
+    if (wanted->slots.length != wanted->serials.length ||
+        wanted->slots.length > shard->registers.slots)
+        return error_set(ERROR_INTERNAL, "asked for a checkpoint of pairs that cannot be");
+    for (uint32_t i = 0; i < wanted->slots.length; i++)
+        if (wanted->slots.items[i] >= shard->registers.slots)
+            return error_set(ERROR_INTERNAL, "asked for a checkpoint of slot %llu of %u",
+                             (unsigned long long)wanted->slots.items[i], shard->registers.slots);
+    return 0;
+}
+
+static struct checkpoint_job *take_snapshot(const struct shard *shard,
+                                            const struct message_checkpoint *wanted) {
+    const struct saving *saving = &shard->saving;
+    struct checkpoint_header header;
+    struct checkpoint_pair pairs[SLOTS_MAX] = {0};
+    checkpoint_header_init(&header, shard->run, shard->index, &shard->registers, wanted->step);
+    header.attempt = shard->attempt;
+    for (uint32_t i = 0; i < wanted->slots.length; i++) {
+        pairs[i].slot = (uint32_t)wanted->slots.items[i];
+        pairs[i].serial = wanted->serials.items[i];
+    }
+    return checkpoint_job_new(saving->folder, &header, &shard->registers, pairs,
+                              wanted->slots.length,
+                              saving->kept_count ? &saving->kept[saving->kept_count - 1] : NULL);
+}
+
+void on_checkpoint(struct shard *shard, uint32_t from, const struct message *message,
+                   struct outbox *out) {
+    const struct message_checkpoint *wanted = &message->checkpoint;
+    if (wanted->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = check_pairs(shard, wanted);
+    if (code) {
+        tell_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(), out);
+        error_clear();
+        return;
+    }
+    shard->saving.job = take_snapshot(shard, wanted);
+    shard->saving.asked_by = from;
+    add_action(&shard->saving,
+               (struct shard_action){.kind = SHARD_WRITE, .job = shard->saving.job});
+}
+
+void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out) {
+    struct saving *saving = &shard->saving;
+    struct checkpoint *checkpoint = &saving->job->checkpoint;
+    if (saving->asked_by == shard->coordinator)
+        tell_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
+                          checkpoint->header.step, checkpoint->digest, code, reason, out);
+    if (!code)
+        note_kept(saving, checkpoint);
+    checkpoint_job_free(saving->job);
+    saving->job = NULL;
+    go_on(shard, out);
+}
+
+/* ---- loading ---- */
+
+static void tell_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
+                          struct outbox *out) {
+    struct message message = {.type = MESSAGE_RESTORED};
+    message.restored = (struct message_restored){
+        .attempt = shard->attempt, .step = step, .status = (uint32_t)-code, .reason = reason};
+    shard_answer(shard, shard->coordinator, message, out);
+}
+
+void on_restore(struct shard *shard, uint32_t from, const struct message *message,
+                struct outbox *out) {
+    (void)from;
+    const struct message_restore *wanted = &message->restore;
+    struct saving *saving = &shard->saving;
+    if (wanted->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    if (!shard->ready || !saving->folder || shard->last.number) {
+        (void)error_set(ERROR_INTERNAL, "asked to restore step %llu, but %s",
+                        (unsigned long long)wanted->step,
+                        shard->last.number ? "programs have run in this attempt"
+                                           : "this shard was given no folder");
+        tell_restored(shard, wanted->step, ERROR_INTERNAL, error_text(), out);
+        error_clear();
+        return;
+    }
+    struct shard_action action = {.kind = SHARD_LOAD,
+                                  .digest = wanted->digest,
+                                  .registers = &shard->registers,
+                                  .loaded = &saving->loading};
+    checkpoint_header_init(&action.expected, shard->run, shard->index, &shard->registers,
+                           wanted->step);
+    saving->restoring = wanted->step;
+    add_action(saving, action);
+}
+
+void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out) {
+    struct saving *saving = &shard->saving;
+    saving->unanswered--;
+    tell_restored(shard, saving->restoring, code, reason, out);
+    if (!code)
+        note_kept(saving, &saving->loading);
+    go_on(shard, out);
+}
+
+/* ---- retaining ---- */
+
+static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, size_t count) {
+    steps[count++] = checkpoint->header.step;
+    for (uint32_t i = 0; i < checkpoint->header.pairs; i++)
+        steps[count++] = checkpoint->pairs[i].file;
+    return count;
+}
+
+/* Every file that some known checkpoint needs, and the one being written: it may come into place
+ * while others are deleted. What it needs the newest of the known needs as well. */
+static size_t list_needed(struct saving *saving) {
+    size_t count = 0;
+    saving->steps = memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1) + 1,
+                                  sizeof *saving->steps);
+    for (size_t i = 0; i < saving->kept_count; i++)
+        count = add_needed(&saving->kept[i], saving->steps, count);
+    if (saving->job)
+        saving->steps[count++] = saving->job->checkpoint.header.step;
+    return count;
+}
+
+void on_retain(struct shard *shard, uint32_t from, const struct message *message,
+               struct outbox *out) {
+    (void)from, (void)out;
+    const struct message_retain *retain = &message->retain;
+    struct saving *saving = &shard->saving;
+    /* A step that this process has neither written nor loaded may need any file. */
+    if (!saving->folder || !knows(saving, retain->newer) ||
+        (retain->older && !knows(saving, retain->older)))
+        return;
+    for (size_t i = saving->kept_count; i--;)
+        if (saving->kept[i].header.step < retain->newer &&
+            saving->kept[i].header.step != retain->older)
+            forget_kept(saving, i);
+    size_t count = list_needed(saving);
+    add_action(saving, (struct shard_action){
+                           .kind = SHARD_KEEP,
+                           .steps = saving->steps,
+                           .count = count,
+                           .writing = saving->job ? saving->job->checkpoint.header.step : 0});
+}

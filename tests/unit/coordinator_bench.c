@@ -1,0 +1,206 @@
+#include "tests/unit/coordinator_bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+
+static const char *const addresses[] = {"unix:/a", "unix:/b"};
+
+int bench_set_up(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+    f->data = (struct set_info){.rows = 100,
+                                .values = 1000,
+                                .features = 10000,
+                                .chunks = CHUNKS,
+                                .uniform = true,
+                                .uniform_exponent = 40,
+                                .fingerprint = "f",
+                                .label_max_abs = 3};
+    f->settings = (struct coordinator_settings){
+        .optimizer = {.memory = 5, .steps_max = 100},
+        .shape = {.kind = OBJECTIVE_LOGISTIC, .features = 10000, .outputs = 1, .intercept = true},
+        .data = &f->data,
+        .set_path = "/set",
+        .run = "run",
+        .epoch = EPOCH,
+        .shards = 2,
+        .replicas = 2,
+        .portion_chunks = 2,
+        .shard_addresses = addresses,
+        .shards_folder = "",
+        .restarts_max = 3,
+    };
+    output_init(&f->out);
+    bench_begin(f, &f->settings);
+    error_clear();
+    *state = f;
+    return 0;
+}
+
+void bench_begin(struct fixture *f, const struct coordinator_settings *settings) {
+    coordinator_free(f->coordinator);
+    f->coordinator = coordinator_new(settings);
+    output_clear(&f->out);
+    coordinator_begin(f->coordinator, 0, &f->out);
+    for (uint32_t link = 0; link < LINKS; link++)
+        coordinator_opened(f->coordinator, link, 0, &f->out);
+}
+
+int bench_tear_down(void **state) {
+    struct fixture *f = *state;
+    coordinator_free(f->coordinator);
+    output_release(&f->out);
+    free(f);
+    return 0;
+}
+
+/* Feeds one message; what was sent before is forgotten. */
+int bench_feed(struct fixture *f, uint32_t link, struct message message) {
+    output_clear(&f->out);
+    message.epoch = f->coordinator->settings.epoch;
+    return coordinator_step(f->coordinator, link, &message, 0, &f->out);
+}
+
+/* The `nth` message of a type sent to a link, decoded; fails the test if there is none. */
+struct message bench_sent(const struct fixture *f, uint32_t link, enum message_type type) {
+    struct message message;
+    const char *why;
+    for (size_t i = 0; i < f->out.messages.count; i++) {
+        const struct envelope *envelope = &f->out.messages.envelopes[i];
+        if (envelope->to != link || envelope->type != type)
+            continue;
+        assert_int_equal(message_decode(type, outbox_body(&f->out.messages, envelope),
+                                        envelope->body_length, &message, &why),
+                         0);
+        return message;
+    }
+    fail_msg("no %s was sent to link %u", message_name(type), link);
+    abort();
+}
+
+size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_type type) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->out.messages.count; i++)
+        count +=
+            f->out.messages.envelopes[i].to == link && f->out.messages.envelopes[i].type == type;
+    return count;
+}
+
+struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t proof) {
+    const struct worker *worker = &f->coordinator->workers[link];
+    struct message message = {.type = MESSAGE_WELCOME};
+    message.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
+                                               .role = (uint8_t)worker->role,
+                                               .incarnation = worker->incarnation,
+                                               .pid = 100 + link,
+                                               .host = "here",
+                                               .description = "test",
+                                               .proof = proof};
+    return message;
+}
+
+void bench_welcome_all(struct fixture *f) {
+    for (uint32_t link = 0; link < LINKS; link++)
+        assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 42)), 0);
+}
+
+void bench_ready_all(struct fixture *f) {
+    for (uint32_t link = 0; link < LINKS; link++) {
+        struct message message = {.type = MESSAGE_READY};
+        message.ready.attempt = f->coordinator->attempt;
+        assert_int_equal(bench_feed(f, link, message), 0);
+    }
+}
+
+/* Up to the first evaluation; its messages are in the output. */
+void bench_start(struct fixture *f) {
+    bench_welcome_all(f);
+    bench_ready_all(f);
+    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+}
+
+struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32_t sequence) {
+    return (struct flush_id){.attempt = f->coordinator->attempt,
+                             .evaluation = f->coordinator->evaluation.number,
+                             .incarnation = f->coordinator->workers[replica].incarnation,
+                             .sequence = sequence};
+}
+
+/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks`. */
+int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
+                uint32_t chunks) {
+    struct run run = {.first = first, .count = chunks};
+    uint64_t incarnations[2] = {f->coordinator->workers[SHARD_0].incarnation,
+                                f->coordinator->workers[SHARD_1].incarnation};
+    struct exact loss;
+    struct bytes encoded;
+    exact_init(&loss);
+    exact_add(&loss, chunks);
+    bytes_init(&encoded);
+    exact_encode(&loss, &encoded);
+    struct message message = {.type = MESSAGE_FLUSHED};
+    message.flushed = (struct message_flushed){
+        .flush = bench_flush_id(f, replica, sequence),
+        .portions = {.items = &run, .length = 1},
+        .loss = {.data = encoded.data, .length = (uint32_t)encoded.length},
+        .derivative_max = 0.5,
+        .incarnations = {.items = incarnations, .length = 2},
+        .busy_ns = 1000,
+    };
+    int code = bench_feed(f, replica, message);
+    bytes_release(&encoded);
+    return code;
+}
+
+void bench_folded(struct fixture *f, uint32_t shard, uint32_t replica, uint32_t sequence) {
+    struct message message = {.type = MESSAGE_FOLDED};
+    message.folded.flush = bench_flush_id(f, replica, sequence);
+    assert_int_equal(bench_feed(f, shard, message), 0);
+}
+
+/* Both shards answer the program that is out with the same scalars, halves of sums. */
+void bench_answer(struct fixture *f, const double *scalars, uint32_t count) {
+    struct bytes encoded;
+    bytes_init(&encoded);
+    for (uint32_t i = 0; i < count; i++) {
+        struct exact part;
+        exact_init(&part);
+        exact_add(&part, scalars[i] / 2);
+        if (f->coordinator->round.is_max[i])
+            bytes_put_f64(&encoded, scalars[i]);
+        else
+            exact_encode(&part, &encoded);
+    }
+    struct message message = {.type = MESSAGE_RESULT};
+    message.result = (struct message_result){
+        .attempt = f->coordinator->attempt,
+        .number = f->coordinator->round.number,
+        .scalars = {.data = encoded.data, .length = (uint32_t)encoded.length},
+    };
+    assert_int_equal(bench_feed(f, SHARD_0, message), 0);
+    assert_int_equal(bench_feed(f, SHARD_1, message), 0);
+    bytes_release(&encoded);
+}
+
+/* Through the first evaluation and its measurement, with this gradient. */
+void bench_finish_first(struct fixture *f, double gradient_square, double gradient_max) {
+    bench_start(f);
+    bench_flush(f, REPLICA_0, 0, 0, CHUNKS);
+    bench_folded(f, SHARD_0, REPLICA_0, 0);
+    bench_folded(f, SHARD_1, REPLICA_0, 0);
+    bench_answer(f, (double[]){0, gradient_square, gradient_max, 0}, 4);
+}
+
+const struct record *bench_recorded(const struct fixture *f, enum record_kind kind) {
+    for (uint32_t i = 0; i < f->out.record_count; i++)
+        if (f->out.records[i].kind == kind)
+            return &f->out.records[i];
+    fail_msg("no such record");
+    abort();
+}

@@ -1,0 +1,57 @@
+/* A coordinator's state machine on the bench: two shards and two replicas that exist only as what a
+ * test says in their names. */
+#ifndef DML_TESTS_COORDINATOR_BENCH_H
+#define DML_TESTS_COORDINATOR_BENCH_H
+
+#include "coordinator/coordinator.h"
+
+enum { SHARD_0, SHARD_1, REPLICA_0, REPLICA_1, LINKS };
+
+#define EPOCH 7
+#define CHUNKS 8
+
+struct fixture {
+    struct coordinator *coordinator;
+    struct output out;
+    struct set_info data;
+    struct coordinator_settings settings;
+};
+
+/* For cmocka: a coordinator that has greeted all four. */
+int bench_set_up(void **state);
+int bench_tear_down(void **state);
+
+/* Another coordinator in place of the one there, with these settings. */
+void bench_begin(struct fixture *f, const struct coordinator_settings *settings);
+
+/* Feeds one message; what was sent before is forgotten. */
+int bench_feed(struct fixture *f, uint32_t link, struct message message);
+
+/* The first message of a type sent to a link, decoded; fails the test if there is none. */
+struct message bench_sent(const struct fixture *f, uint32_t link, enum message_type type);
+size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_type type);
+
+/* The first record of a kind; fails the test if there is none. */
+const struct record *bench_recorded(const struct fixture *f, enum record_kind kind);
+
+struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t proof);
+void bench_welcome_all(struct fixture *f);
+void bench_ready_all(struct fixture *f);
+
+/* Up to the first evaluation; its messages are in the output. */
+void bench_start(struct fixture *f);
+
+struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32_t sequence);
+
+/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks`. */
+int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
+                uint32_t chunks);
+void bench_folded(struct fixture *f, uint32_t shard, uint32_t replica, uint32_t sequence);
+
+/* Both shards answer the program that is out with the same scalars, halves of sums. */
+void bench_answer(struct fixture *f, const double *scalars, uint32_t count);
+
+/* Through the first evaluation and its measurement, with this gradient. */
+void bench_finish_first(struct fixture *f, double gradient_square, double gradient_max);
+
+#endif

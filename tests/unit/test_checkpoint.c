@@ -1,0 +1,487 @@
+/* Checkpoints on disk: what is written, what is found damaged, what is deleted. */
+#include "tests/unit/shard_saving.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+
+static void a_restored_checkpoint_has_the_same_bits_after_slots_were_used_again(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digests[4];
+    struct point *points[4];
+    saved_init(&saved);
+    for (size_t i = 0; i < 4; i++) { /* after steps 3, 6, 9, 12 of 6 slots */
+        for (int n = 0; n < 3; n++)
+            take_step(&saved);
+        points[i] = save(&saved, &digests[i]);
+    }
+    take_step(&saved);
+    for (uint32_t i = 0; i < 4; i++) {
+        restart(&saved, i + 2);
+        assert_restores(&saved, i + 2, points[i], digests[i]);
+        free(points[i]);
+    }
+    saved_release(&saved);
+}
+
+static void a_living_shard_goes_back_in_a_new_attempt_and_on_from_there(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digests[2], digest;
+    saved_init(&saved);
+    for (int i = 0; i < 5; i++)
+        take_step(&saved);
+    struct point *first = save(&saved, &digests[0]);
+    take_step(&saved);
+    struct point *undone = save(&saved, &digests[1]);
+    order(&saved.bench, setup_saving(saved.folder, 2));
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    assert_restores(&saved, 2, first, digests[0]);
+    /* The undone step again: its file is written anew, with the pairs that lay in it. */
+    memcpy(registers_s(registers_of(&saved), slot_of(6), 0), undone->s[slot_of(6)],
+           sizeof *undone->s);
+    memcpy(registers_y(registers_of(&saved), slot_of(6), 0), undone->y[slot_of(6)],
+           sizeof *undone->y);
+    saved.step = 6;
+    struct point *again = point_now(&saved);
+    struct message message = checkpoint_of(again);
+    message.checkpoint.attempt = 2;
+    for (int i = 0; i < 2; i++) { /* and over itself */
+        order(&saved.bench, message);
+        finish_writing(&saved.bench, &files_disk);
+        digest = assert_checkpointed(&saved.bench);
+        assert_int_not_equal(digest, digests[1]); /* of another attempt */
+    }
+    retain(&saved, 5, 6);
+    restart(&saved, 3);
+    assert_restores(&saved, 3, again, digest);
+    free(first);
+    free(undone);
+    free(again);
+    saved_release(&saved);
+}
+
+static void a_run_that_starts_over_needs_nothing_of_what_was_undone(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *point = save(&saved, &digest);
+    take_step(&saved);
+    free(save(&saved, &digest));
+    order(&saved.bench, setup_saving(saved.folder, 2));
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    message.checkpoint.step = 3; /* with a pair that an undone checkpoint holds as well */
+    order(&saved.bench, message);
+    finish_writing(&saved.bench, &files_disk);
+    digest = assert_checkpointed(&saved.bench);
+    retain(&saved, 0, 3);
+    assert_false(is_there(&saved, "step-1") || is_there(&saved, "step-2"));
+    restart(&saved, 3);
+    assert_int_equal(restore(&saved, 3, 3, digest).status, 0);
+    free(point);
+    saved_release(&saved);
+}
+
+static void after_an_older_step_was_restored_the_newer_one_is_not_needed(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digests[2];
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *older = save(&saved, &digests[0]);
+    take_step(&saved);
+    struct point *newer = save(&saved, &digests[1]);
+    restart(&saved, 2);
+    assert_restores(&saved, 2, newer, digests[1]); /* here, but not on another shard */
+    assert_restores(&saved, 2, older, digests[0]);
+    retain(&saved, 0, 1);
+    assert_false(is_there(&saved, "step-2"));
+    assert_true(is_there(&saved, "step-1"));
+    free(older);
+    free(newer);
+    saved_release(&saved);
+}
+
+static void only_pairs_that_no_earlier_file_holds_are_written(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    const size_t point = 2 * ELEMENTS * sizeof(double), pair = 2 * ELEMENTS * sizeof(float);
+    saved_init(&saved);
+    for (int i = 0; i < MEMORY; i++)
+        take_step(&saved);
+    free(save(&saved, &digest));
+    assert_int_equal(size_of(&saved, "step-4"), 320 + point + 4 * pair);
+    take_step(&saved);
+    free(save(&saved, &digest));
+    assert_int_equal(size_of(&saved, "step-5"), 320 + point + pair);
+    free(save(&saved, &digest)); /* over the file that holds the newest pair */
+    assert_int_equal(size_of(&saved, "step-5"), 320 + point + pair);
+    restart(&saved, 2);
+    assert_int_equal(restore(&saved, 2, 5, digest).status, 0);
+    struct point *last = point_now(&saved); /* what the files hold is known again */
+    struct message message = checkpoint_of(last);
+    message.checkpoint.attempt = 2;
+    message.checkpoint.step = 6;
+    order(&saved.bench, message);
+    finish_writing(&saved.bench, &files_disk);
+    assert_int_equal(size_of(&saved, "step-6"), 320 + point);
+    free(last);
+    saved_release(&saved);
+}
+
+static void a_file_stays_as_long_as_a_retained_checkpoint_needs_it(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digests[12];
+    struct point *points[12];
+    const char *const others[] = {"step-3.tmp.99", "epoch.tmp.7", "step-77", "notes", "step-3.txt"};
+    saved_init(&saved);
+    for (uint32_t i = 1; i <= 10; i++) {
+        take_step(&saved);
+        points[i] = save(&saved, &digests[i]);
+        if (i == 1)
+            for (size_t n = 0; n < sizeof others / sizeof *others; n++)
+                close(open(path_in(&saved, others[n]), O_CREAT | O_WRONLY, 0600));
+        if (i > 1)
+            retain(&saved, i - 1, i);
+        for (uint32_t step = 1; step <= i; step++) { /* the pairs of i − 1 go back to i − 4 */
+            char name[32];
+            snprintf(name, sizeof name, "step-%u", step);
+            assert_int_equal(is_there(&saved, name), i == 1 || step + MEMORY >= i);
+        }
+    }
+    for (size_t n = 0; n < sizeof others / sizeof *others; n++)
+        assert_int_equal(is_there(&saved, others[n]), n >= 3);
+    for (uint32_t i = 1; i <= 10; i++) {
+        restart(&saved, i + 1);
+        if (i >= 9)
+            assert_restores(&saved, i + 1, points[i], digests[i]);
+        else
+            assert_int_equal(restore(&saved, i + 1, i, digests[i]).status, 69);
+        free(points[i]);
+    }
+    saved_release(&saved);
+}
+
+static void nothing_is_deleted_while_it_is_not_known_what_is_needed(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    saved_init(&saved);
+    take_step(&saved);
+    free(save(&saved, &digest));
+    for (int i = 0; i < MEMORY; i++)
+        take_step(&saved);
+    free(save(&saved, &digest));
+    restart(&saved, 2);
+    assert_int_equal(restore(&saved, 2, 5, digest).status, 0);
+    retain(&saved, 1, 5); /* step 1 was not read by this process */
+    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-5"));
+    retain(&saved, 0, 9);
+    assert_true(is_there(&saved, "step-1") && is_there(&saved, "step-5"));
+    retain(&saved, 0, 5);
+    assert_false(is_there(&saved, "step-1"));
+    assert_true(is_there(&saved, "step-5"));
+    saved_release(&saved);
+}
+
+static void the_file_being_written_and_what_it_needs_are_not_deleted(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    saved_init(&saved);
+    for (int i = 0; i < 3; i++) {
+        take_step(&saved);
+        free(save(&saved, &digest));
+    }
+    take_step(&saved);
+    free(begin_checkpoint(&saved));
+    close(open(path_in(&saved, "step-4.tmp.1"), O_CREAT | O_WRONLY, 0600));
+    close(open(path_in(&saved, "step-5.tmp.1"), O_CREAT | O_WRONLY, 0600));
+    close(open(path_in(&saved, "step-4"), O_CREAT | O_WRONLY, 0600)); /* it may be whole by now */
+    retain(&saved, 0, 3);
+    assert_true(is_there(&saved, "step-4"));
+    assert_true(is_there(&saved, "step-4.tmp.1"));
+    assert_false(is_there(&saved, "step-5.tmp.1"));
+    assert_true(is_there(&saved, "step-1"));
+    finish_writing(&saved.bench, &files_disk);
+    digest = assert_checkpointed(&saved.bench);
+    restart(&saved, 2);
+    assert_int_equal(restore(&saved, 2, 4, digest).status, 0);
+    saved_release(&saved);
+}
+
+/* ---- damage ---- */
+
+static void flip(const struct saved *saved, const char *name, size_t offset) {
+    int descriptor = open(path_in(saved, name), O_RDWR);
+    uint8_t byte;
+    assert_int_equal(pread(descriptor, &byte, 1, (off_t)offset), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)offset), 1);
+    close(descriptor);
+}
+
+/* Sends RESTORE in a fresh attempt, expects it to fail, and what the reason must name. */
+static void assert_refused(struct saved *saved, uint64_t step, uint64_t digest, uint32_t status,
+                           const char *file, const char *what) {
+    struct message_restored restored = restore(saved, saved->bench.shard->attempt, step, digest);
+    assert_int_equal(restored.status, status);
+    assert_non_null(strstr(restored.reason, path_in(saved, file)));
+    assert_non_null(strstr(restored.reason, what));
+}
+
+/* Two checkpoints, the later one needs the earlier; digest of the later. */
+static uint64_t save_two(struct saved *saved) {
+    uint64_t digest;
+    saved_init(saved);
+    take_step(saved);
+    take_step(saved);
+    free(save(saved, &digest));
+    take_step(saved);
+    free(save(saved, &digest));
+    restart(saved, 2);
+    return digest;
+}
+
+static void every_flipped_byte_of_a_header_is_found(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved);
+    const char *const names[] = {"step-3", "step-2"};
+    for (size_t file = 0; file < 2; file++) {
+        size_t header = (152 + (file ? 2 : 3) * 40 + 63) / 64 * 64;
+        for (size_t i = 0; i < header; i++) {
+            flip(&saved, names[file], i);
+            assert_refused(&saved, 3, digest, 65, names[file], "");
+            flip(&saved, names[file], i);
+        }
+    }
+    assert_int_equal(restore(&saved, 2, 3, digest).status, 0);
+    saved_release(&saved);
+}
+
+static void flipped_bytes_of_a_body_are_found(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved);
+    size_t length = size_of(&saved, "step-3");
+    for (int i = 0; i < 200; i++) {
+        size_t offset = 320 + random_below(&saved.random, length - 320);
+        flip(&saved, "step-3", offset);
+        assert_refused(&saved, 3, digest, 65, "step-3", "damaged");
+        flip(&saved, "step-3", offset);
+    }
+    flip(&saved, "step-2", size_of(&saved, "step-2") - 1); /* a pair that step 3 needs of it */
+    assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
+    saved_release(&saved);
+}
+
+static void an_earlier_file_of_the_same_step_with_other_pairs_is_found(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved), other;
+    char aside[256];
+    strcpy(aside, path_in(&saved, "aside"));
+    rename(path_in(&saved, "step-3"), aside);
+    bench_release(&saved.bench);
+    start_shard(&saved, 1);
+    saved.step = 0;
+    take_step(&saved);
+    take_step(&saved);
+    free(save(&saved, &other)); /* over step-2, whole, but from other points */
+    rename(aside, path_in(&saved, "step-3"));
+    restart(&saved, 2);
+    assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
+    saved_release(&saved);
+}
+
+static void files_cut_short_made_longer_or_missing_are_found(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved);
+    const char *const names[] = {"step-3", "step-2"};
+    for (size_t file = 0; file < 2; file++) {
+        const char *name = names[file];
+        size_t length = size_of(&saved, name);
+        const size_t lengths[] = {length - 1, 400, 200, 100, 1, 0};
+        char aside[256];
+        strcpy(aside, path_in(&saved, "aside"));
+        rename(path_in(&saved, name), aside);
+        assert_refused(&saved, 3, digest, 69, name, "missing");
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            char command[600];
+            snprintf(command, sizeof command, "head -c %zu '%s' >'%s'", lengths[i], aside,
+                     path_in(&saved, name));
+            assert_int_equal(system(command), 0);
+            assert_refused(&saved, 3, digest, 65, name, "cut short");
+        }
+        rename(aside, path_in(&saved, name));
+        assert_int_equal(truncate(path_in(&saved, name), (off_t)length + 1), 0);
+        assert_refused(&saved, 3, digest, 65, name, "longer");
+        assert_int_equal(truncate(path_in(&saved, name), (off_t)length), 0);
+    }
+    assert_int_equal(restore(&saved, 2, 3, digest).status, 0);
+    saved_release(&saved);
+}
+
+/* A fresh process says HELLO and SHARD_SETUP as given, and is asked for step 3. */
+static void assert_stranger_refused(struct saved *saved, struct message greeting,
+                                    struct message with, uint64_t digest, const char *what) {
+    bench_release(&saved->bench);
+    saved->bench = (struct bench){.shard = shard_new(&(struct shard_self){.host = "here"})};
+    outbox_init(&saved->bench.out);
+    order(&saved->bench, greeting);
+    order(&saved->bench, with);
+    assert_answer(&saved->bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    assert_refused(saved, 3, digest, 65, "step-3", what);
+}
+
+static void checkpoints_of_another_run_shard_range_or_history_are_refused(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest = save_two(&saved);
+    struct message greeting = hello(), with = setup_saving(saved.folder, 2);
+    greeting.hello.run = "another";
+    assert_stranger_refused(&saved, greeting, with, digest, "belongs to run run, not to another");
+    greeting = hello();
+    greeting.hello.index++;
+    assert_stranger_refused(&saved, greeting, with, digest, "belongs to shard 3, not to 4");
+    greeting = hello();
+    with.shard_setup.first -= BLOCK_ELEMENTS;
+    with.shard_setup.parameters -= BLOCK_ELEMENTS;
+    with.shard_setup.regularized = 0;
+    assert_stranger_refused(&saved, greeting, with, digest, "from 8192 on, not 4196 from 4096");
+    with = setup_saving(saved.folder, 2);
+    with.shard_setup.history_type = HISTORY_DOUBLE;
+    assert_stranger_refused(&saved, greeting, with, digest, "another type");
+    with = setup_saving(saved.folder, 2);
+    with.shard_setup.slots = 2;
+    assert_stranger_refused(&saved, greeting, with, digest, "more pairs");
+    with = setup_saving(saved.folder, 2);
+    assert_stranger_refused(&saved, greeting, with, digest ^ 1, "not the checkpoint that was com");
+    char other[256];
+    strcpy(other, path_in(&saved, "step-2"));
+    rename(other, path_in(&saved, "step-3"));
+    assert_stranger_refused(&saved, greeting, with, digest, "checkpoint of step 2");
+    saved_release(&saved);
+}
+
+/* ---- a full disk ---- */
+
+/* Files may not grow beyond `bytes`: as on a full disk, write() fails in the middle. */
+static void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_full_disk_is_told_and_the_last_good_files_stay(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest, later;
+    saved_init(&saved);
+    take_step(&saved);
+    struct point *point = save(&saved, &digest);
+    take_step(&saved);
+    free(begin_checkpoint(&saved));
+    limit_files(10000);
+    finish_writing(&saved.bench, &files_disk);
+    limit_files(RLIM_INFINITY);
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
+    assert_int_equal(answer(&saved.bench, 0).checkpointed.status, 74);
+    assert_non_null(strstr(answer(&saved.bench, 0).checkpointed.reason, path_in(&saved, "step-2")));
+    assert_false(is_there(&saved, "step-2"));
+    struct point *second = save(&saved, &later); /* again, with room: whole */
+    restart(&saved, 2);
+    assert_restores(&saved, 2, second, later);
+    restart(&saved, 3);
+    assert_restores(&saved, 3, point, digest);
+    free(point);
+    free(second);
+    saved_release(&saved);
+}
+
+static int fail_to_write(void *context, const char *path, const struct disk_piece *pieces,
+                         size_t count) {
+    (void)context, (void)pieces, (void)count;
+    return error_set(ERROR_IO, "cannot write %s: Input/output error", path);
+}
+
+static void a_failed_write_is_told_and_its_pairs_are_written_the_next_time(void **state) {
+    (void)state;
+    struct saved saved;
+    uint64_t digest;
+    struct disk broken = files_disk;
+    broken.write = fail_to_write;
+    saved_init(&saved);
+    take_step(&saved);
+    free(begin_checkpoint(&saved));
+    finish_writing(&saved.bench, &broken);
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
+    assert_int_equal(answer(&saved.bench, 0).checkpointed.status, 74);
+    assert_int_equal(answer(&saved.bench, 0).checkpointed.step, 1);
+    take_step(&saved);
+    struct point *point = save(&saved, &digest);
+    restart(&saved, 2);
+    assert_restores(&saved, 2, point, digest);
+    free(point);
+    saved_release(&saved);
+}
+
+static void an_empty_shard_has_checkpoints_too(void **state) {
+    (void)state;
+    struct saved saved = {0};
+    folder_new(&saved);
+    struct message empty = setup(FIRST, FIRST, 0);
+    empty.shard_setup.folder = path_in(&saved, "deep/below");
+    char folder[256];
+    strcpy(folder, empty.shard_setup.folder);
+    empty.shard_setup.folder = folder;
+    bench_init(&saved.bench, empty);
+    carry_out(&saved.bench, &files_disk);
+    run_one(&saved.bench, pair_in(0));
+    order(&saved.bench, (struct message){.type = MESSAGE_CHECKPOINT,
+                                         .checkpoint = {.attempt = 1,
+                                                        .step = 1,
+                                                        .slots = {(const uint64_t[]){0}, 1},
+                                                        .serials = {(const uint64_t[]){1}, 1}}});
+    finish_writing(&saved.bench, &files_disk);
+    uint64_t digest = assert_checkpointed(&saved.bench);
+    empty.shard_setup.attempt = 2;
+    order(&saved.bench, empty);
+    assert_int_equal(restore(&saved, 2, 1, digest).status, 0);
+    saved_release(&saved);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_restored_checkpoint_has_the_same_bits_after_slots_were_used_again),
+        cmocka_unit_test(a_living_shard_goes_back_in_a_new_attempt_and_on_from_there),
+        cmocka_unit_test(a_run_that_starts_over_needs_nothing_of_what_was_undone),
+        cmocka_unit_test(after_an_older_step_was_restored_the_newer_one_is_not_needed),
+        cmocka_unit_test(only_pairs_that_no_earlier_file_holds_are_written),
+        cmocka_unit_test(a_file_stays_as_long_as_a_retained_checkpoint_needs_it),
+        cmocka_unit_test(nothing_is_deleted_while_it_is_not_known_what_is_needed),
+        cmocka_unit_test(the_file_being_written_and_what_it_needs_are_not_deleted),
+        cmocka_unit_test(every_flipped_byte_of_a_header_is_found),
+        cmocka_unit_test(flipped_bytes_of_a_body_are_found),
+        cmocka_unit_test(an_earlier_file_of_the_same_step_with_other_pairs_is_found),
+        cmocka_unit_test(files_cut_short_made_longer_or_missing_are_found),
+        cmocka_unit_test(checkpoints_of_another_run_shard_range_or_history_are_refused),
+        cmocka_unit_test(a_full_disk_is_told_and_the_last_good_files_stay),
+        cmocka_unit_test(a_failed_write_is_told_and_its_pairs_are_written_the_next_time),
+        cmocka_unit_test(an_empty_shard_has_checkpoints_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+#include "tests/unit/store_fixture.h"
+
+#include <sys/wait.h>
+
+#include "tests/unit/store_schema_1.h"
+
+static void work_of_a_process_that_dies(void) {
+    struct store *store;
+    if (store_open(folder, &store))
+        _exit(1);
+    int64_t run = begun(store, "one");
+    if (store_attempt(store, run, 1) || store_attempt(store, run, 2) ||
+        store_journal(store, run, "old", 3, true) || durable(store, run, 2, 5, 100) ||
+        durable(store, run, 2, 6, 200) || durable(store, run, 2, 7, 300) ||
+        store_journal(store, run, "state", 5, true) || store_journal(store, run, "", 0, false) ||
+        store_journal(store, run, "verdict", 7, false) || store_flush(store) ||
+        store_journal(store, run, "unflushed", 9, false))
+        _exit(1);
+    _exit(0);
+}
+
+static void what_was_saved_is_read_after_a_crash(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        work_of_a_process_that_dies();
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct store *store = opened();
+    struct store_saved saved;
+    assert_int_equal(store_saved_read(store, 1, &saved), 0);
+    assert_int_equal(saved.attempt, 2);
+    assert_int_equal(saved.step_count, 2);
+    assert_int_equal(saved.steps[0].step, 7);
+    assert_int_equal(saved.steps[0].attempt, 2);
+    assert_int_equal(saved.steps[0].state.length, 300);
+    assert_int_equal(((char *)saved.steps[0].state.data)[299], 'a' + 7);
+    assert_int_equal(saved.steps[0].shards, 2);
+    assert_int_equal(saved.steps[0].digests[1], 71);
+    assert_int_equal(saved.steps[1].step, 6);
+    assert_int_equal(saved.journal_count, 3);
+    assert_memory_equal(saved.journal[0].data, "state", 5);
+    assert_int_equal(saved.journal[1].length, 0);
+    assert_memory_equal(saved.journal[2].data, "verdict", 7);
+    store_saved_release(&saved);
+    /* and a new process goes on with the journal */
+    assert_int_equal(store_journal(store, 1, "more", 4, false), 0);
+    assert_int_equal(store_saved_read(store, 1, &saved), 0);
+    assert_int_equal(saved.journal_count, 4);
+    store_saved_release(&saved);
+    store_close(store);
+}
+
+static void a_run_without_anything_saved_has_nothing(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_saved saved;
+    assert_int_equal(store_saved_read(store, begun(store, "one"), &saved), 0);
+    assert_int_equal(saved.attempt, 0);
+    assert_int_equal(saved.step_count, 0);
+    assert_int_equal(saved.journal_count, 0);
+    store_saved_release(&saved);
+    store_close(store);
+}
+
+static void a_durable_step_ends_the_journal_of_its_run_alone(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_saved saved;
+    int64_t one = begun(store, "one"), two = begun(store, "two");
+    store_attempt(store, one, 1);
+    store_journal(store, one, "1", 1, true);
+    store_journal(store, two, "2", 1, true);
+    assert_int_equal(durable(store, one, 1, 1, 10), 0);
+    assert_int_equal(store_saved_read(store, one, &saved), 0);
+    assert_int_equal(saved.journal_count, 0);
+    assert_int_equal(store_saved_read(store, two, &saved), 0);
+    assert_int_equal(saved.journal_count, 1);
+    store_saved_release(&saved);
+    store_close(store);
+}
+
+static int count_step(void *context, const struct store_step *step) {
+    (void)step;
+    ++*(int *)context;
+    return 0;
+}
+
+static void rolling_back_deletes_later_steps(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    store_attempt(store, run, 1);
+    for (uint64_t i = 0; i < 6; i++) {
+        struct store_step step = {.step = i, .note = ""};
+        assert_int_equal(store_step(store, run, &step), 0);
+    }
+    durable(store, run, 1, 3, 10);
+    durable(store, run, 1, 5, 10);
+    assert_int_equal(store_roll_back(store, run, 3), 0);
+    assert_int_equal(store_flush(store), 0);
+    int steps = 0;
+    struct store_saved saved;
+    assert_int_equal(store_steps(store, run, 0, count_step, &steps), 0);
+    assert_int_equal(steps, 4);
+    assert_int_equal(store_saved_read(store, run, &saved), 0);
+    assert_int_equal(saved.step_count, 1);
+    assert_int_equal(saved.steps[0].step, 3);
+    store_saved_release(&saved);
+    store_close(store);
+}
+
+static bool unfinished(struct store *store, struct store_run *run) {
+    bool found;
+    assert_int_equal(store_run_unfinished(store, "abc", "fingerprint", run, &found), 0);
+    return found;
+}
+
+static void a_run_goes_on_if_it_was_stopped_where_it_can(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    bool found;
+    assert_false(unfinished(store, &run));
+    int64_t number = begun(store, "one");
+    assert_true(unfinished(store, &run));
+    assert_int_equal(run.run, number);
+    store_run_unfinished(store, "abc", "other data", &run, &found);
+    assert_false(found);
+    store_run_unfinished(store, "other job", "fingerprint", &run, &found);
+    assert_false(found);
+    store_run_end(store, number, "step limit", NULL, 1, 1, 1, 1);
+    assert_false(unfinished(store, &run));
+    store_attempt(store, number, 1);
+    durable(store, number, 1, 1, 10);
+    assert_true(unfinished(store, &run));
+    store_run_end(store, number, "gradient tolerance", NULL, 1, 1, 1, 1);
+    assert_false(unfinished(store, &run));
+    store_close(store);
+}
+
+static void a_resumed_run_has_no_end_and_its_figures(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    bool found;
+    int64_t number = begun(store, "one");
+    store_run_end(store, number, "cancelled", "{}", 1, 1, 1, 1);
+    assert_int_equal(store_run_resume(store, number, "{\"a\":2}"), 0);
+    assert_int_equal(store_run_progress(store, number, 12.5), 0);
+    assert_int_equal(store_run_restarts(store, number, "coordinator"), 0);
+    assert_int_equal(store_run_restarts(store, number, "shard"), 0);
+    assert_int_equal(store_run_restarts(store, number, "shard"), 0);
+    assert_int_equal(store_run_last(store, &run, &found), 0);
+    assert_null(run.reason);
+    assert_null(run.result);
+    assert_int_equal(run.ended_ms, 0);
+    assert_string_equal(run.settings, "{\"a\":2}");
+    assert_true(run.seconds == 12.5);
+    assert_int_equal(run.restarts, 1);
+    assert_int_equal(run.restarts_coordinator, 1);
+    assert_int_equal(run.restarts_shard, 2);
+    assert_int_equal(run.restarts_replica, 0);
+    assert_int_equal(store_run_resume(store, 99, "{}"), ERROR_INTERNAL);
+    store_close(store);
+}
+
+static int take_event(void *context, const struct store_event_row *event) {
+    assert_string_equal(event->kind, "loss");
+    assert_string_equal(event->text, "second");
+    *(int64_t *)context = event->event;
+    return 0;
+}
+
+static void events_are_read_from_a_number_on(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one"), last = 0;
+    store_event(store, run, "loss", "first");
+    store_event(store, run, "loss", "second");
+    assert_int_equal(store_events(store, run, 2, take_event, &last), 0);
+    assert_int_equal(last, 2);
+    store_close(store);
+}
+
+static void a_database_of_version_1_is_brought_up_to_date(void **state) {
+    (void)state;
+    sqlite3 *old;
+    assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(old,
+                                  OLD_SCHEMA "INSERT INTO runs (uuid, job, identity, settings, "
+                                             "data, build, started_ms) VALUES ('u', 'j', 'abc', "
+                                             "'{}', 'fingerprint', 'b', 1);"
+                                             "INSERT INTO processes VALUES (1, 'shard', 0, 1, 42, "
+                                             "'h', 'running', 1, 1); PRAGMA user_version = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(old);
+    for (int i = 0; i < 2; i++) {
+        struct store *store = opened();
+        struct store_run run;
+        assert_true(unfinished(store, &run));
+        assert_string_equal(run.uuid, "u");
+        assert_true(run.seconds == 0);
+        assert_int_equal(store_attempt(store, 1, (uint32_t)i + 1), 0);
+        assert_int_equal(durable(store, 1, (uint32_t)i + 1, 1, 10), 0);
+        assert_int_equal(store_process(store, 1, "shard", 0, 1, 42, "h", "unix:x", "running"), 0);
+        assert_int_equal(store_close(store), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_saved_is_read_after_a_crash),
+        TEST(a_run_without_anything_saved_has_nothing),
+        TEST(a_durable_step_ends_the_journal_of_its_run_alone),
+        TEST(rolling_back_deletes_later_steps),
+        TEST(a_run_goes_on_if_it_was_stopped_where_it_can),
+        TEST(a_resumed_run_has_no_end_and_its_figures),
+        TEST(events_are_read_from_a_number_on),
+        TEST(a_database_of_version_1_is_brought_up_to_date),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
