@@ -22,6 +22,8 @@ void send_to_replicas(const struct coordinator *c, struct message message, struc
 /* ---- setup.c: greeting workers, setting them up, restoring shards ---- */
 handler on_welcome, on_ready, on_restored;
 
+/* Replicas are to be told of the shards anew. */
+void setup_forget_replicas(struct coordinator *c);
 /* Sets up every worker for this attempt, from durable[0] if c->restoring. */
 void setup_begin(struct coordinator *c, struct output *out);
 void setup_replicas(struct coordinator *c, struct output *out);

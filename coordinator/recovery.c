@@ -75,7 +75,7 @@ static void lose_shard(struct coordinator *c, const char *why, struct output *ou
     if (c->phase == PHASE_SEALING && c->optimizer.reason == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* what was durable before is what there is */
     else if (c->phase == PHASE_SETTING_UP)
-        setup_replicas(c, out);
+        setup_forget_replicas(c); /* they are told of the next one */
     else
         recovery_roll_back(c, why, out);
 }

@@ -99,6 +99,11 @@ void setup_replicas(struct coordinator *c, struct output *out) {
     }
 }
 
+void setup_forget_replicas(struct coordinator *c) {
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        c->workers[i].introduced = c->workers[i].ready = false;
+}
+
 void setup_begin(struct coordinator *c, struct output *out) {
     c->phase = PHASE_SETTING_UP;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {

@@ -42,8 +42,10 @@ static void after_end(struct process *process) {
 }
 
 bool cluster_expects(const struct cluster *cluster, int code, const char *text) {
-    if (code == ERROR_UNAVAILABLE && (strstr(text, "times, the last time") ||
-                                      strstr(text, "cannot be reached")))
+    if (code == ERROR_UNAVAILABLE &&
+        (strstr(text, "times, the last time") || strstr(text, "cannot be reached")))
+        return true;
+    if (cluster->was_full && strstr(text, "disk is full"))
         return true;
     return (cluster->was_full && code == ERROR_IO) || (cluster->was_damaged && code == ERROR_DATA);
 }

@@ -33,9 +33,9 @@ struct cluster {
     struct ledger ledger;
     struct virtual_disk disk;
     struct virtual_store store;
-    struct outcome outcome; /* of this run */
-    uint32_t runs;          /* times that the command was given */
-    bool ended;             /* the coordinator has the model */
+    struct outcome outcome;     /* of this run */
+    uint32_t runs;              /* times that the command was given */
+    bool ended;                 /* the coordinator has the model */
     bool was_full, was_damaged; /* a disk; an early end may be due to that */
 };
 

@@ -40,9 +40,8 @@ bool worker_host_takes(struct process *process, struct worker_host *host, uint32
         return false;
     if (link == host->coordinator)
         say(process, link,
-            &(struct message){.type = MESSAGE_PONG,
-                              .epoch = message->epoch,
-                              .pong = {message->ping.number}});
+            &(struct message){
+                .type = MESSAGE_PONG, .epoch = message->epoch, .pong = {message->ping.number}});
     return true;
 }
 

@@ -127,9 +127,9 @@ static void fill_disk(struct world *world, uint64_t what) {
 typedef void fault(struct world *world, uint64_t what);
 
 /* What is common comes often. */
-static fault *const faults[] = {stop_one,    stop_one,    freeze_one,  break_some, break_some,
-                                part,        kill_some,   kill_some,   kill_midway, kill_midway,
-                                kill_midway, cut_power,   fill_disk};
+static fault *const faults[] = {stop_one,    stop_one,  freeze_one, break_some,  break_some,
+                                part,        kill_some, kill_some,  kill_midway, kill_midway,
+                                kill_midway, cut_power, fill_disk};
 
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;

@@ -60,8 +60,8 @@ int __wrap_operation_list_read(struct operation_list *list, const struct blob *p
     const struct shard_process *self = observed->state;
     const struct shard *shard = self->shard;
     if (!code && list->count && list->items[0].code == OPERATION_CHECK)
-        ledger_use(&cluster_of(observed)->ledger, observed->name, shard->attempt,
-                   shard->evaluation, shard->staging.folded, shard->staging.folded_count);
+        ledger_use(&cluster_of(observed)->ledger, observed->name, shard->attempt, shard->evaluation,
+                   shard->staging.folded, shard->staging.folded_count);
     return code;
 }
 

@@ -57,7 +57,7 @@ struct world {
     struct process *processes;
     uint32_t process_count;
     struct network *network;
-    void *context; /* whose world it is */
+    void *context;                          /* whose world it is */
     void (*ended)(struct process *process); /* called after a process has ended; or NULL */
     struct event *events;
     uint32_t event_count, event_capacity;
