@@ -152,6 +152,10 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         c->stale++;
         return 0;
     }
+    if (!recovery_is_who_it_was(worker, welcome)) {
+        recovery_replace(c, link, now_ns, out);
+        return 0;
+    }
     int code = check_worker(c, worker, welcome);
     if (code) {
         struct message refusal = {.type = MESSAGE_REFUSED};

@@ -75,6 +75,7 @@ static void welcome(struct replica *replica, struct outbox *out) {
                                    .welcome = {.protocol = PROTOCOL_VERSION,
                                                .role = ROLE_REPLICA,
                                                .incarnation = replica->incarnation,
+                                               .since = replica->since,
                                                .pid = identity->pid,
                                                .host = identity->host,
                                                .threads = identity->threads,
@@ -132,6 +133,8 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;
+    if (another || !replica->run)
+        replica->since = message->epoch;
     if (!replica->run)
         replica->run = memory_copy_string(hello->run);
     replica->epoch = message->epoch;

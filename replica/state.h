@@ -50,6 +50,7 @@ struct replica {
     uint32_t coordinator; /* its link; 0: none */
     uint64_t epoch;       /* the highest seen */
     uint64_t incarnation;
+    uint64_t since; /* the epoch in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
     bool returning; /* a coordinator has come that has not yet set this replica up */
 

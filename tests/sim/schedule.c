@@ -75,8 +75,10 @@ static void break_some(struct world *world, uint64_t what) {
 
 static void part(struct world *world, uint64_t what) {
     (void)what;
+    const struct cluster *cluster = world->context;
     int64_t usual_ns = world_chance(world, 3) ? 15 * NS_PER_S : 200 * NS_PER_MS;
-    network_part(world->network, any_set(world), world->now_ns + world_delay(world, usual_ns));
+    if (!cluster->shape.launched) /* else they share a machine */
+        network_part(world->network, any_set(world), world->now_ns + world_delay(world, usual_ns));
 }
 
 static void kill_some(struct world *world, uint64_t what) {
