@@ -153,6 +153,7 @@ int launch_start(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count && !code; i++)
         if (!launch->workers[i].adopted)
             code = await_one(&launch->workers[i], deadline_ns);
+    failpoint(FAILPOINT_launch_started);
     return code;
 }
 
