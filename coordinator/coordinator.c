@@ -215,11 +215,23 @@ static handler *handler_of_replica(enum message_type type) {
     }
 }
 
+/* Whoever speaks in the name of a later epoch works for another coordinator now. */
+static int fenced(struct coordinator *c, uint64_t epoch) {
+    c->phase = PHASE_FAILED;
+    c->fenced = true;
+    return error_set(ERROR_AGAIN,
+                     "another coordinator, of epoch %llu, took this run over from this one, of "
+                     "epoch %llu: nothing to do here",
+                     (unsigned long long)epoch, (unsigned long long)c->settings.epoch);
+}
+
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     struct worker *worker = &c->workers[link];
     handler *handle = worker->role == ROLE_SHARD ? handler_of_shard(message->type)
                                                  : handler_of_replica(message->type);
+    if (message->epoch > c->settings.epoch && c->phase < PHASE_STOPPED)
+        return fenced(c, message->epoch);
     if (!handle || message->epoch != c->settings.epoch || !worker->connected ||
         c->phase >= PHASE_STOPPED) {
         c->stale++;

@@ -211,6 +211,7 @@ struct coordinator {
     uint64_t proof[3];    /* by role: the proof that all must match; 0: none yet */
     uint64_t stale;       /* messages ignored: of other attempts, evaluations, repeated */
     bool finishing;       /* the program that is out is the last */
+    bool fenced;          /* a later coordinator has taken over: the workers are its own */
     struct bytes program; /* the program that is out */
 
     struct durable_step durable[2]; /* newest first */

@@ -235,6 +235,14 @@ static void signal_all(const struct launch *launch, int number) {
             kill(launch->workers[i].pid, number);
 }
 
+void launch_abandon(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++) {
+        launch->workers[i].pid = 0;
+        free(launch->workers[i].address); /* its socket stays, too */
+        launch->workers[i].address = NULL;
+    }
+}
+
 void launch_release(struct launch *launch, int grace_ms) {
     await_ends(launch, grace_ms);
     signal_all(launch, SIGTERM);

@@ -46,6 +46,9 @@ struct launched *launch_reap(struct launch *launch);
 /* How a worker ended, in words: "was killed by signal 9 (Killed)". Valid until the next call. */
 const char *launch_ending(const struct launched *worker);
 
+/* Forgets all workers and leaves them running: they are another's now. */
+void launch_abandon(struct launch *launch);
+
 /* Waits up to `grace_ms` for the workers to exit by themselves, then terminates and at last kills
  * them; removes the folder. Harmless on a zeroed struct. */
 void launch_release(struct launch *launch, int grace_ms);

@@ -69,6 +69,8 @@ static int passing(unsigned place, int code) {
 
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
                   const struct output *output, const struct record *record) {
+    if (!recorder->store)
+        return 0;
     switch (record->kind) {
     case RECORD_ATTEMPT:
         return passing(FAILPOINT_state_attempt,
@@ -76,8 +78,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_JOURNAL:
         return take_journal(recorder, output, record);
     case RECORD_DURABLE_STEP:
-        return passing(FAILPOINT_state_step_commit,
-                       take_durable_step(recorder, c, output, record));
+        return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, c, output, record));
     case RECORD_ROLL_BACK:
         return passing(FAILPOINT_state_rollback,
                        store_roll_back(recorder->store, recorder->run, record->roll_back.step));

@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 struct recorder {
-    struct store *store;
+    struct store *store; /* NULL: nothing is recorded */
     int64_t run;
     struct model_writer *writer; /* set before the model is read */
     const char **addresses;      /* of the workers, by link */

@@ -93,10 +93,10 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     if (run->saved.step_count)
         run->sizing.shards = run->saved.steps[0].shards;
     if (run->saved.step_count)
-        log_info("run %lld goes on from step %llu", (long long)run->recorder.run,
+        log_info("run %lld goes on; step %llu is durable", (long long)run->recorder.run,
                  (unsigned long long)run->saved.steps[0].step);
     else
-        log_info("run %lld goes on from its start", (long long)run->recorder.run);
+        log_info("run %lld goes on; no step is durable yet", (long long)run->recorder.run);
     return 0;
 }
 
@@ -287,18 +287,26 @@ static int on_record(void *context, const struct coordinator *coordinator,
 
 static int on_commit(void *context) {
     struct training *run = context;
-    int code = store_flush(run->store);
+    int code = run->store ? store_flush(run->store) : 0;
     if (!code)
         failpoint(FAILPOINT_state_journal);
     return code;
 }
 
+/* For the test of fencing: as if the locks had been lost, while this process goes on. */
+static void let_go_of_lock(struct training *run) {
+    store_close(run->store);
+    close(run->lock);
+    run->store = run->recorder.store = NULL;
+    run->lock = -1;
+}
+
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
-    if (failpoint_hit(FAILPOINT_lock_released) && run->lock >= 0) {
-        close(run->lock);
-        run->lock = -1;
-    }
+    if (failpoint_hit(FAILPOINT_lock_released) && run->store)
+        let_go_of_lock(run);
+    if (!run->store)
+        return 0;
     progress_run(coordinator, training_seconds(run));
     int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
     return code ? code : store_flush(run->store);
@@ -381,7 +389,9 @@ void training_release(struct training *run, int code) {
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
     control_free(run->control);
-    if (run->cluster)
+    if (run->coordinator && run->coordinator->fenced)
+        launch_abandon(&run->launch);
+    else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
     if (run->base)

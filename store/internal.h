@@ -161,6 +161,10 @@ int store_collect(struct store *store, enum statement statement, const struct va
 int store_begin_durably(struct store *store);
 int store_end_durably(struct store *store, int code);
 
+/* Commits what is open and syncs the log. SQLite does not change `synchronous` within a
+ * transaction, so the commit is as for NORMAL; the log then has what a commit with FULL writes. */
+int store_commit_durably(struct store *store);
+
 /* Rolls back what is open, if anything is. */
 void store_abandon(struct store *store);
 

@@ -165,28 +165,47 @@ int store_close(struct store *store) {
     return code;
 }
 
-/* What cannot be committed is rolled back. The failpoints are those around the commit. */
-static int commit(struct store *store, unsigned before, unsigned after) {
-    if (sqlite3_get_autocommit(store->database))
-        return 0;
+void store_abandon(struct store *store) {
+    store->chain_run = 0;
+    if (!sqlite3_get_autocommit(store->database))
+        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+}
+
+/* What cannot be committed is rolled back. `before` is the failpoint before the commit. */
+static int commit(struct store *store, unsigned before) {
     int code = failpoint_write(before)
                    ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
                    : store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
     if (code)
         store_abandon(store);
-    else
-        failpoint(after);
     return code;
 }
 
 int store_flush(struct store *store) {
-    return commit(store, FAILPOINT_store_commit, FAILPOINT_store_committed);
+    if (sqlite3_get_autocommit(store->database))
+        return 0;
+    int code = commit(store, FAILPOINT_store_commit);
+    if (!code)
+        failpoint(FAILPOINT_store_committed);
+    return code;
 }
 
-void store_abandon(struct store *store) {
-    store->chain_run = 0;
-    if (!sqlite3_get_autocommit(store->database))
-        store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
+static int sync_log(struct store *store) {
+    sqlite3_file *log = NULL;
+    int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result == SQLITE_OK)
+        result =
+            log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR;
+    return result == SQLITE_OK ? 0 : store_failed(store, result);
+}
+
+int store_commit_durably(struct store *store) {
+    int code = commit(store, FAILPOINT_store_commit_full);
+    if (!code)
+        code = sync_log(store);
+    if (!code)
+        failpoint(FAILPOINT_store_committed_full);
+    return code;
 }
 
 int store_begin_durably(struct store *store) {
@@ -201,8 +220,8 @@ int store_begin_durably(struct store *store) {
 int store_end_durably(struct store *store, int code) {
     if (code)
         store_abandon(store);
-    else
-        code = commit(store, FAILPOINT_store_commit_full, FAILPOINT_store_committed_full);
+    else if (!(code = commit(store, FAILPOINT_store_commit_full)))
+        failpoint(FAILPOINT_store_committed_full);
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
 }

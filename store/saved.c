@@ -20,24 +20,9 @@ uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
     return hash64_seeded(state->blob, state->length, seed);
 }
 
-/* A commit with synchronous = NORMAL leaves the log to the system. SQLite does not change that
- * setting within a transaction, so what is open is committed as it is and the log synced here:
- * the file then has what a commit with FULL writes. */
-static int commit_and_sync(struct store *store) {
-    int code = store_flush(store);
-    if (code)
-        return code;
-    sqlite3_file *log = NULL;
-    int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (result == SQLITE_OK)
-        result = log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL)
-                                      : SQLITE_IOERR_FSYNC;
-    return result == SQLITE_OK ? 0 : store_failed(store, result);
-}
-
 static int commit_or_abandon(struct store *store, int code) {
     if (!code)
-        return commit_and_sync(store);
+        return store_commit_durably(store);
     store_abandon(store);
     return code;
 }

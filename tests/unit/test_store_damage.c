@@ -153,6 +153,40 @@ static void a_changed_blob_is_named_with_what_to_do(void **state) {
     store_close(store);
 }
 
+static void a_journal_without_one_of_its_entries_is_named(void **state) {
+    (void)state;
+    make_run(false);
+    struct store *store = opened();
+    struct store_saved saved;
+    assert_int_equal(sqlite3_exec(store->database,
+                                  "DELETE FROM journal WHERE entry = "
+                                  "(SELECT max(entry) - 1 FROM journal)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(store_saved_read(store, 1, &saved), ERROR_IO);
+    assert_non_null(strstr(error_text(), path));
+    store_close(store);
+}
+
+static void damage_that_nobody_would_read_is_found_when_opening(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    for (int i = 0; i < 500; i++)
+        assert_int_equal(store_event(store, run, "kind", "zzzzzzzzzzzzzzzzzzzz"), 0);
+    assert_int_equal(store_close(store), 0);
+    struct image database = read_image(path);
+    size_t at = 0;
+    while (memcmp(database.bytes + at, "zzzzzzzz", 8) != 0)
+        at++;
+    database.bytes[at / 4096 * 4096] = 0x7f; /* no kind of page */
+    write_image(path, &database, database.length);
+    free(database.bytes);
+    assert_int_equal(store_open(folder, &store), ERROR_IO);
+    assert_non_null(strstr(error_text(), path));
+    assert_non_null(strstr(error_text(), "move it away"));
+}
+
 /* The process cannot make files longer than they are: the disk is full for it. */
 static void fill_the_disk(void) {
     struct store *store;
@@ -195,6 +229,8 @@ int main(void) {
         TEST(a_damaged_log_gives_an_earlier_state_or_is_named),
         TEST(a_damaged_database_gives_a_true_state_or_is_named),
         TEST(a_changed_blob_is_named_with_what_to_do),
+        TEST(a_journal_without_one_of_its_entries_is_named),
+        TEST(damage_that_nobody_would_read_is_found_when_opening),
         TEST(a_full_disk_at_a_commit_leaves_the_earlier_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

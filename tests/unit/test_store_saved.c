@@ -75,6 +75,7 @@ static void a_durable_step_ends_the_journal_of_its_run_alone(void **state) {
     assert_int_equal(durable(store, one, 1, 1, 10), 0);
     assert_int_equal(store_saved_read(store, one, &saved), 0);
     assert_int_equal(saved.journal_count, 0);
+    store_saved_release(&saved);
     assert_int_equal(store_saved_read(store, two, &saved), 0);
     assert_int_equal(saved.journal_count, 1);
     store_saved_release(&saved);
