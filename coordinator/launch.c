@@ -153,6 +153,7 @@ int launch_start(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count && !code; i++)
         if (!launch->workers[i].adopted)
             code = await_one(&launch->workers[i], deadline_ns);
+    failpoint(FAILPOINT_launch_started);
     return code;
 }
 
@@ -182,6 +183,7 @@ static void end_one(struct launched *worker) {
 }
 
 int launch_restart(struct launch *launch, struct launched *worker) {
+    unsetenv("DML_FAILPOINT"); /* what was to go wrong has gone wrong */
     end_one(worker);
     if (worker->output >= 0)
         close(worker->output);

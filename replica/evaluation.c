@@ -184,7 +184,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
-        evaluation->flush_due = replica->computing.flags & (PORTION_SOLO | PORTION_LAST);
+        evaluation->flush_due |= (replica->computing.flags & (PORTION_SOLO | PORTION_LAST)) != 0;
         replica->counters.portions++;
     }
     replica_advance(replica, now_ns, out);
@@ -262,7 +262,8 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
         replica->counters.stale++;
         return;
     }
-    if (flush_staged(&replica->flushes, flush, shard, message->incarnation) && replica->coordinator)
+    bool everywhere = flush_staged(&replica->flushes, flush, shard, message->incarnation);
+    if (everywhere && replica->coordinator && !replica->returning)
         flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
 }
 
@@ -294,8 +295,12 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
             flush_stage(flush, shard, link->link, replica->epoch, out);
 }
 
-/* A flush that has no verdict is reported again, and an idle replica asks again for work: also one
- * that was told to rest, since the next coordinator does not know of that. */
+void replica_lose_portions(struct replica *replica) {
+    struct evaluation *evaluation = &replica->evaluation;
+    evaluation->portion_count = 0;
+    evaluation->flush_due = true; /* before any of it is handed out again */
+}
+
 void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
     if (!evaluation->running)
@@ -304,7 +309,7 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
         if (flush->staged_count == replica->shard_count &&
             flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
             flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
-    if (!evaluation->portion_count)
+    if (replica->activity == ACTIVITY_NONE && !evaluation->portion_count && !evaluation->resting)
         want(replica, out);
 }
 

@@ -100,7 +100,8 @@ static void become_another(struct replica *replica, struct outbox *out) {
     replica->ready = false;
 }
 
-/* A coordinator is back, or another has come, and everything in hand counts. A shard that met it
+/* A coordinator is back, or another has come, and everything in hand counts. It hears of that when
+ * it has set this replica up: before, it may not know yet where the run is. A shard that met it
  * before took no notice of what was sent in the name of the former one. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
@@ -110,10 +111,10 @@ static void take_up(struct replica *replica, struct outbox *out) {
         else if (shard->link)
             greet(replica, shard, out);
     }
+    replica->returning = true;
+    replica_lose_portions(replica);
     if (replica->error)
         replica_tell_failure(replica, out);
-    else
-        replica_resume_coordinator(replica, out);
 }
 
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
@@ -121,8 +122,10 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
     const struct message_hello *hello = &message->hello;
     const char *why_not = objection(replica, message->epoch, hello);
     if (why_not) {
-        replica_send(replica, from,
-                     &(struct message){.type = MESSAGE_REFUSED, .refused = {why_not}}, out);
+        outbox_add(out, from,
+                   &(struct message){.type = MESSAGE_REFUSED,
+                                     .epoch = message->epoch, /* else it would be ignored */
+                                     .refused = {why_not}});
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;
@@ -150,6 +153,9 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
         return;
     replica_send(replica, replica->coordinator,
                  &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt}}, out);
+    if (replica->returning)
+        replica_resume_coordinator(replica, out);
+    replica->returning = false;
     replica_advance(replica, now_ns, out);
 }
 

@@ -48,7 +48,8 @@ struct replica {
     uint32_t coordinator; /* its link; 0: none */
     uint64_t epoch;       /* the highest seen */
     uint64_t incarnation;
-    char *run; /* NULL before the first HELLO */
+    char *run;      /* NULL before the first HELLO */
+    bool returning; /* a coordinator has come that has not yet set this replica up */
 
     /* set-up */
     uint32_t attempt;
@@ -105,7 +106,10 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
 /* What a shard has not answered is sent to it again. */
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
-/* What a coordinator has not answered is sent to the next one. */
+/* The next coordinator does not know of portions that were handed out and not begun. */
+void replica_lose_portions(struct replica *replica);
+
+/* What a coordinator has not answered is sent to the next one, once it has set this replica up. */
 void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 
 /* Messages. */

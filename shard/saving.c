@@ -133,7 +133,7 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
         else
             tell_if_ready(shard, out);
     } else if (welcoming) {
-        refuse(shard, shard->coordinator, reason, out);
+        refuse(shard->epoch, shard->coordinator, reason, out);
         shard->coordinator = 0;
     } else {
         shard_answer(shard, shard->coordinator,

@@ -6,9 +6,10 @@
 #include "base/memory.h"
 #include "shard/state.h"
 
-void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out) {
-    shard_answer(shard, to,
-                 (struct message){.type = MESSAGE_REFUSED, .refused = {.reason = reason}}, out);
+void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
+    outbox_add(
+        out, to,
+        &(struct message){.type = MESSAGE_REFUSED, .epoch = epoch, .refused = {.reason = reason}});
 }
 
 static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
@@ -28,7 +29,7 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const char *fault = fault_of_hello(shard, message);
     if (fault) {
-        refuse(shard, from, fault, out);
+        refuse(message->epoch, from, fault, out);
         return;
     }
     if (!shard->run)
@@ -107,11 +108,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
     if (greet->protocol != PROTOCOL_VERSION) {
-        refuse(shard, from, "the replica speaks another protocol version", out);
+        refuse(message->epoch, from, "the replica speaks another protocol version", out);
         return;
     }
     if (!shard->run || strcmp(shard->run, greet->run)) {
-        refuse(shard, from, "this shard works for another run, or for none", out);
+        refuse(message->epoch, from, "this shard works for another run, or for none", out);
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
