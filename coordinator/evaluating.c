@@ -58,7 +58,7 @@ static void send_portion(struct coordinator *c, uint32_t link, struct run run, u
                                                .first = run.first,
                                                .count = run.count,
                                                .flags = flags};
-    replica->idle = false;
+    replica->idle = flags & PORTION_LAST; /* it will not ask for more */
     replica->portions++;
     handing_note(replica, run, now_ns);
     send_to(c, link, message, out);

@@ -6,8 +6,11 @@
 #include "coordinator/state.h"
 #include "wire/program.h"
 
+/* An incarnation says in which epoch it was issued. */
+#define EPOCH_SHIFT 32
+
 uint64_t recovery_incarnation(struct coordinator *c) {
-    return c->settings.epoch << 32 | ++c->incarnations;
+    return c->settings.epoch << EPOCH_SHIFT | ++c->incarnations;
 }
 
 /* ---- going back ---- */
@@ -75,7 +78,7 @@ static void lose_shard(struct coordinator *c, const char *why, struct output *ou
     if (c->phase == PHASE_SEALING && c->optimizer.reason == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* what was durable before is what there is */
     else if (c->phase == PHASE_SETTING_UP)
-        setup_replicas(c, out);
+        setup_forget_replicas(c); /* they are told of the next one */
     else
         recovery_roll_back(c, why, out);
 }
@@ -106,6 +109,20 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 }
 
 /* ---- taking up a run ---- */
+
+bool recovery_is_who_it_was(const struct worker *worker, const struct message_welcome *welcome) {
+    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
+}
+
+void recovery_replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct worker *worker = &c->workers[link];
+    output_event(out, "recovery", "%s %u is not the one that was there before",
+                 role_name(worker->role), worker->index);
+    worker->incarnation = recovery_incarnation(c);
+    if (worker->role == ROLE_SHARD && c->phase == PHASE_REJOINING)
+        recovery_roll_back(c, "a shard was lost with the last coordinator", out);
+    coordinator_opened(c, link, now_ns, out);
+}
 
 void recovery_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->ticked_ns = now_ns;

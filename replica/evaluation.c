@@ -196,7 +196,9 @@ int64_t replica_deadline_ns(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
                    replica->ready && !replica->error && !evaluation->starved;
-    return waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
+    int64_t flush_ns = waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
+    int64_t retry_ns = replica_retry_ns(replica);
+    return flush_ns < retry_ns ? flush_ns : retry_ns;
 }
 
 static bool must_flush(const struct replica *replica, int64_t now_ns) {
@@ -330,5 +332,7 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    replica->now_ns = now_ns;
+    replica_retry_shards(replica, out);
     replica_advance(replica, now_ns, out);
 }

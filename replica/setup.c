@@ -8,6 +8,9 @@
 #include "base/memory.h"
 #include "replica/state.h"
 
+enum { TRIES_MAX = 20 };
+#define RETRY_NS (500 * NS_PER_MS)
+
 /* ---- what a set-up leaves behind ---- */
 
 static void forget_shards(struct replica *replica) {
@@ -72,6 +75,7 @@ static void welcome(struct replica *replica, struct outbox *out) {
                                    .welcome = {.protocol = PROTOCOL_VERSION,
                                                .role = ROLE_REPLICA,
                                                .incarnation = replica->incarnation,
+                                               .since = replica->since,
                                                .pid = identity->pid,
                                                .host = identity->host,
                                                .threads = identity->threads,
@@ -129,6 +133,8 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;
+    if (another || !replica->run)
+        replica->since = message->epoch;
     if (!replica->run)
         replica->run = memory_copy_string(hello->run);
     replica->epoch = message->epoch;
@@ -268,12 +274,38 @@ void replica_on_shard_at(struct replica *replica, const struct message_shard_at 
 
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out) {
-    char *text = memory_format("shard %u at %s: %s", index, replica->shards[index].address, reason);
-    if (replica->shards[index].met)
+    struct shard_link *shard = &replica->shards[index];
+    char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
+    if (shard->met || ++shard->tries < TRIES_MAX) {
         log_debug("%s", text);
-    else
+        shard->retry_ns = replica->now_ns + RETRY_NS;
+    } else {
         replica_fail(replica, error, text, out);
+    }
     free(text);
+}
+
+void replica_retry_shards(struct replica *replica, struct outbox *out) {
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        struct shard_link *shard = &replica->shards[i];
+        if (!shard->retry_ns || replica->now_ns < shard->retry_ns)
+            continue;
+        shard->retry_ns = 0;
+        if (shard->link)
+            greet(replica, shard, out);
+        else
+            replica_act(
+                replica,
+                &(struct action){.kind = ACTION_CONNECT, .shard = i, .address = shard->address});
+    }
+}
+
+int64_t replica_retry_ns(const struct replica *replica) {
+    int64_t first_ns = INT64_MAX;
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        if (replica->shards[i].retry_ns && replica->shards[i].retry_ns < first_ns)
+            first_ns = replica->shards[i].retry_ns;
+    return first_ns;
 }
 
 void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
@@ -296,6 +328,8 @@ void replica_on_greeted(struct replica *replica, uint32_t index,
     }
     bool again = shard->met;
     shard->greeted = shard->met = true;
+    shard->tries = 0;
+    shard->retry_ns = 0;
     if (again)
         replica_resume_shard(replica, index, out);
     check_ready(replica, now_ns, out);

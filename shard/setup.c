@@ -36,6 +36,8 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
         shard->run = memory_copy_string(message->hello.run);
     shard->epoch = message->epoch;
     shard->index = message->hello.index;
+    if (shard->incarnation != message->hello.incarnation)
+        shard->since = message->epoch;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
     forget_waiting(shard);
@@ -82,6 +84,7 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
     answer.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
                                               .role = ROLE_SHARD,
                                               .incarnation = shard->incarnation,
+                                              .since = shard->since,
                                               .pid = shard->self.pid,
                                               .host = shard->self.host,
                                               .threads = 1,

@@ -61,6 +61,7 @@ struct shard {
     char *run;      /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
+    uint64_t since;       /* the epoch in which it became this incarnation */
     uint32_t coordinator; /* its link; 0 for none */
     struct replica_link *replicas;
     size_t replica_count, replica_capacity;
