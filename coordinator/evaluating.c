@@ -138,7 +138,6 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
 
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     clear_evaluation(c, now_ns);
-    c->evaluations++;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         if (c->workers[i].ready)
             evaluating_join(c, i, now_ns, out);

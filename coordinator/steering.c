@@ -41,6 +41,7 @@ static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now
                      struct output *out) {
     c->want = OPTIMIZER_EVALUATE;
     c->evaluation.number++;
+    c->evaluations++;
     c->evaluation.derivative_exponent = derivative_exponent;
     program_add(&c->program, &(struct operation){.code = OPERATION_BEGIN,
                                                  .evaluation = c->evaluation.number,

@@ -93,10 +93,10 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     if (run->saved.step_count)
         run->sizing.shards = run->saved.steps[0].shards;
     if (run->saved.step_count)
-        log_info("run %lld goes on from step %llu", (long long)run->recorder.run,
+        log_info("run %lld goes on; step %llu is durable", (long long)run->recorder.run,
                  (unsigned long long)run->saved.steps[0].step);
     else
-        log_info("run %lld goes on from its start", (long long)run->recorder.run);
+        log_info("run %lld goes on; no step is durable yet", (long long)run->recorder.run);
     return 0;
 }
 
