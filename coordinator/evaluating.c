@@ -268,6 +268,10 @@ static void drop_flush(struct coordinator *c, uint32_t link, const struct messag
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     const struct message_flushed *flushed = &message->flushed;
+    if (c->phase == PHASE_REJOINING) {
+        c->stale++; /* what was accepted is not known yet: it is asked again */
+        return 0;
+    }
     if (!is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
         flushed->flush.incarnation != c->workers[link].incarnation) {
         c->stale++;
