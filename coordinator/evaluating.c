@@ -2,6 +2,7 @@
  * and every shard has confirmed every fold. */
 #include <math.h>
 
+#include "base/mutant.h"
 #include "coordinator/parts.h"
 #include "coordinator/state.h"
 
@@ -155,7 +156,7 @@ void evaluating_abandon(struct coordinator *c) {
 
 void evaluating_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct worker *replica = &c->workers[link];
-    if (c->evaluation.running) {
+    if (c->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < replica->handed_count; i++) {
             struct run_list one = {.items = &replica->handed[i].run, .length = 1};
             plan_return(&c->plan, &one);
@@ -201,6 +202,8 @@ static void send_verdict(const struct coordinator *c, uint32_t link, const struc
 static bool shards_are_living(const struct coordinator *c, const struct u64_list *incarnations) {
     if (incarnations->length != c->settings.shards)
         return false;
+    if (mutant(ACCEPT_BEFORE_ALL_STAGED))
+        return true;
     for (uint32_t i = 0; i < incarnations->length; i++)
         if (incarnations->items[i] != c->workers[i].incarnation)
             return false;
@@ -255,7 +258,8 @@ static void accept_flush(struct coordinator *c, uint32_t link,
         replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_forget_counted(&c->workers[i], &c->plan);
-    durability_journal_verdict(c, flushed, replica->index, out);
+    if (!mutant(VERDICT_NOT_JOURNALLED))
+        durability_journal_verdict(c, flushed, replica->index, out);
     record_portions(flushed, out);
     send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
 }
@@ -286,7 +290,9 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         return 0;
     }
     const struct flush *known = verdicts_find(&c->verdicts, &flushed->flush);
-    if (known) {
+    if (known && mutant(REPEATED_FLUSH_DROPPED)) {
+        drop_flush(c, link, flushed, now_ns, out);
+    } else if (known) {
         c->stale++;
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
@@ -300,7 +306,7 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
 }
 
 static void end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!plan_complete(&c->plan) || c->verdicts.unfolded)
+    if (!plan_complete(&c->plan) || (c->verdicts.unfolded && !mutant(ROUND_BEFORE_FOLDS)))
         return;
     c->evaluation.running = false;
     steering_evaluated(c, now_ns, out);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mutant.h"
 #include "coordinator/parts.h"
 #include "coordinator/state.h"
 #include "wire/program.h"
@@ -51,7 +52,8 @@ static void forget_running(struct coordinator *c) {
 void recovery_roll_back(struct coordinator *c, const char *why, struct output *out) {
     load_durable_state(c);
     forget_running(c);
-    c->attempt++;
+    if (!mutant(ATTEMPT_KEPT))
+        c->attempt++;
     output_add(out, RECORD_ATTEMPT)->attempt = c->attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
     record->roll_back.to_start = !c->restoring;
@@ -71,7 +73,8 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = worker->idle = false;
     worker->chunks_per_ns = 0;
-    worker->incarnation = recovery_incarnation(c);
+    if (!mutant(INCARNATION_KEPT))
+        worker->incarnation = recovery_incarnation(c);
 }
 
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
@@ -79,7 +82,7 @@ static void lose_shard(struct coordinator *c, const char *why, struct output *ou
         c->phase = PHASE_STOPPED; /* what was durable before is what there is */
     else if (c->phase == PHASE_SETTING_UP)
         setup_forget_replicas(c); /* they are told of the next one */
-    else
+    else if (!mutant(DEAD_SHARD_BELIEVED))
         recovery_roll_back(c, why, out);
 }
 
@@ -182,6 +185,8 @@ static bool folds_fit(const struct coordinator *c, const struct message_holding 
 
 /* Whether the shard can go on from the journalled program: it has run it, or the one before. */
 static bool fits(const struct coordinator *c, const struct message_holding *holding) {
+    if (mutant(REJOIN_UNCHECKED))
+        return true;
     if (holding->attempt != c->attempt)
         return false;
     if (holding->number + 1 == c->round.number)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "replica/state.h"
 
 static bool is_current(struct replica *replica, uint32_t attempt, uint32_t number) {
@@ -185,6 +186,8 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
         evaluation->flush_due |= (replica->computing.flags & (PORTION_SOLO | PORTION_LAST)) != 0;
+        if (mutant(BACKUP_WITH_OTHER_WORK))
+            evaluation->flush_due = (replica->computing.flags & PORTION_LAST) != 0;
         replica->counters.portions++;
     }
     replica_advance(replica, now_ns, out);
@@ -207,7 +210,8 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
         return false;
     bool idle = !evaluation->portion_count;
     return evaluation->flush_due || (idle && evaluation->resting) ||
-           (!idle && evaluation->portions[0].flags & PORTION_SOLO) ||
+           (!idle && evaluation->portions[0].flags & PORTION_SOLO &&
+            !mutant(BACKUP_WITH_OTHER_WORK)) ||
            now_ns >= evaluation->accrual.since_ns + replica->flush_ns;
 }
 

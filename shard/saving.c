@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "shard/folder.h"
 #include "shard/state.h"
 
@@ -270,6 +271,8 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
 
 static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, size_t count) {
     steps[count++] = checkpoint->header.step;
+    if (mutant(CHECKPOINT_DELETED_EARLY))
+        return count;
     for (uint32_t i = 0; i < checkpoint->header.pairs; i++)
         steps[count++] = checkpoint->pairs[i].file;
     return count;

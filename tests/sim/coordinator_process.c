@@ -8,6 +8,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/network.h"
+#include "wire/program.h"
 
 enum { ALARM_TICK, ALARM_START };
 
@@ -121,11 +122,33 @@ static int carry_out(struct process *process) {
     return code;
 }
 
+/* What the ledger is to know of what is sent. */
+static void note_sent(struct process *process, const struct outbox *outbox,
+                      const struct envelope *envelope) {
+    struct ledger *ledger = &cluster_of(process)->ledger;
+    static struct operation operation;
+    struct message message;
+    const char *why;
+    if ((envelope->type != MESSAGE_FOLD && envelope->type != MESSAGE_PROGRAM) ||
+        message_decode(envelope->type, outbox_body(outbox, envelope), envelope->body_length,
+                       &message, &why))
+        return;
+    if (message.type == MESSAGE_FOLD) {
+        ledger_fold(ledger, envelope->epoch, envelope->to, &message.fold.flush);
+        return;
+    }
+    struct cursor cursor =
+        cursor_over(message.program.operations.data, message.program.operations.length);
+    if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK)
+        ledger_round(ledger, envelope->epoch, message.program.attempt);
+}
+
 static void send_messages(struct process *process) {
     struct coordinator_process *self = process->state;
     const struct outbox *outbox = &self->out.messages;
     for (size_t i = 0; i < outbox->count && process_acts(process); i++) {
         const struct envelope *envelope = &outbox->envelopes[i];
+        note_sent(process, outbox, envelope);
         if (self->links[envelope->to].connection)
             network_send(process, self->links[envelope->to].connection, outbox, envelope);
     }
@@ -287,6 +310,8 @@ static uint32_t worker_of(const struct coordinator_process *self, uint32_t conne
 static void message(struct process *process, uint32_t link, const struct message *taken) {
     struct coordinator_process *self = process->state;
     uint32_t worker = worker_of(self, link);
+    if (taken->type == MESSAGE_FOLDED)
+        ledger_folded(&cluster_of(process)->ledger, taken->epoch, worker, &taken->folded.flush);
     if (worker != UINT32_MAX)
         finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
                                               &self->out));

@@ -5,12 +5,14 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 
 struct virtual_file {
     char *path;
     uint8_t *data;
     size_t length;
-    bool removed; /* and may come back with a power cut */
+    bool removed;  /* and may come back with a power cut */
+    bool unsynced; /* and may be torn by one */
 };
 
 static struct virtual_file *find(struct virtual_disk *disk, const char *path) {
@@ -45,6 +47,7 @@ static int write_file(void *context, const char *path, const struct disk_piece *
     file->data = memory_resize(file->data, length, 1);
     file->length = length;
     file->removed = false;
+    file->unsynced = mutant(COMMIT_BEFORE_SYNC);
     for (size_t i = 0; i < count; i++) {
         if (pieces[i].length)
             memcpy(file->data + at, pieces[i].data, pieces[i].length);
@@ -121,8 +124,13 @@ void virtual_disk_litter(struct virtual_disk *disk, const char *path) {
 }
 
 void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random) {
-    for (size_t i = 0; i < disk->count; i++)
-        disk->files[i].removed &= random_below(random, 2) == 0;
+    for (size_t i = 0; i < disk->count; i++) {
+        struct virtual_file *file = &disk->files[i];
+        file->removed &= random_below(random, 2) == 0;
+        if (file->unsynced)
+            file->length = random_below(random, file->length + 1);
+        file->unsynced = false;
+    }
 }
 
 bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random) {

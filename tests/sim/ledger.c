@@ -14,6 +14,7 @@ void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
 void ledger_release(struct ledger *ledger) {
     free(ledger->flushes);
     free(ledger->runs);
+    free(ledger->folds);
     free(ledger->counted);
 }
 
@@ -81,4 +82,40 @@ void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint
         if (ledger->counted[chunk] != 1)
             world_fail(ledger->world, "%s counted chunk %u %u times in evaluation %u of attempt %u",
                        shard, chunk, ledger->counted[chunk], evaluation, attempt);
+}
+
+/* ---- folds ---- */
+
+static struct ledger_fold *find_fold(const struct ledger *ledger, uint64_t epoch, uint32_t shard,
+                                     const struct flush_id *id) {
+    for (uint32_t i = 0; i < ledger->fold_count; i++) {
+        struct ledger_fold *fold = &ledger->folds[i];
+        if (fold->epoch == epoch && fold->shard == shard && flush_id_equal(&fold->id, id))
+            return fold;
+    }
+    return NULL;
+}
+
+void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id) {
+    if (find_fold(ledger, epoch, shard, id))
+        return;
+    if (ledger->fold_count == ledger->fold_capacity) {
+        ledger->fold_capacity = 2 * ledger->fold_capacity + 64;
+        ledger->folds = memory_resize(ledger->folds, ledger->fold_capacity, sizeof *ledger->folds);
+    }
+    ledger->folds[ledger->fold_count++] = (struct ledger_fold){epoch, shard, *id};
+}
+
+void ledger_folded(struct ledger *ledger, uint64_t epoch, uint32_t shard,
+                   const struct flush_id *id) {
+    struct ledger_fold *fold = find_fold(ledger, epoch, shard, id);
+    if (fold)
+        *fold = ledger->folds[--ledger->fold_count];
+}
+
+void ledger_round(struct ledger *ledger, uint64_t epoch, uint32_t attempt) {
+    for (uint32_t i = 0; i < ledger->fold_count; i++)
+        if (ledger->folds[i].epoch == epoch && ledger->folds[i].id.attempt == attempt)
+            world_fail(ledger->world, "an evaluation is used before shard %u confirmed a fold",
+                       ledger->folds[i].shard);
 }

@@ -13,6 +13,7 @@
 #include "tests/sim/network.h"
 
 enum { ALARM_DEADLINE, ALARM_WORK };
+enum { SOLO_KEPT = 16 };
 
 struct replica_process {
     struct worker_host host;
@@ -24,7 +25,9 @@ struct replica_process {
     bool working, gathering, computed_already;
     struct action action; /* the work in hand */
     struct computed computed;
-    int64_t deadline_ns; /* for which an alarm is set */
+    int64_t deadline_ns;                    /* for which an alarm is set */
+    struct message_portion solo[SOLO_KEPT]; /* the last portions to be flushed by themselves */
+    uint32_t solos;
 };
 
 static void begin(struct process *process) {
@@ -193,6 +196,48 @@ static void carry_out(struct process *process, const struct action *action) {
     }
 }
 
+/* ---- portions that are to be flushes of their own ---- */
+
+/* A chunk that comes again without the flag may be accrued. */
+static void note_portion(struct replica_process *self, const struct message *message) {
+    const struct message_portion *portion = &message->portion;
+    if (message->type != MESSAGE_PORTION)
+        return;
+    for (uint32_t i = 0; i < SOLO_KEPT; i++)
+        if (self->solo[i].first - portion->first < portion->count)
+            self->solo[i] = (struct message_portion){0};
+    if (portion->flags & PORTION_SOLO)
+        self->solo[self->solos++ % SOLO_KEPT] = *portion;
+}
+
+static bool holds_solo(const struct replica_process *self, const struct message_stage *stage) {
+    for (uint32_t i = 0; i < SOLO_KEPT && i < self->solos; i++)
+        for (uint32_t j = 0; j < stage->portions.length; j++)
+            if (self->solo[i].attempt == stage->flush.attempt &&
+                self->solo[i].evaluation == stage->flush.evaluation &&
+                self->solo[i].first == stage->portions.items[j].first)
+                return true;
+    return false;
+}
+
+static void check_stages(struct process *process) {
+    struct replica_process *self = process->state;
+    const struct outbox *out = &self->host.out;
+    for (size_t i = 0; i < out->count; i++) {
+        const struct envelope *envelope = &out->envelopes[i];
+        struct message message;
+        const char *why;
+        if (envelope->type == MESSAGE_STAGE &&
+            !message_decode(MESSAGE_STAGE, outbox_body(out, envelope), envelope->body_length,
+                            &message, &why) &&
+            message.stage.portions.length > 1 && holds_solo(self, &message.stage))
+            world_fail(process->world,
+                       "%s accrued a portion with others that was to be a flush of "
+                       "its own",
+                       process->name);
+    }
+}
+
 /* As the rim of the real one: actions, then timers, then what is to be sent. */
 static void finish_step(struct process *process) {
     struct replica_process *self = process->state;
@@ -208,6 +253,7 @@ static void finish_step(struct process *process) {
     if (deadline_ns != NEVER_NS && deadline_ns != self->deadline_ns)
         world_alarm(process, deadline_ns, ALARM_DEADLINE);
     self->deadline_ns = deadline_ns;
+    check_stages(process);
     worker_host_drain(process, &self->host);
 }
 
@@ -215,6 +261,7 @@ static void message(struct process *process, uint32_t link, const struct message
     struct replica_process *self = process->state;
     if (worker_host_takes(process, &self->host, link, taken))
         return;
+    note_portion(self, taken);
     replica_step(self->replica, link, taken, process->world->now_ns, &self->host.out);
     finish_step(process);
     worker_host_message(process, &self->host, link, taken);

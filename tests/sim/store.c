@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/random.h"
 #include "coordinator/coordinator.h"
 
@@ -71,6 +72,8 @@ uint64_t virtual_store_epoch(struct virtual_store *store) {
     bool full = store->full;
     for (uint32_t i = 0; i < store->committed; i++)
         epoch += store->operations[i].kind == STORE_EPOCH;
+    if (mutant(EPOCH_NOT_RENEWED))
+        return 1;
     add(store, STORE_EPOCH, false, epoch);
     store->full = false;
     commit_full(store);
