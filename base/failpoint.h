@@ -11,6 +11,11 @@
  *
  * appends "ROLEINDEX.NAME" for the first visit of each place in a process.
  *
+ *     DML_FAILPOINT_ONCE=FILE
+ *
+ * lets the Ith rule (from 0) act in one process only, the first that comes to it: it makes FILE.I.
+ * Who is started in the place of a process that was killed is then spared.
+ *
  * They are always compiled in; while neither variable is set one costs a branch. Visits may come
  * from any thread. */
 #ifndef DML_BASE_FAILPOINT_H

@@ -98,12 +98,18 @@ static void give(struct coordinator *c, uint32_t link, int64_t now_ns, struct ou
         send_rest(c, link, out);
 }
 
-/* Those who rest are given what came back, or a copy of what takes others long. */
+/* Who rests, or has nothing left of what it was handed: after its last portion a replica does not
+ * ask for more. */
+static bool is_free(const struct worker *replica) {
+    return replica->ready && (replica->idle || replica->handed_count == 0);
+}
+
+/* Those who are free are given what came back, or a copy of what takes others long. */
 void evaluating_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (!c->evaluation.running)
         return;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->workers[i].idle && !give_portion(c, i, now_ns, out))
+        if (is_free(&c->workers[i]) && !give_portion(c, i, now_ns, out))
             give_backup(c, i, now_ns, out);
 }
 
@@ -271,6 +277,10 @@ static void drop_flush(struct coordinator *c, uint32_t link, const struct messag
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     const struct message_flushed *flushed = &message->flushed;
+    if (c->phase == PHASE_REJOINING) {
+        c->stale++; /* what was accepted is not known yet: it is asked again */
+        return 0;
+    }
     if (!is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
         flushed->flush.incarnation != c->workers[link].incarnation) {
         c->stale++;
