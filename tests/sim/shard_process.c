@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "numeric/setup.h"
 #include "shard/interpreter.h"
@@ -18,6 +19,7 @@ struct shard_process {
     struct shard *shard;
     bool is_writing;
     struct shard_action writing;
+    uint64_t written; /* hash of what is to be written */
 };
 
 static void begin(struct process *process) {
@@ -67,6 +69,19 @@ int __wrap_operation_list_read(struct operation_list *list, const struct blob *p
 
 /* ---- the disk ---- */
 
+/* Of the vectors of a checkpoint: they must not change until it is written. */
+static uint64_t hash_of_job(const struct process *process) {
+    const struct shard_process *self = process->state;
+    const struct checkpoint_job *job = self->writing.job;
+    const struct registers *registers = &self->shard->registers;
+    size_t bytes = registers->count * history_size(registers->history_type);
+    uint64_t hash = hash64_seeded(job->g, job->bytes, hash64(job->x, job->bytes));
+    for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
+        for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++)
+            hash = hash64_seeded(job->vectors[i][j], bytes, hash);
+    return hash;
+}
+
 static void carry_out(struct process *process, const struct shard_action *action) {
     struct shard_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
@@ -76,6 +91,7 @@ static void carry_out(struct process *process, const struct shard_action *action
     }
     self->writing = *action;
     self->is_writing = true;
+    self->written = hash_of_job(process);
     world_alarm(process,
                 process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns),
                 ALARM_WRITTEN);
@@ -144,6 +160,8 @@ static void alarm(struct process *process, uint64_t which) {
     }
     observed = process;
     self->is_writing = false;
+    if (hash_of_job(process) != self->written)
+        world_fail(process->world, "%s changed vectors that it was writing", process->name);
     shard_carry_out(self->shard, &cluster_of(process)->disk.disk, &self->writing, &self->host.out);
     finish_step(process);
 }
