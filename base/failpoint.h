@@ -4,6 +4,7 @@
  *
  * makes the Nth visit of a place in a process do that: SIGKILL or SIGSTOP to itself, let the write
  * that follows fail with EIO or ENOSPC, or wait (100 ms). `hit` is for the few that the code asks.
+ * Workers inherit it, but not those that are started anew in place of one that was lost.
  * With ROLE (shard0.NAME, or shard.NAME for any) other processes take no notice.
  *
  *     DML_FAILPOINT_LOG=FILE
