@@ -42,7 +42,7 @@ static unsigned more_count;
 static struct rule rules[RULES_MAX];
 static unsigned rule_count;
 static atomic_ulong visits[FAILPOINTS_MAX];
-static const char *log_path;
+static const char *log_path, *once_path;
 static const char *own_role = "";
 static atomic_long own_index = -1;
 
@@ -84,7 +84,19 @@ static bool applies(const struct rule *rule, unsigned failpoint, unsigned long v
            (rule->index < 0 || rule->index == atomic_load(&own_index));
 }
 
+/* The first process that comes here with the rule makes the file. */
+static bool is_first(const struct rule *rule) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s.%d", once_path, (int)(rule - rules));
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor >= 0)
+        close(descriptor);
+    return descriptor >= 0;
+}
+
 static int act(const struct rule *rule) {
+    if (once_path && !is_first(rule))
+        return 0;
     switch (rule->action) {
     case ACTION_KILL:
         raise(SIGKILL);
@@ -230,6 +242,7 @@ int failpoint_setup(const char *role, const struct failpoint_row *rows, unsigned
         atomic_store(&visits[i], 0);
     const char *wanted = getenv("DML_FAILPOINT");
     log_path = getenv("DML_FAILPOINT_LOG");
+    once_path = getenv("DML_FAILPOINT_ONCE");
     int code = wanted ? read_rules(wanted) : 0;
     failpoint_armed = !code && (rule_count || log_path);
     return code;

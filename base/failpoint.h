@@ -4,11 +4,17 @@
  *
  * makes the Nth visit of a place in a process do that: SIGKILL or SIGSTOP to itself, let the write
  * that follows fail with EIO or ENOSPC, or wait (100 ms). `hit` is for the few that the code asks.
+ * Workers inherit it, but not those that are started anew in place of one that was lost.
  * With ROLE (shard0.NAME, or shard.NAME for any) other processes take no notice.
  *
  *     DML_FAILPOINT_LOG=FILE
  *
  * appends "ROLEINDEX.NAME" for the first visit of each place in a process.
+ *
+ *     DML_FAILPOINT_ONCE=FILE
+ *
+ * lets the Ith rule (from 0) act in one process only, the first that comes to it: it makes FILE.I.
+ * Who is started in the place of a process that was killed is then spared.
  *
  * They are always compiled in; while neither variable is set one costs a branch. Visits may come
  * from any thread. */

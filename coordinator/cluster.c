@@ -150,13 +150,24 @@ static int connect_link(struct link *link) {
     return 0;
 }
 
+/* One that was started here may have ended meanwhile: it counts as lost. */
+static int connect_started(struct link *link) {
+    struct cluster *cluster = link->cluster;
+    if (!connect_link(link))
+        return 0;
+    error_clear();
+    return coordinator_lost(cluster->coordinator, link->number,
+                            "it ended before it was connected to", clock_monotonic_ns(),
+                            &cluster->out);
+}
+
 /* ---- starting anew ---- */
 
 static int start_here(struct link *link, struct launched *launched) {
     struct cluster *cluster = link->cluster;
     int code = launch_restart(cluster->options.launch, launched);
     cluster->options.addresses[link->number] = launched->address;
-    return code ? code : connect_link(link);
+    return code ? code : connect_started(link);
 }
 
 /* Someone else starts it again, in time or not. */
@@ -263,14 +274,7 @@ static int find_workers(struct cluster *cluster) {
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator) && !code; i++) {
         struct link *link = &cluster->links[i];
-        const struct launched *launched = cluster->options.launched[i];
-        bool may_be_gone = launched && launched->adopted;
-        code = connect_link(link);
-        if (!code || !may_be_gone)
-            continue;
-        error_clear();
-        code = coordinator_lost(cluster->coordinator, i, "it did not outlive the last coordinator",
-                                clock_monotonic_ns(), &cluster->out);
+        code = cluster->options.launched[i] ? connect_started(link) : connect_link(link);
     }
     return code;
 }

@@ -127,13 +127,14 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                      worker->index, message->refused.reason);
 }
 
+/* What was only not to be had, a worker started anew may find. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    (void)now_ns;
-    (void)out;
     const struct worker *worker = &c->workers[link];
     uint32_t status = message->failed.status;
     int code = status >= 64 && status <= 78 ? -(int)status : ERROR_INTERNAL;
+    if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN)
+        return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,
                      worker->pid, message->failed.reason);
 }

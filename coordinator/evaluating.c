@@ -2,6 +2,7 @@
  * and every shard has confirmed every fold. */
 #include <math.h>
 
+#include "base/mutant.h"
 #include "coordinator/parts.h"
 #include "coordinator/state.h"
 
@@ -58,7 +59,7 @@ static void send_portion(struct coordinator *c, uint32_t link, struct run run, u
                                                .first = run.first,
                                                .count = run.count,
                                                .flags = flags};
-    replica->idle = false;
+    replica->idle = flags & PORTION_LAST; /* it will not ask for more */
     replica->portions++;
     handing_note(replica, run, now_ns);
     send_to(c, link, message, out);
@@ -97,12 +98,18 @@ static void give(struct coordinator *c, uint32_t link, int64_t now_ns, struct ou
         send_rest(c, link, out);
 }
 
-/* Those who rest are given what came back, or a copy of what takes others long. */
+/* Who rests, or has nothing left of what it was handed: after its last portion a replica does not
+ * ask for more. */
+static bool is_free(const struct worker *replica) {
+    return replica->ready && (replica->idle || replica->handed_count == 0);
+}
+
+/* Those who are free are given what came back, or a copy of what takes others long. */
 void evaluating_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (!c->evaluation.running)
         return;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->workers[i].idle && !give_portion(c, i, now_ns, out))
+        if (is_free(&c->workers[i]) && !give_portion(c, i, now_ns, out))
             give_backup(c, i, now_ns, out);
 }
 
@@ -149,7 +156,7 @@ void evaluating_abandon(struct coordinator *c) {
 
 void evaluating_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct worker *replica = &c->workers[link];
-    if (c->evaluation.running) {
+    if (c->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < replica->handed_count; i++) {
             struct run_list one = {.items = &replica->handed[i].run, .length = 1};
             plan_return(&c->plan, &one);
@@ -195,6 +202,8 @@ static void send_verdict(const struct coordinator *c, uint32_t link, const struc
 static bool shards_are_living(const struct coordinator *c, const struct u64_list *incarnations) {
     if (incarnations->length != c->settings.shards)
         return false;
+    if (mutant(ACCEPT_BEFORE_ALL_STAGED))
+        return true;
     for (uint32_t i = 0; i < incarnations->length; i++)
         if (incarnations->items[i] != c->workers[i].incarnation)
             return false;
@@ -249,7 +258,8 @@ static void accept_flush(struct coordinator *c, uint32_t link,
         replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_forget_counted(&c->workers[i], &c->plan);
-    durability_journal_verdict(c, flushed, replica->index, out);
+    if (!mutant(VERDICT_NOT_JOURNALLED))
+        durability_journal_verdict(c, flushed, replica->index, out);
     record_portions(flushed, out);
     send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
 }
@@ -268,6 +278,10 @@ static void drop_flush(struct coordinator *c, uint32_t link, const struct messag
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     const struct message_flushed *flushed = &message->flushed;
+    if (c->phase == PHASE_REJOINING) {
+        c->stale++; /* what was accepted is not known yet: it is asked again */
+        return 0;
+    }
     if (!is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
         flushed->flush.incarnation != c->workers[link].incarnation) {
         c->stale++;
@@ -276,7 +290,9 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         return 0;
     }
     const struct flush *known = verdicts_find(&c->verdicts, &flushed->flush);
-    if (known) {
+    if (known && mutant(REPEATED_FLUSH_DROPPED)) {
+        drop_flush(c, link, flushed, now_ns, out);
+    } else if (known) {
         c->stale++;
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
@@ -290,7 +306,7 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
 }
 
 static void end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!plan_complete(&c->plan) || c->verdicts.unfolded)
+    if (!plan_complete(&c->plan) || (c->verdicts.unfolded && !mutant(ROUND_BEFORE_FOLDS)))
         return;
     c->evaluation.running = false;
     steering_evaluated(c, now_ns, out);

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 
 #define START_TIMEOUT_MS 20000
+#define START_TRIES 5 /* of a worker that is killed before it listens */
 #define LINE_BYTES_MAX_STARTED 512
 
 /* The worker's program: beside this one if it is there, else found on the PATH. Free it. */
@@ -104,7 +105,7 @@ static int start_one(struct launch *launch, struct launched *worker) {
 }
 
 /* A worker is up when it has written a line. */
-static int await_one(struct launched *worker, int64_t deadline_ns) {
+static int await_line(struct launched *worker, int64_t deadline_ns) {
     char line[LINE_BYTES_MAX_STARTED];
     size_t length = 0;
     while (length < sizeof line && !memchr(line, '\n', length)) {
@@ -118,14 +119,31 @@ static int await_one(struct launched *worker, int64_t deadline_ns) {
                              role_name(worker->role), worker->index, (int)worker->pid,
                              START_TIMEOUT_MS / 1000);
         ssize_t got = read(worker->output, line + length, sizeof line - length);
-        if (got <= 0)
+        if (got <= 0) {
+            waitpid(worker->pid, &worker->status, 0);
+            worker->pid = 0;
             return error_set(ERROR_UNAVAILABLE,
                              "%s %u could not be started: see the messages above; is dml-%s "
                              "installed beside dml-coordinator?",
                              role_name(worker->role), worker->index, role_name(worker->role));
+        }
         length += (size_t)got;
     }
     return 0;
+}
+
+/* One that was killed is started again; one that exited by itself would do so again. */
+static int await_one(struct launch *launch, struct launched *worker, int64_t deadline_ns) {
+    int code = await_line(worker, deadline_ns);
+    for (int i = 1; i < START_TRIES && code && !worker->pid && WIFSIGNALED(worker->status); i++) {
+        error_clear();
+        close(worker->output);
+        worker->output = -1;
+        code = start_one(launch, worker);
+        if (!code)
+            code = await_line(worker, deadline_ns);
+    }
+    return code;
 }
 
 void launch_init(struct launch *launch, uint32_t shards, uint32_t replicas, const char *verbosity) {
@@ -152,7 +170,9 @@ int launch_start(struct launch *launch) {
     int64_t deadline_ns = clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS;
     for (uint32_t i = 0; i < launch->count && !code; i++)
         if (!launch->workers[i].adopted)
-            code = await_one(&launch->workers[i], deadline_ns);
+            code = await_one(launch, &launch->workers[i], deadline_ns);
+    if (!code)
+        failpoint(FAILPOINT_launch_started);
     return code;
 }
 
@@ -182,12 +202,15 @@ static void end_one(struct launched *worker) {
 }
 
 int launch_restart(struct launch *launch, struct launched *worker) {
+    unsetenv("DML_FAILPOINT"); /* what was to go wrong has gone wrong */
     end_one(worker);
     if (worker->output >= 0)
         close(worker->output);
     worker->output = -1;
     int code = start_one(launch, worker);
-    return code ? code : await_one(worker, clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS);
+    if (!code)
+        code = await_one(launch, worker, clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS);
+    return code;
 }
 
 struct launched *launch_reap(struct launch *launch) {

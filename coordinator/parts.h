@@ -22,6 +22,8 @@ void send_to_replicas(const struct coordinator *c, struct message message, struc
 /* ---- setup.c: greeting workers, setting them up, restoring shards ---- */
 handler on_welcome, on_ready, on_restored;
 
+/* Replicas are to be told of the shards anew. */
+void setup_forget_replicas(struct coordinator *c);
 /* Sets up every worker for this attempt, from durable[0] if c->restoring. */
 void setup_begin(struct coordinator *c, struct output *out);
 void setup_replicas(struct coordinator *c, struct output *out);
@@ -29,6 +31,11 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
 
 /* ---- recovery.c: what is lost, and going back ---- */
 handler on_holding;
+/* Whether the process became this incarnation when that was issued. Another process must not go on
+ * under it: it would give the same ids to other flushes. */
+bool recovery_is_who_it_was(const struct worker *worker, const struct message_welcome *welcome);
+/* Greets another process than was expected, under an incarnation of its own. */
+void recovery_replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
 uint64_t recovery_incarnation(struct coordinator *c);
 void recovery_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 void recovery_roll_back(struct coordinator *c, const char *why, struct output *out);

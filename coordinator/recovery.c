@@ -2,12 +2,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mutant.h"
 #include "coordinator/parts.h"
 #include "coordinator/state.h"
 #include "wire/program.h"
 
+/* An incarnation says in which epoch it was issued. */
+#define EPOCH_SHIFT 32
+
 uint64_t recovery_incarnation(struct coordinator *c) {
-    return c->settings.epoch << 32 | ++c->incarnations;
+    return c->settings.epoch << EPOCH_SHIFT | ++c->incarnations;
 }
 
 /* ---- going back ---- */
@@ -48,7 +52,8 @@ static void forget_running(struct coordinator *c) {
 void recovery_roll_back(struct coordinator *c, const char *why, struct output *out) {
     load_durable_state(c);
     forget_running(c);
-    c->attempt++;
+    if (!mutant(ATTEMPT_KEPT))
+        c->attempt++;
     output_add(out, RECORD_ATTEMPT)->attempt = c->attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
     record->roll_back.to_start = !c->restoring;
@@ -68,15 +73,16 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = worker->idle = false;
     worker->chunks_per_ns = 0;
-    worker->incarnation = recovery_incarnation(c);
+    if (!mutant(INCARNATION_KEPT))
+        worker->incarnation = recovery_incarnation(c);
 }
 
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
     if (c->phase == PHASE_SEALING && c->optimizer.reason == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* what was durable before is what there is */
     else if (c->phase == PHASE_SETTING_UP)
-        setup_replicas(c, out);
-    else
+        setup_forget_replicas(c); /* they are told of the next one */
+    else if (!mutant(DEAD_SHARD_BELIEVED))
         recovery_roll_back(c, why, out);
 }
 
@@ -106,6 +112,20 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 }
 
 /* ---- taking up a run ---- */
+
+bool recovery_is_who_it_was(const struct worker *worker, const struct message_welcome *welcome) {
+    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
+}
+
+void recovery_replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct worker *worker = &c->workers[link];
+    output_event(out, "recovery", "%s %u is not the one that was there before",
+                 role_name(worker->role), worker->index);
+    worker->incarnation = recovery_incarnation(c);
+    if (worker->role == ROLE_SHARD && c->phase == PHASE_REJOINING)
+        recovery_roll_back(c, "a shard was lost with the last coordinator", out);
+    coordinator_opened(c, link, now_ns, out);
+}
 
 void recovery_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->ticked_ns = now_ns;
@@ -165,6 +185,8 @@ static bool folds_fit(const struct coordinator *c, const struct message_holding 
 
 /* Whether the shard can go on from the journalled program: it has run it, or the one before. */
 static bool fits(const struct coordinator *c, const struct message_holding *holding) {
+    if (mutant(REJOIN_UNCHECKED))
+        return true;
     if (holding->attempt != c->attempt)
         return false;
     if (holding->number + 1 == c->round.number)

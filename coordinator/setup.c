@@ -99,6 +99,11 @@ void setup_replicas(struct coordinator *c, struct output *out) {
     }
 }
 
+void setup_forget_replicas(struct coordinator *c) {
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        c->workers[i].introduced = c->workers[i].ready = false;
+}
+
 void setup_begin(struct coordinator *c, struct output *out) {
     c->phase = PHASE_SETTING_UP;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
@@ -145,6 +150,10 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     const struct message_welcome *welcome = &message->welcome;
     if (worker->welcomed || welcome->incarnation != worker->incarnation) {
         c->stale++;
+        return 0;
+    }
+    if (!recovery_is_who_it_was(worker, welcome)) {
+        recovery_replace(c, link, now_ns, out);
         return 0;
     }
     int code = check_worker(c, worker, welcome);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/mutant.h"
 
 #define STATE_MAGIC 0x53544d44u /* "DMTS", little-endian */
 
@@ -153,7 +154,8 @@ static void code_run(struct coder *coder, struct coordinator *c) {
     code_bool(coder, &c->evaluation.exceeded);
     code_f64(coder, &c->evaluation.derivative_max);
     code_u64(coder, &c->evaluations);
-    code_f64(coder, &c->derivative_max_at_x);
+    if (!mutant(BOUND_FORGOTTEN))
+        code_f64(coder, &c->derivative_max_at_x);
     code_u64(coder, &c->round.number);
     code_u32(coder, &want);
     code_bool(coder, &c->finishing);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "replica/state.h"
 
 static bool is_current(struct replica *replica, uint32_t attempt, uint32_t number) {
@@ -184,7 +185,9 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
-        evaluation->flush_due = replica->computing.flags & (PORTION_SOLO | PORTION_LAST);
+        evaluation->flush_due |= (replica->computing.flags & (PORTION_SOLO | PORTION_LAST)) != 0;
+        if (mutant(BACKUP_WITH_OTHER_WORK))
+            evaluation->flush_due = (replica->computing.flags & PORTION_LAST) != 0;
         replica->counters.portions++;
     }
     replica_advance(replica, now_ns, out);
@@ -196,7 +199,9 @@ int64_t replica_deadline_ns(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
                    replica->ready && !replica->error && !evaluation->starved;
-    return waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
+    int64_t flush_ns = waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
+    int64_t retry_ns = replica_retry_ns(replica);
+    return flush_ns < retry_ns ? flush_ns : retry_ns;
 }
 
 static bool must_flush(const struct replica *replica, int64_t now_ns) {
@@ -205,7 +210,8 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
         return false;
     bool idle = !evaluation->portion_count;
     return evaluation->flush_due || (idle && evaluation->resting) ||
-           (!idle && evaluation->portions[0].flags & PORTION_SOLO) ||
+           (!idle && evaluation->portions[0].flags & PORTION_SOLO &&
+            !mutant(BACKUP_WITH_OTHER_WORK)) ||
            now_ns >= evaluation->accrual.since_ns + replica->flush_ns;
 }
 
@@ -262,7 +268,8 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
         replica->counters.stale++;
         return;
     }
-    if (flush_staged(&replica->flushes, flush, shard, message->incarnation) && replica->coordinator)
+    bool everywhere = flush_staged(&replica->flushes, flush, shard, message->incarnation);
+    if (everywhere && replica->coordinator && !replica->returning)
         flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
 }
 
@@ -294,8 +301,12 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
             flush_stage(flush, shard, link->link, replica->epoch, out);
 }
 
-/* A flush that has no verdict is reported again, and an idle replica asks again for work: also one
- * that was told to rest, since the next coordinator does not know of that. */
+void replica_lose_portions(struct replica *replica) {
+    struct evaluation *evaluation = &replica->evaluation;
+    evaluation->portion_count = 0;
+    evaluation->flush_due = true; /* before any of it is handed out again */
+}
+
 void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
     if (!evaluation->running)
@@ -304,7 +315,7 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
         if (flush->staged_count == replica->shard_count &&
             flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
             flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
-    if (!evaluation->portion_count)
+    if (replica->activity == ACTIVITY_NONE && !evaluation->portion_count && !evaluation->resting)
         want(replica, out);
 }
 
@@ -325,5 +336,7 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    replica->now_ns = now_ns;
+    replica_retry_shards(replica, out);
     replica_advance(replica, now_ns, out);
 }

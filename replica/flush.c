@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 
 static void give_buffer(struct flush_pool *pool, struct flush *flush) {
     if (flush->buffer)
@@ -154,7 +155,12 @@ bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
         return false;
     flush->staged[shard] = true;
     flush->incarnations[shard] = incarnation;
-    return ++flush->staged_count == pool->shards;
+    flush->staged_count++;
+    if (mutant(MEMORY_USED_EARLY) && flush->staged_count == pool->shards)
+        give_buffer(pool, flush);
+    if (mutant(ACCEPT_BEFORE_ALL_STAGED))
+        return flush->staged_count == 1;
+    return flush->staged_count == pool->shards;
 }
 
 void flush_report(const struct flush_pool *pool, const struct flush *flush, uint32_t link,

@@ -21,8 +21,11 @@ struct rim {
     struct set *set;
     struct workers *workers;
     struct computed computed;
-    uint64_t shuffle;
+    uint64_t shuffle, pause_us;
 };
+
+/* The longest pause before a chunk if the order is shuffled and no other is wanted. */
+#define PAUSE_US 200
 
 /* As many threads as were asked for; 0: as there are processors. */
 static unsigned threads_for(uint32_t asked) {
@@ -88,6 +91,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         .done = wake,
         .context = rim,
         .shuffle = rim->shuffle,
+        .pause_us = rim->pause_us,
     };
     code = check_set(rim, setup, &settings.shape);
     if (code)
@@ -196,7 +200,9 @@ static struct replica *new_replica(void) {
 static int serve(const struct host_options *options) {
     int code = 0;
     const char *shuffle = getenv("DML_SHUFFLE");
-    struct rim rim = {.shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0};
+    const char *pause = getenv("DML_PAUSE_US");
+    struct rim rim = {.shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
+                      .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
     struct host_role role = {.state = &rim, .message = on_message, .gone = on_gone, .after = after};
     rim.replica = new_replica();
     rim.host = host_new(options, &role, &code);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "replica/state.h"
 
 /* ---- what it wants done ---- */
@@ -86,7 +87,7 @@ static int shard_of_link(const struct replica *replica, uint32_t link) {
     return -1;
 }
 
-/* A shard that hung up is asked once more: if only the connection broke, it answers. */
+/* A shard that hung up is asked again at once: if only the connection broke, it answers. */
 void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
     if (link == replica->coordinator)
         replica->coordinator = 0;
@@ -164,11 +165,13 @@ static void step_coordinator(struct replica *replica, const struct message *mess
 void replica_step(struct replica *replica, uint32_t from, const struct message *message,
                   int64_t now_ns, struct outbox *out) {
     int shard = shard_of_link(replica, from);
+    replica->now_ns = now_ns;
     if (message->type == MESSAGE_HELLO)
         replica_on_hello(replica, from, message, out);
     else if (shard >= 0)
         step_shard(replica, (uint32_t)shard, message, now_ns, out);
-    else if (from == replica->coordinator && message->epoch == replica->epoch)
+    else if (from == replica->coordinator &&
+             (message->epoch == replica->epoch || mutant(NO_EPOCH_CHECK)))
         step_coordinator(replica, message, now_ns, out);
     else
         replica->counters.stale++;

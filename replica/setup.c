@@ -8,6 +8,9 @@
 #include "base/memory.h"
 #include "replica/state.h"
 
+enum { TRIES_MAX = 20 };
+#define RETRY_NS (500 * NS_PER_MS)
+
 /* ---- what a set-up leaves behind ---- */
 
 static void forget_shards(struct replica *replica) {
@@ -72,6 +75,7 @@ static void welcome(struct replica *replica, struct outbox *out) {
                                    .welcome = {.protocol = PROTOCOL_VERSION,
                                                .role = ROLE_REPLICA,
                                                .incarnation = replica->incarnation,
+                                               .since = replica->since,
                                                .pid = identity->pid,
                                                .host = identity->host,
                                                .threads = identity->threads,
@@ -100,7 +104,8 @@ static void become_another(struct replica *replica, struct outbox *out) {
     replica->ready = false;
 }
 
-/* A coordinator is back, or another has come, and everything in hand counts. A shard that met it
+/* A coordinator is back, or another has come, and everything in hand counts. It hears of that when
+ * it has set this replica up: before, it may not know yet where the run is. A shard that met it
  * before took no notice of what was sent in the name of the former one. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
@@ -110,10 +115,10 @@ static void take_up(struct replica *replica, struct outbox *out) {
         else if (shard->link)
             greet(replica, shard, out);
     }
+    replica->returning = true;
+    replica_lose_portions(replica);
     if (replica->error)
         replica_tell_failure(replica, out);
-    else
-        replica_resume_coordinator(replica, out);
 }
 
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
@@ -121,11 +126,15 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
     const struct message_hello *hello = &message->hello;
     const char *why_not = objection(replica, message->epoch, hello);
     if (why_not) {
-        replica_send(replica, from,
-                     &(struct message){.type = MESSAGE_REFUSED, .refused = {why_not}}, out);
+        outbox_add(out, from,
+                   &(struct message){.type = MESSAGE_REFUSED,
+                                     .epoch = message->epoch, /* else it would be ignored */
+                                     .refused = {why_not}});
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;
+    if (another || !replica->run)
+        replica->since = message->epoch;
     if (!replica->run)
         replica->run = memory_copy_string(hello->run);
     replica->epoch = message->epoch;
@@ -150,6 +159,9 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
         return;
     replica_send(replica, replica->coordinator,
                  &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt}}, out);
+    if (replica->returning)
+        replica_resume_coordinator(replica, out);
+    replica->returning = false;
     replica_advance(replica, now_ns, out);
 }
 
@@ -262,12 +274,38 @@ void replica_on_shard_at(struct replica *replica, const struct message_shard_at 
 
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out) {
-    char *text = memory_format("shard %u at %s: %s", index, replica->shards[index].address, reason);
-    if (replica->shards[index].met)
+    struct shard_link *shard = &replica->shards[index];
+    char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
+    if (shard->met || ++shard->tries < TRIES_MAX) {
         log_debug("%s", text);
-    else
+        shard->retry_ns = replica->now_ns + RETRY_NS;
+    } else {
         replica_fail(replica, error, text, out);
+    }
     free(text);
+}
+
+void replica_retry_shards(struct replica *replica, struct outbox *out) {
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        struct shard_link *shard = &replica->shards[i];
+        if (!shard->retry_ns || replica->now_ns < shard->retry_ns)
+            continue;
+        shard->retry_ns = 0;
+        if (shard->link)
+            greet(replica, shard, out);
+        else
+            replica_act(
+                replica,
+                &(struct action){.kind = ACTION_CONNECT, .shard = i, .address = shard->address});
+    }
+}
+
+int64_t replica_retry_ns(const struct replica *replica) {
+    int64_t first_ns = INT64_MAX;
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        if (replica->shards[i].retry_ns && replica->shards[i].retry_ns < first_ns)
+            first_ns = replica->shards[i].retry_ns;
+    return first_ns;
 }
 
 void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
@@ -290,6 +328,8 @@ void replica_on_greeted(struct replica *replica, uint32_t index,
     }
     bool again = shard->met;
     shard->greeted = shard->met = true;
+    shard->tries = 0;
+    shard->retry_ns = 0;
     if (again)
         replica_resume_shard(replica, index, out);
     check_ready(replica, now_ns, out);

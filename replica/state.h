@@ -9,11 +9,13 @@
 #include "wire/bulk.h"
 
 struct shard_link {
-    uint32_t link; /* 0: none */
-    bool placed;   /* SHARD_AT has come for this attempt */
-    bool greeted;  /* the link stands, and leads to the incarnation meant */
-    bool met;      /* it has been greeted at least once */
-    bool fetched;  /* its part of the trial point is here */
+    uint32_t link;    /* 0: none */
+    bool placed;      /* SHARD_AT has come for this attempt */
+    bool greeted;     /* the link stands, and leads to the incarnation meant */
+    bool met;         /* it has been greeted at least once */
+    bool fetched;     /* its part of the trial point is here */
+    uint32_t tries;   /* in vain, since it was greeted last */
+    int64_t retry_ns; /* when to try again; 0: not */
     uint64_t incarnation;
     char *address;
 };
@@ -48,7 +50,11 @@ struct replica {
     uint32_t coordinator; /* its link; 0: none */
     uint64_t epoch;       /* the highest seen */
     uint64_t incarnation;
-    char *run; /* NULL before the first HELLO */
+    uint64_t since; /* the epoch in which it became this incarnation */
+    char *run;      /* NULL before the first HELLO */
+    bool returning; /* a coordinator has come that has not yet set this replica up */
+
+    int64_t now_ns; /* of the last step */
 
     /* set-up */
     uint32_t attempt;
@@ -91,10 +97,15 @@ void replica_tell_failure(struct replica *replica, struct outbox *out);
 /* Forgets the shards, the set and what was made for it. The workers must have let go of it. */
 void replica_release_setup(struct replica *replica);
 
-/* A shard that has once been met may be gone for good: the coordinator sees to that, and says
- * where the next one is. One that cannot be met at all is an error of the set-up. */
+/* A shard that does not answer is tried again from time to time: the connection may be what broke.
+ * If it is gone for good, the coordinator sees to that, and says where the next one is. One that
+ * cannot be met at all is an error of the set-up. */
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out);
+
+/* Tries again what is due, and says when the next try is: INT64_MAX if none is due. */
+void replica_retry_shards(struct replica *replica, struct outbox *out);
+int64_t replica_retry_ns(const struct replica *replica);
 
 /* Forgets the running evaluation; work in hand is told to stop, and ignored. */
 void replica_abandon(struct replica *replica);
@@ -105,7 +116,10 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
 /* What a shard has not answered is sent to it again. */
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
-/* What a coordinator has not answered is sent to the next one. */
+/* The next coordinator does not know of portions that were handed out and not begun. */
+void replica_lose_portions(struct replica *replica);
+
+/* What a coordinator has not answered is sent to the next one, once it has set this replica up. */
 void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 
 /* Messages. */

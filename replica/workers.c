@@ -83,10 +83,11 @@ static void set_sum_state(struct worker *worker) {
     worker->state = SUM_HELD;
 }
 
-static void pause_randomly(uint64_t seed) {
+static void pause_randomly(uint64_t seed, uint64_t most_us) {
     struct random random;
     random_init(&random, seed);
-    struct timespec pause = {0, (long)random_below(&random, 200000)};
+    long pause_us = (long)random_below(&random, most_us + 1);
+    struct timespec pause = {pause_us / 1000000, pause_us % 1000000 * 1000};
     nanosleep(&pause, NULL);
 }
 
@@ -128,7 +129,7 @@ static void compute(struct worker *worker) {
         }
         uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
         if (pool->order)
-            pause_randomly(pool->settings.shuffle + number);
+            pause_randomly(pool->settings.shuffle + number, pool->settings.pause_us);
         int code = compute_chunk(worker, pool->computation.first + number);
         if (code) {
             worker->computed.error = code;

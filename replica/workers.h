@@ -23,6 +23,7 @@ struct workers_settings {
     /* Not 0: chunks are taken in a random order with this seed, with pauses, to show that the
      * result does not depend on either. */
     uint64_t shuffle;
+    uint64_t pause_us; /* the longest of those pauses */
 };
 
 struct workers; /* opaque */

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/memory.h"
 
@@ -48,7 +49,12 @@ static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch
     memcpy(content.magic, magic, sizeof magic);
     content.checksum = checksum_of(&content);
     const struct disk_piece piece = {&content, sizeof content};
-    return disk->write(disk->context, path, &piece, 1);
+    if (failpoint_write(FAILPOINT_fence_write))
+        return error_set_errno(ERROR_IO, "cannot write %s", path);
+    int code = disk->write(disk->context, path, &piece, 1);
+    if (!code)
+        failpoint(FAILPOINT_fence_written);
+    return code;
 }
 
 int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
@@ -71,7 +77,7 @@ int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
 struct sweep {
     const uint64_t *steps;
     size_t count;
-    uint64_t writing;
+    uint64_t before;
     struct bytes names; /* to remove, each with a 0 behind it */
 };
 
@@ -89,9 +95,9 @@ static bool is_needed(const struct sweep *sweep, const char *name) {
         return false;
     if (sscanf(name, "step-%" SCNu64 "%n", &step, &end) != 1)
         return true;
-    if (!name[end])
-        return is_kept(sweep, step);
-    return strncmp(name + end, ".tmp.", 5) || step == sweep->writing;
+    if (step >= sweep->before)
+        return true;
+    return name[end] ? strncmp(name + end, ".tmp.", 5) : is_kept(sweep, step);
 }
 
 static void visit(void *visitor, const char *name) {
@@ -101,13 +107,14 @@ static void visit(void *visitor, const char *name) {
 }
 
 int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps, size_t count,
-                uint64_t writing) {
-    struct sweep sweep = {.steps = steps, .count = count, .writing = writing};
+                uint64_t before) {
+    struct sweep sweep = {.steps = steps, .count = count, .before = before};
     bytes_init(&sweep.names);
     int code = disk->list(disk->context, folder, visit, &sweep);
     for (size_t at = 0; !code && at < sweep.names.length;) {
         const char *name = (const char *)sweep.names.data + at;
         char *path = memory_format("%s/%s", folder, name);
+        failpoint(FAILPOINT_retain_delete);
         code = disk->remove(disk->context, path);
         at += strlen(name) + 1;
         free(path);

@@ -19,9 +19,10 @@ struct epoch_file {
  * does: a newer coordinator works with this folder. ERROR_DATA if what stands there is damaged. */
 int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch);
 
-/* Removes the checkpoints of all steps but these, and what was begun and not finished; files with
- * other names stay. Beside `writing` (0: none) a file is being written. */
+/* Removes the checkpoints of steps before `before` but these, and what was begun for such a step
+ * and not finished. Later steps stay, also undone ones: a process that was replaced and does not
+ * know it yet must not remove what its successor wrote. So do files with other names. */
 int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps, size_t count,
-                uint64_t writing);
+                uint64_t before);
 
 #endif

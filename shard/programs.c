@@ -1,5 +1,6 @@
 /* Programs: each number once, in order; what acts first, then the blocks. */
 #include "base/error.h"
+#include "base/mutant.h"
 #include "shard/interpreter.h"
 #include "shard/state.h"
 
@@ -20,6 +21,8 @@ static int check_number(const struct shard *shard, const struct message_program 
     if (program_hash(program->operations.data, program->operations.length) != program->hash)
         return error_set(ERROR_INTERNAL, "program %llu does not have the hash it says", number);
     if (number == shard->last.number + 1)
+        return 0;
+    if (mutant(PROGRAM_TWICE) && number == shard->last.number)
         return 0;
     if (number != shard->last.number || !number)
         return error_set(ERROR_INTERNAL, "program %llu came after program %llu", number,
@@ -102,7 +105,7 @@ void on_program(struct shard *shard, uint32_t from, const struct message *messag
                 struct outbox *out) {
     (void)from;
     const struct message_program *program = &message->program;
-    if (program->attempt != shard->attempt) {
+    if (program->attempt != shard->attempt && !mutant(ATTEMPT_IGNORED)) {
         shard->counters.stale++;
         return;
     }

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "shard/folder.h"
 #include "shard/state.h"
 
@@ -42,12 +44,15 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         shard_written(shard, code, error_text(), out);
         break;
     case SHARD_LOAD:
+        failpoint(FAILPOINT_restore_begin);
         code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
                                action->registers, action->loaded);
+        if (!code)
+            failpoint(FAILPOINT_restore_done);
         shard_loaded(shard, code, error_text(), out);
         break;
     case SHARD_KEEP:
-        if (folder_keep(disk, action->folder, action->steps, action->count, action->writing))
+        if (folder_keep(disk, action->folder, action->steps, action->count, action->before))
             log_warning("%s", error_text());
         break;
     case SHARD_FENCE:
@@ -129,7 +134,7 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
         else
             tell_if_ready(shard, out);
     } else if (welcoming) {
-        refuse(shard, shard->coordinator, reason, out);
+        refuse(shard->epoch, shard->coordinator, reason, out);
         shard->coordinator = 0;
     } else {
         shard_answer(shard, shard->coordinator,
@@ -266,21 +271,21 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
 
 static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, size_t count) {
     steps[count++] = checkpoint->header.step;
+    if (mutant(CHECKPOINT_DELETED_EARLY))
+        return count;
     for (uint32_t i = 0; i < checkpoint->header.pairs; i++)
         steps[count++] = checkpoint->pairs[i].file;
     return count;
 }
 
-/* Every file that some known checkpoint needs, and the one being written: it may come into place
- * while others are deleted. What it needs the newest of the known needs as well. */
+/* Every file that some known checkpoint needs. What a checkpoint that is being written needs, the
+ * newest of them needs as well. */
 static size_t list_needed(struct saving *saving) {
     size_t count = 0;
-    saving->steps = memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1) + 1,
-                                  sizeof *saving->steps);
+    saving->steps =
+        memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1), sizeof *saving->steps);
     for (size_t i = 0; i < saving->kept_count; i++)
         count = add_needed(&saving->kept[i], saving->steps, count);
-    if (saving->job)
-        saving->steps[count++] = saving->job->checkpoint.header.step;
     return count;
 }
 
@@ -298,9 +303,8 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
             saving->kept[i].header.step != retain->older)
             forget_kept(saving, i);
     size_t count = list_needed(saving);
-    add_action(saving, (struct shard_action){
-                           .kind = SHARD_KEEP,
-                           .steps = saving->steps,
-                           .count = count,
-                           .writing = saving->job ? saving->job->checkpoint.header.step : 0});
+    add_action(saving, (struct shard_action){.kind = SHARD_KEEP,
+                                             .steps = saving->steps,
+                                             .count = count,
+                                             .before = retain->newer});
 }

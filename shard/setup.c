@@ -6,9 +6,10 @@
 #include "base/memory.h"
 #include "shard/state.h"
 
-void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out) {
-    shard_answer(shard, to,
-                 (struct message){.type = MESSAGE_REFUSED, .refused = {.reason = reason}}, out);
+void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
+    outbox_add(
+        out, to,
+        &(struct message){.type = MESSAGE_REFUSED, .epoch = epoch, .refused = {.reason = reason}});
 }
 
 static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
@@ -28,13 +29,15 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const char *fault = fault_of_hello(shard, message);
     if (fault) {
-        refuse(shard, from, fault, out);
+        refuse(message->epoch, from, fault, out);
         return;
     }
     if (!shard->run)
         shard->run = memory_copy_string(message->hello.run);
     shard->epoch = message->epoch;
     shard->index = message->hello.index;
+    if (shard->incarnation != message->hello.incarnation)
+        shard->since = message->epoch;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
     forget_waiting(shard);
@@ -81,6 +84,7 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
     answer.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
                                               .role = ROLE_SHARD,
                                               .incarnation = shard->incarnation,
+                                              .since = shard->since,
                                               .pid = shard->self.pid,
                                               .host = shard->self.host,
                                               .threads = 1,
@@ -107,11 +111,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
     if (greet->protocol != PROTOCOL_VERSION) {
-        refuse(shard, from, "the replica speaks another protocol version", out);
+        refuse(message->epoch, from, "the replica speaks another protocol version", out);
         return;
     }
     if (!shard->run || strcmp(shard->run, greet->run)) {
-        refuse(shard, from, "this shard works for another run, or for none", out);
+        refuse(message->epoch, from, "this shard works for another run, or for none", out);
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);

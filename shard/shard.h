@@ -54,8 +54,8 @@ struct shard_action {
     struct checkpoint *loaded;   /* … and what it says of itself */
     const uint64_t *steps;       /* KEEP: [count] steps whose files are needed */
     size_t count;
-    uint64_t writing; /* KEEP: the step that is being written, 0 for none */
-    uint64_t epoch;   /* FENCE */
+    uint64_t before; /* KEEP: later steps stay as well */
+    uint64_t epoch;  /* FENCE */
 };
 
 struct shard *shard_new(const struct shard_self *self);

@@ -61,6 +61,7 @@ struct shard {
     char *run;      /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
+    uint64_t since;       /* the epoch in which it became this incarnation */
     uint32_t coordinator; /* its link; 0 for none */
     struct replica_link *replicas;
     size_t replica_count, replica_capacity;
@@ -139,7 +140,8 @@ void saving_release(struct saving *saving);
 
 /* What follows when the folder holds the epoch. */
 void welcome_coordinator(struct shard *shard, struct outbox *out);
-void refuse(const struct shard *shard, uint32_t to, const char *reason, struct outbox *out);
+/* In the name of the epoch that is answered: a coordinator ignores any other than its own. */
+void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out);
 void tell_if_ready(struct shard *shard, struct outbox *out);
 
 /* Answers the questions for the trial point that came before the evaluation began. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "shard/state.h"
 
 static bool is_being_written(const struct checkpoint_job *job, uint32_t slot) {
@@ -28,7 +29,7 @@ static bool disturbs_writing(const struct checkpoint_job *job, const struct mess
     case MESSAGE_RESTORE:
         return true;
     case MESSAGE_PROGRAM:
-        return overwrites(job, &message->program.operations);
+        return overwrites(job, &message->program.operations) && !mutant(PAIR_OVERWRITTEN);
     default:
         return false;
     }

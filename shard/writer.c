@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 struct writer {
@@ -36,7 +37,10 @@ static struct checkpoint_job *wait_for_job(struct writer *writer) {
 static void *work(void *argument) {
     struct writer *writer = argument;
     for (struct checkpoint_job *job; (job = wait_for_job(writer));) {
+        failpoint(FAILPOINT_checkpoint_begin);
         int code = checkpoint_write(job, writer->disk);
+        if (!code)
+            failpoint(FAILPOINT_checkpoint_done);
         pthread_mutex_lock(&writer->mutex);
         writer->code = code;
         snprintf(writer->reason, sizeof writer->reason, "%s", error_text());

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "store/internal.h"
 
 static int take_number(void *context, sqlite3_stmt *row) {
@@ -11,6 +12,8 @@ static int take_number(void *context, sqlite3_stmt *row) {
 
 int store_epoch_next(struct store *store, uint64_t *epoch) {
     int64_t last = 0;
+    if (failpoint_write(FAILPOINT_epoch_write))
+        return error_set_errno(ERROR_IO, "cannot write %s", store->path);
     int code = store_begin_durably(store);
     if (!code)
         code = store_run_statement(store, STATEMENT_EPOCH_LAST, NULL, 0, take_number, &last);

@@ -60,7 +60,7 @@ int store_run_begin(struct store *store, struct store_run *run);
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
 
-/* The newest run of this identity and data that can go on: one without an end, or one that has a
+/* The newest run of this identity and data, if it can go on: if it is without an end, or has a
  * durable step and ended "cancelled" or at a limit, which may have been raised. Strings are valid
  * until the next call of this or of store_run_last(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,

@@ -10,6 +10,8 @@ include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
 include tests/integration/local.mk
+include tests/sim/local.mk
+include tests/fault/local.mk
 
 SOURCE_TESTS = tests/layering.py tests/style.py
 TESTS += $(SOURCE_TESTS)
@@ -26,4 +28,5 @@ AM_TESTS_ENVIRONMENT = \
 	DML_SOURCE='$(abs_top_srcdir)'; export DML_SOURCE; \
 	DML_BUILD='$(abs_top_builddir)'; export DML_BUILD; \
 	DML_BITS='$(DML_BITS)'; export DML_BITS; \
+	DML_FAULTS='$(DML_FAULTS)'; export DML_FAULTS; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

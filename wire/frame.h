@@ -47,8 +47,8 @@ enum frame_flag {
     X(FRAME_NO_MEMORY, "no memory for the bulk announced")                                         \
     X(FRAME_CUT_SHORT, "closed within a frame")                                                    \
     X(FRAME_SLOW, "the rest of a frame did not come")                                              \
-    X(FRAME_STRANGER, "neither HELLO nor GREET, from somebody who said neither before")            \
-    X(FRAME_SILENT, "said neither HELLO nor GREET in time")                                        \
+    X(FRAME_STRANGER, "a message that strangers may not send")                                     \
+    X(FRAME_SILENT, "no HELLO or GREET that was welcome, in time")                                 \
     X(FRAME_CROWDED, "too many connections")
 
 enum frame_error {

@@ -197,7 +197,7 @@ static void log_dropped(void) {
 
 /* ---- the coordinator ---- */
 
-/* One that was fenced out learns it at once. */
+/* One that was fenced out learns it at once, in the name of its own epoch: others it ignores. */
 static void refuse_former(const struct link *link, uint64_t epoch) {
     log_warning("a later coordinator takes over");
     struct message refused = {.type = MESSAGE_REFUSED,
@@ -209,7 +209,7 @@ static void refuse_former(const struct link *link, uint64_t epoch) {
 static void coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
     const struct link *former = find_link(host, host->coordinator);
     if (former && epoch > host->epoch)
-        refuse_former(former, epoch);
+        refuse_former(former, host->epoch);
     host->epoch = epoch;
     host->coordinator = link->number;
     host->welcomed = true;
@@ -269,8 +269,7 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
     if (message->type == MESSAGE_PING) {
-        if (from == host->coordinator)
-            answer_ping(peer, message);
+        answer_ping(peer, message);
         return;
     }
     if (message->type == MESSAGE_HELLO)

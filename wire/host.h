@@ -4,7 +4,7 @@
  * The host also knows how a worker lives: it ends with 0 on BYE from its coordinator or SIGTERM,
  * and with ERROR_AGAIN when the coordinator's connection is lost and no other comes within the
  * reconnect_seconds of its HELLO. Whom the role WELCOMEs is the coordinator; one that was it before
- * is REFUSED at once. The coordinator's PING is answered with PONG, also while the role is busy
+ * is REFUSED at once. A PING is answered with PONG, also while the role is busy
  * with work of its own threads; a coordinator that is silent while its connection stands may be
  * paused, and is waited for.
  *

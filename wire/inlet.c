@@ -127,12 +127,16 @@ static enum frame_error find_shared_bulk(struct inlet *inlet) {
 
 /* ---- the parts of a frame ---- */
 
+/* PING as well: a coordinator may have to wait for its WELCOME. */
+static bool a_stranger_may_say(unsigned type) {
+    return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_PING;
+}
+
 static enum frame_error header_is_there(struct inlet *inlet) {
     enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
     if (error)
         return error;
-    if (inlet->stranger && inlet->header.type != MESSAGE_HELLO &&
-        inlet->header.type != MESSAGE_GREET)
+    if (inlet->stranger && !a_stranger_may_say(inlet->header.type))
         return FRAME_STRANGER;
     if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
         return FRAME_NO_MEMORY;

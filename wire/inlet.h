@@ -27,7 +27,7 @@ enum inlet_part { INLET_HEADER, INLET_BODY, INLET_BULK };
 struct inlet {
     int descriptor; /* a non-blocking socket, not owned */
     const char *why;
-    bool stranger;     /* nothing but HELLO or GREET is taken */
+    bool stranger;     /* nothing but HELLO, GREET and PING is taken */
     uint64_t received; /* bytes */
 
     /* What is being received, in this order; `got` of `needed` bytes at `place`. */

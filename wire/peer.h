@@ -28,8 +28,8 @@ struct peer_callbacks {
 struct peer *peer_new(struct event_base *base, int descriptor,
                       const struct peer_callbacks *callbacks, void *context);
 
-/* The same for somebody who connected to us: until peer_trust() nothing but HELLO and GREET is
- * taken, and little memory used. */
+/* The same for somebody who connected to us: until peer_trust() nothing but HELLO, GREET and
+ * PING is taken, and little memory used. */
 struct peer *peer_new_stranger(struct event_base *base, int descriptor,
                                const struct peer_callbacks *callbacks, void *context);
 void peer_trust(struct peer *peer);

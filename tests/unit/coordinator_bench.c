@@ -98,6 +98,7 @@ struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t pr
     message.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
                                                .role = (uint8_t)worker->role,
                                                .incarnation = worker->incarnation,
+                                               .since = worker->incarnation >> 32,
                                                .pid = 100 + link,
                                                .host = "here",
                                                .description = "test",

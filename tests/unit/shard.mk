@@ -1,6 +1,6 @@
 if HAVE_CMOCKA
 SHARD_TESTS = tests/unit/test_shard tests/unit/test_interpreter tests/unit/test_checkpoint \
-	tests/unit/test_saving
+	tests/unit/test_saving tests/unit/test_shard_process
 check_PROGRAMS += $(SHARD_TESTS)
 TESTS += $(SHARD_TESTS)
 SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -14,4 +14,7 @@ tests_unit_test_checkpoint_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_saving_SOURCES = tests/unit/test_saving.c tests/unit/shard_saving.h \
 	tests/unit/shard_bench.h
 tests_unit_test_saving_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_process_SOURCES = tests/unit/test_shard_process.c \
+	tests/unit/shard_saving.h tests/unit/shard_bench.h
+tests_unit_test_shard_process_LDADD = $(SHARD_TEST_LIBS)
 endif

@@ -1,4 +1,7 @@
 /* The tables of version 1, as they were. */
+#ifndef DML_TESTS_STORE_SCHEMA_1_H
+#define DML_TESTS_STORE_SCHEMA_1_H
+
 #define OLD_SCHEMA                                                                                 \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
@@ -75,3 +78,5 @@
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  folder TEXT NOT NULL,"                                                                      \
     "  sha256 TEXT NOT NULL);"
+
+#endif

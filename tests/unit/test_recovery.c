@@ -141,6 +141,19 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
 }
 
+static void what_comes_back_late_goes_to_who_has_had_its_last_portion(void **state) {
+    struct fixture *f = *state;
+    struct message want = {.type = MESSAGE_WANT};
+    bench_start(f);
+    want.want = (struct message_want){.attempt = 1, .evaluation = 1};
+    bench_feed(f, REPLICA_0, want);
+    bench_feed(f, REPLICA_1, want); /* the last portion: it will not ask again */
+    assert_true(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.flags & PORTION_LAST);
+    bench_flush(f, REPLICA_1, 1, 4, 4);
+    lose(f, REPLICA_0);
+    assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.count, 2);
+}
+
 /* ---- shards ---- */
 
 static void a_step_is_durable_when_every_shard_has_written_it(void **state) {
@@ -415,6 +428,7 @@ int main(void) {
         TEST(a_worker_that_is_lost_too_often_ends_the_run),
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
+        TEST(what_comes_back_late_goes_to_who_has_had_its_last_portion),
         TEST(a_step_is_durable_when_every_shard_has_written_it),
         TEST(a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt),
         TEST(without_a_durable_step_all_goes_back_to_the_start),

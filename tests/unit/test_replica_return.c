@@ -8,6 +8,17 @@
 #include "base/error.h"
 #include "tests/unit/replica_bench.h"
 
+/* The next coordinator takes up the run where it was. */
+static void set_up_again(struct bench *bench) {
+    setup_message(bench);
+    nothing_more(bench);
+    for (uint32_t i = 0; i < bench->shards; i++) {
+        nothing_more(bench);
+        shard_at(bench, i, 100 + i);
+    }
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, bench->attempt);
+}
+
 /* The coordinator goes; the next one has a later epoch. */
 static void coordinator_returns(struct bench *bench) {
     replica_gone(bench->replica, COORDINATOR, &bench->outbox);
@@ -32,6 +43,8 @@ static void the_next_coordinator_is_told_of_flushes_without_a_verdict(void **sta
     sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
     verdict(&bench, decided, true);
     coordinator_returns(&bench);
+    nothing_more(&bench); /* it may not know yet where the run is */
+    set_up_again(&bench);
     struct message_flushed again = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&again.flush, &reported));
     assert_int_equal(again.incarnations.items[1], 101);
@@ -53,10 +66,12 @@ static void shards_are_sent_again_what_they_ignored_in_the_name_of_the_former(vo
     struct message again = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
     assert_true(flush_id_equal(&again.stage.flush, &id));
     assert_int_equal(again.bulk.length, count_of(&bench, 1) * 8);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
     nothing_more(&bench);
     staged(&bench, 1, id);
+    nothing_more(&bench);
+    set_up_again(&bench);
     sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
 
     evaluate(&bench, 2); /* and the question for the trial point */
     sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
@@ -64,7 +79,6 @@ static void shards_are_sent_again_what_they_ignored_in_the_name_of_the_former(vo
     parameters(&bench, 2, 0);
     coordinator_returns(&bench);
     sent(&bench, FIRST_SHARD + 1, MESSAGE_FETCH);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
     nothing_more(&bench);
     bench_free(&bench);
 }
@@ -102,17 +116,18 @@ static void work_goes_on_without_a_coordinator_and_is_reported_to_the_next(void 
     staged(&bench, 0, id);
     nothing_more(&bench);
     coordinator_returns(&bench);
+    set_up_again(&bench);
     struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&report.flush, &id));
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    nothing_more(&bench);
-    portion(&bench, 1, 4, PORTION_LAST);
+    nothing_more(&bench); /* it computes */
     computed(&bench, 0.5, false);
+    flushed(&bench); /* what the next one does not know of goes by itself */
+    portion(&bench, 1, 4, PORTION_LAST);
     started(&bench, 4);
     bench_free(&bench);
 }
 
-static void a_replica_with_portions_in_hand_wants_none(void **state) {
+static void portions_not_begun_are_left_to_the_next_coordinator(void **state) {
     (void)state;
     struct bench bench;
     bench_ready(&bench, 1);
@@ -122,6 +137,28 @@ static void a_replica_with_portions_in_hand_wants_none(void **state) {
     fetch(&bench, 1);
     started(&bench, 0);
     coordinator_returns(&bench);
+    set_up_again(&bench);
+    nothing_more(&bench);
+    computed(&bench, 0.5, false);
+    asked(&bench, ACTION_GATHER);
+    gathered(&bench);
+    struct message_stage stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage;
+    assert_int_equal(stage.portions.length, 1);
+    assert_int_equal(stage.portions.items[0].first, 0);
+    nothing_more(&bench);
+    portion(&bench, 1, 2, PORTION_LAST);
+    started(&bench, 2);
+    bench_free(&bench);
+}
+
+static void a_replica_at_rest_wants_nothing(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    begin(&bench, 1);
+    rest(&bench, 1);
+    coordinator_returns(&bench);
+    set_up_again(&bench);
     bench_free(&bench);
 }
 
@@ -214,11 +251,7 @@ static void the_same_attempt_set_up_again_goes_on_where_it_was(void **state) {
     portion(&bench, 1, 0, PORTION_LAST);
     started(&bench, 0);
     coordinator_returns(&bench);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    setup_message(&bench);
-    nothing_more(&bench);
-    shard_at(&bench, 0, 100);
-    sent(&bench, COORDINATOR, MESSAGE_READY);
+    set_up_again(&bench);
     evaluate(&bench, 1); /* known */
     nothing_more(&bench);
     computed(&bench, 0.5, false);
@@ -248,7 +281,8 @@ int main(void) {
         cmocka_unit_test(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former),
         cmocka_unit_test(a_shard_that_ignored_the_greeting_is_greeted_again),
         cmocka_unit_test(work_goes_on_without_a_coordinator_and_is_reported_to_the_next),
-        cmocka_unit_test(a_replica_with_portions_in_hand_wants_none),
+        cmocka_unit_test(portions_not_begun_are_left_to_the_next_coordinator),
+        cmocka_unit_test(a_replica_at_rest_wants_nothing),
         cmocka_unit_test(a_failure_is_told_again),
         cmocka_unit_test(another_incarnation_forgets_everything_but_the_set),
         cmocka_unit_test(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there),

@@ -275,13 +275,14 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
     saved_release(&saved);
 }
 
-static void a_shard_that_was_not_set_up_has_nothing_to_tell(void **state) {
+static void a_shard_that_was_not_set_up_holds_attempt_0(void **state) {
     (void)state;
     struct bench bench = {.shard = shard_new(&(struct shard_self){.host = "here"})};
     outbox_init(&bench.out);
     tell(&bench, COORDINATOR_LINK, hello());
     greet_anew(&bench, EPOCH + 1);
-    assert_int_equal(bench.out.count, 1);
+    assert_answer(&bench, 1, NEXT_LINK, MESSAGE_HOLDING);
+    assert_int_equal(answer(&bench, 1).holding.attempt, 0);
     bench_release(&bench);
 }
 
@@ -440,7 +441,7 @@ int main(void) {
         cmocka_unit_test(what_waits_from_a_coordinator_that_is_gone_is_forgotten),
         cmocka_unit_test(a_checkpoint_or_restore_that_cannot_be_is_refused),
         cmocka_unit_test(the_next_coordinator_is_told_what_is_in_hand),
-        cmocka_unit_test(a_shard_that_was_not_set_up_has_nothing_to_tell),
+        cmocka_unit_test(a_shard_that_was_not_set_up_holds_attempt_0),
         cmocka_unit_test(an_epoch_is_on_disk_before_its_coordinator_is_welcomed),
         cmocka_unit_test(a_shard_started_anew_refuses_an_older_coordinator),
         cmocka_unit_test(a_shard_that_could_not_write_the_epoch_is_not_ready),

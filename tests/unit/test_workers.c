@@ -91,7 +91,8 @@ static void bench_init(struct bench *bench, unsigned threads, uint32_t parameter
                                                             .chunk = chunk,
                                                             .done = done,
                                                             .context = bench,
-                                                            .shuffle = shuffle});
+                                                            .shuffle = shuffle,
+                                                            .pause_us = 200});
 }
 
 static void bench_release(struct bench *bench) {

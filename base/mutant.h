@@ -1,0 +1,49 @@
+/* Deliberate bugs in the protocol, to show that the simulator finds such bugs.
+ *
+ * Only its own build of the roles (-DMUTANTS, tests/sim) has them, and there one at most is on; in
+ * every other build mutant() is false and its branch is not compiled. */
+#ifndef DML_BASE_MUTANT_H
+#define DML_BASE_MUTANT_H
+
+#include <stdbool.h>
+
+#define MUTANT_TABLE(X)                                                                            \
+    X(FOLD_WITHOUT_VERDICT, "a shard folds a slice as soon as it is staged")                       \
+    X(ACCEPT_BEFORE_ALL_STAGED, "a flush is accepted when one shard has staged it")                \
+    X(COUNT_TWICE, "a flush with chunks that are counted is accepted")                             \
+    X(NO_EPOCH_CHECK, "workers obey an older coordinator")                                         \
+    X(EPOCH_NOT_RENEWED, "a new coordinator goes on in the epoch of the last one")                 \
+    X(COMMIT_BEFORE_ALL_WRITTEN, "a step is durable when one shard has written it")                \
+    X(COMMIT_BEFORE_SYNC, "a checkpoint is acknowledged before it is on disk")                     \
+    X(CHECKPOINT_DELETED_EARLY, "files that hold pairs of a durable step are deleted")             \
+    X(PAIR_OVERWRITTEN, "a pair is formed in a slot that is still being written")                  \
+    X(PROGRAM_TWICE, "a repeated program is run again")                                            \
+    X(ROUND_BEFORE_FOLDS, "an evaluation is used before every fold is confirmed")                  \
+    X(BACKUP_WITH_OTHER_WORK, "a backup copy is accrued with other portions")                      \
+    X(INCARNATION_KEPT, "a worker that is started anew keeps its incarnation")                     \
+    X(REPEATED_FLUSH_DROPPED, "a flush that was accepted is dropped when reported again")          \
+    X(DEAD_SHARD_BELIEVED, "what a dead shard acknowledged counts with the next one")              \
+    X(ATTEMPT_KEPT, "going back does not take a new attempt")                                      \
+    X(ATTEMPT_IGNORED, "shards do not look at the attempt of a slice or a program")                \
+    X(REJOIN_UNCHECKED, "a run goes on from the journal whatever the shards hold")                 \
+    X(VERDICT_NOT_JOURNALLED, "a flush is folded before its verdict is in the journal")            \
+    X(MEMORY_USED_EARLY, "a replica uses the memory of a flush again once it is staged")           \
+    X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
+    X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")
+
+enum mutant {
+    MUTANT_NONE,
+#define X(name, text) MUTANT_##name,
+    MUTANT_TABLE(X)
+#undef X
+        MUTANTS_END,
+};
+
+#ifdef MUTANTS
+extern enum mutant mutant_now;
+#define mutant(name) (mutant_now == MUTANT_##name)
+#else
+#define mutant(name) false
+#endif
+
+#endif

@@ -1,0 +1,184 @@
+"""What the tests of lost processes share: jobs, quiet runs to compare with, and runs in which
+processes are killed and the same command is given again.
+
+With DML_FAULTS=all the tests run everything (make check-faults), else a part of it. `--seed N`
+repeats one run of a script that draws them at random.
+"""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
+
+from harness import (COORDINATOR, DEADLINE_SECONDS, Process, run,  # noqa: E402
+                     train, write_job)
+
+ALL = os.environ.get('DML_FAULTS') == 'all'
+FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
+
+
+def seed_of_arguments():
+    """Takes `--seed N` out of the arguments; None without it."""
+    if '--seed' not in sys.argv:
+        return None
+    at = sys.argv.index('--seed')
+    seed = int(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+    return seed
+
+
+def say(text):
+    """A line of diagnosis between TAP's lines."""
+    print(f'# {text}', flush=True)
+
+
+# ---- jobs ----
+
+def label(objective, rng, margin):
+    if objective == 'squared':
+        return round(margin + rng.gauss(0, 1), 3)
+    if objective == 'softmax':
+        return min(3, max(0, int(margin + rng.gauss(0, 1) + 2)))
+    return int(margin + rng.gauss(0, 1.5) > 0)
+
+
+def write_data(folder, objective='logistic', rows=4000, features=FEATURES, values=10, seed=1):
+    path = folder / f'{objective}.libsvm'
+    rng = random.Random(seed)
+    weights = [rng.gauss(0, 0.5) for _ in range(features + 1)]
+    with open(path, 'w') as file:
+        for _ in range(rows):
+            row = {j: round(rng.gauss(0, 1), 2)
+                   for j in sorted(rng.sample(range(1, features + 1), values))}
+            margin = sum(weights[j] * v for j, v in row.items())
+            file.write(f'{label(objective, rng, margin)} ' +
+                       ' '.join(f'{j}:{v}' for j, v in row.items()) + '\n')
+    return path
+
+
+def make_job(folder, objective='logistic', rows=4000, **settings):
+    data = write_data(folder, objective, rows)
+    chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
+              'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': 2, 'shards': 2,
+              'threads': 1, 'reconnect_seconds': 5, **settings}
+    return write_job(folder, objective, **chosen)
+
+
+def quiet(job, *arguments, **environment):
+    """What the job gives when nothing happens to it."""
+    return train(job, '--fresh', '--state', job.parent / 'quiet.state', *arguments, **environment)
+
+
+# ---- runs that are taken up again ----
+
+class Run:
+    """One run of a job, over as many starts of the same command as it takes."""
+
+    def __init__(self, job, state, *arguments, **environment):
+        self.state = pathlib.Path(state)
+        self.command = (COORDINATOR, 'run', job, '--json', '--state', state, *arguments)
+        self.sockets = self.state.with_suffix('.sockets')
+        self.sockets.mkdir(exist_ok=True)
+        self.environment = {'TMPDIR': str(self.sockets), 'XDG_RUNTIME_DIR': '', **environment}
+        self.starts = []
+
+    @property
+    def now(self):
+        return self.starts[-1]
+
+    def start(self, **environment):
+        self.starts.append(Process(*self.command, **{**self.environment, **environment}))
+        return self.now
+
+    def living(self):
+        """Ids of all that live, of earlier starts too."""
+        return sorted({pid for process in self.starts for pid in process.survivors()})
+
+    def workers(self):
+        return [pid for pid in self.living() if pid != self.now.pid]
+
+    def of_role(self, role):
+        return [pid for pid in self.workers() if name_of(pid) == f'dml-{role}']
+
+    def left_over(self, seconds):
+        """Who still lives after so long, and how long it took."""
+        start = time.monotonic()
+        while True:
+            left = self.living()
+            waited = time.monotonic() - start
+            if not left or waited > seconds:
+                return left, waited
+            time.sleep(0.02)
+
+    def end(self):
+        for process in self.starts:
+            process.end()
+
+    def story(self):
+        return '\n'.join(str(process.finished(process.popen.poll())) for process in self.starts)
+
+    def database(self):
+        return contextlib.closing(sqlite3.connect(f'file:{self.state}/dml.db?mode=ro', uri=True))
+
+
+@contextlib.contextmanager
+def run_of(job, name, *arguments, **environment):
+    """A run whose story is told when what is done with it fails, and which leaves nobody behind."""
+    run = Run(job, job.parent / f'{name}.state', *arguments, **environment)
+    try:
+        yield run
+    except Exception as error:
+        raise AssertionError(f'{error}\n{run.story()}') from error
+    finally:
+        run.end()
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
+    return ''
+
+
+def kill(pid, number=signal.SIGKILL):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def conclude(run, reruns_max, seconds=DEADLINE_SECONDS):
+    """Lets the run come to its end; the command is given again while it dies of a signal. Returns
+    the members of the result."""
+    while True:
+        finished = run.now.wait(seconds)
+        if finished.status == 0:
+            return finished.json
+        assert finished.status == -signal.SIGKILL, f'ended with {finished.status}'
+        assert len(run.starts) <= reruns_max, f'not through after {reruns_max} reruns'
+        run.start()
+
+
+def check_nothing_left(run, seconds=8):
+    left, waited = run.left_over(seconds)
+    assert not left, f'{[(pid, name_of(pid)) for pid in left]} live {waited:.0f} s after the end'
+    parts = [path for path in run.state.rglob('*') if '.tmp' in path.name]
+    assert not parts, f'unfinished files are left: {parts}'
+
+
+def check_counted_once(run, chunks):
+    """Every evaluation that was used counts each chunk exactly once."""
+    with run.database() as database:
+        evaluations = database.execute('SELECT run, attempt, evaluation FROM evaluations').fetchall()
+        for key in evaluations:
+            covered = [0] * chunks
+            for first, count in database.execute(
+                    'SELECT first_chunk, chunks FROM portions'
+                    ' WHERE run = ? AND attempt = ? AND evaluation = ?', key):
+                for chunk in range(first, first + count):
+                    covered[chunk] += 1
+            assert set(covered) <= {1}, f'evaluation {key} counted chunks {covered}'
+    return len(evaluations)

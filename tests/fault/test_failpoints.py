@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Walks the failpoints. Jobs that between them visit every failpoint are run once to see who comes
+where; then again for each place and role: the process is killed there, the first time and a later
+time, and where it is a write, that fails. Every run ends with the quiet run's model, after at most
+one more start of the same command.
+
+With DML_FAULTS=all every place is walked, else a sample. `--seed N` draws the same sample.
+"""
+
+import random
+import signal
+import sys
+import time
+
+from faults import (ALL, check_counted_once, check_nothing_left, make_job, quiet, run_of, say,
+                    seed_of_arguments)
+from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test
+
+SEED = seed_of_arguments()
+SAMPLE = 20
+LATER = 3
+
+SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '10000'}  # evaluations longer than 100 ms
+
+
+class Scenario:
+    """A job, what goes wrong in it anyway, and how often the command is given for that."""
+
+    def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None):
+        self.name, self.rules, self.starts = name, rules, starts
+        self.environment = environment or {}
+        self.settings = {'checkpoint_seconds': 0, 'max_steps': 12, **(settings or {})}
+        self.drive = drive or go_on
+
+
+def go_on(run, scenario, reruns, **environment):
+    """Starts until the end, and again while the process was killed or a write failed."""
+    run.start(**environment)
+    allowed = scenario.starts - 1 + reruns
+    while True:
+        finished = run.now.wait()
+        if finished.status == 0:
+            return finished.json
+        assert finished.status in (-signal.SIGKILL, CREATE, IO), f'ended with {finished.status}'
+        assert finished.status < 0 or 'dml-coordinator: ' in finished.stderr, 'no reason given'
+        assert allowed, 'the command had to be given too often'
+        allowed -= 1
+        run.start(**environment)
+
+
+def with_damage(run, scenario, reruns, **environment):
+    """A byte of a chunk is wrong: that is said, and what is right again goes on."""
+    pack(run)
+    for path in (run.state / 'packs').glob('*.set'):
+        flip(path, path.stat().st_size // 2)
+    run.start(**environment)
+    while True:
+        finished = run.now.wait()
+        if finished.status == BAD_DATA:
+            break
+        assert finished.status == -signal.SIGKILL and reruns, f'ended with {finished.status}'
+        reruns -= 1
+        run.start(**environment)
+    assert '.set' in finished.stderr, 'the damaged file is not named'
+    for path in (run.state / 'packs').glob('*.set'):
+        path.unlink()
+    return go_on(run, Scenario(''), reruns, **environment)
+
+
+def pack(run_):
+    finished = run(COORDINATOR, 'pack', run_.command[2], '--state', run_.state)
+    assert finished.status == 0, finished
+
+
+def flip(path, offset):
+    with open(path, 'r+b') as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x10]))
+
+
+def with_two(run, scenario, reruns, **environment):
+    """The lock is lost: another coordinator takes over and the first finds itself fenced out."""
+    fired = environment['DML_FAILPOINT_ONCE']
+    first = run.start(**environment)
+    rule = environment['DML_FAILPOINT'].count(',')
+    while first.popen.poll() is None and not exists(f'{fired}.{rule}'):
+        time.sleep(0.01)
+    result = go_on(run, scenario, reruns, **environment)
+    finished = first.wait()
+    assert finished.status in (AGAIN, -signal.SIGKILL), f'the first ended with {finished.status}'
+    return result
+
+
+def exists(path):
+    try:
+        open(path).close()
+        return True
+    except OSError:
+        return False
+
+
+SCENARIOS = [
+    Scenario('plain'),
+    Scenario('scaled'),
+    Scenario('a shard is lost', rules='shard.receive_PROGRAM:9:kill'),
+    Scenario('the coordinator is lost', rules='coordinator.state_accept:40:kill', starts=2,
+             environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
+    Scenario('a replica is late', rules='replica.receive_PORTION:5:delay:900', environment=SLOW,
+             settings={'max_steps': 4, 'portion_chunks': 2, 'flush_ms': 20}),
+    Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
+    Scenario('the lock is lost', rules='coordinator.lock_released:2:hit', environment=SLOW,
+             settings={'max_steps': 4}, drive=with_two),
+]
+
+
+# ---- one run ----
+
+def scale(path):
+    """Columns of very different size have exponents of their own."""
+    lines = []
+    for line in path.read_text().splitlines():
+        words = line.split()
+        for i, word in enumerate(words[1:], 1):
+            feature, value = word.split(':')
+            if int(feature) % 2:
+                words[i] = f'{feature}:{float(value) * 2.0 ** -30!r}'
+        lines.append(' '.join(words))
+    path.write_text('\n'.join(lines) + '\n')
+
+
+class Walk:
+    def __init__(self, folder):
+        self.folder = folder
+        self.jobs, self.visited, self.points = {}, set(), []
+        self.unfired, self.number = [], 0
+
+    def job(self, scenario):
+        key = scenario.name
+        if key not in self.jobs:
+            place = self.folder / str(len(self.jobs))
+            place.mkdir()
+            job = make_job(place, rows=2500, **scenario.settings)
+            if scenario.name == 'scaled':
+                scale(place / 'logistic.libsvm')
+            self.jobs[key] = job, quiet(job)['model_sha256']
+        return self.jobs[key]
+
+    def run(self, scenario, rule=None, reruns=0):
+        """Whether the rule was ever met."""
+        self.number += 1
+        job, expected = self.job(scenario)
+        log, fired = self.folder / f'{self.number}.visits', self.folder / f'{self.number}.fired'
+        rules = ','.join(r for r in (rule, scenario.rules) if r)
+        environment = {'DML_FAILPOINT_LOG': str(log), 'DML_FAILPOINT_ONCE': str(fired),
+                       **({'DML_FAILPOINT': rules} if rules else {}), **scenario.environment}
+        with run_of(job, f'run-{self.number}') as run:
+            result = scenario.drive(run, scenario, reruns, **environment)
+            assert result['model_sha256'] == expected, 'another model'
+            check_nothing_left(run)
+            check_counted_once(run, chunks_of(run))
+        here = {(line.split('.')[0].rstrip('0123456789'), line.split('.')[1])
+                for line in log.read_text().splitlines()}
+        new = here - self.visited
+        self.visited |= here
+        return exists(f'{fired}.0'), sorted(new)
+
+
+def chunks_of(run):
+    with run.database() as database:
+        return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
+
+
+def list_failpoints():
+    kinds = {}
+    for program in COORDINATOR, SHARD, REPLICA:
+        for line in run(program, '--list-failpoints').stdout.splitlines():
+            name, kind = line.split()[:2]
+            kinds[name] = kind
+    return kinds
+
+
+def rules_for(role, name, kind):
+    if kind == 'switch':
+        return
+    for visit in 1, LATER:
+        yield f'{role}.{name}:{visit}:kill'
+    if kind == 'write':
+        for action in 'eio', 'enospc':
+            for visit in 1, LATER:
+                yield f'{role}.{name}:{visit}:{action}'
+
+
+@test
+def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(folder):
+    kinds, walk, rules = list_failpoints(), Walk(folder), []
+    for scenario in SCENARIOS:
+        start = time.monotonic()
+        _, new = walk.run(scenario)
+        say(f'{scenario.name}: {len(new)} new places, {time.monotonic() - start:.1f} s')
+        rules += [(scenario, role, name, rule)
+                  for role, name in new for rule in rules_for(role, name, kinds[name])]
+    never = sorted(set(kinds) - {name for _, name in walk.visited})
+    say(f'{len(kinds) - len(never)} of {len(kinds)} failpoints visited; never: {never or "none"}')
+    seed = SEED if SEED is not None else random.SystemRandom().randrange(10 ** 6)
+    if not ALL:
+        say(f'a sample of {SAMPLE} of {len(rules)}, --seed {seed}')
+        rules = random.Random(seed).sample(rules, SAMPLE)
+    failed, unmet = [], 0
+    for scenario, role, name, rule in rules:
+        try:
+            needs_rerun = role == 'coordinator' or not rule.endswith('kill')
+            met, _ = walk.run(scenario, rule, reruns=int(needs_rerun))
+            unmet += not met
+        except AssertionError as error:
+            failed.append(rule)
+            say(f'{rule} in "{scenario.name}" failed')
+            for line in str(error).splitlines():
+                say(f'  {line}')
+    say(f'{len(rules)} runs, {unmet} never came to their place so often, {len(failed)} failed')
+    assert not failed, f'{failed}'
+    assert not never, f'never visited: {never}'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Processes chosen at random are killed at random times, the coordinator and several at once among
+them; the same command is given again if the coordinator died. The model is the quiet run's.
+
+`test_kills.py --seed N` repeats the run with that seed, and tells what it kills.
+"""
+
+import random
+import sys
+import time
+
+from faults import (ALL, check_counted_once, check_nothing_left, conclude, kill, make_job, name_of,
+                    quiet, run_of, say, seed_of_arguments)
+from harness import main, test
+
+SEED = seed_of_arguments()
+RUNS = 200 if ALL else 12
+KILLS_MAX = 4
+
+# What a run is made of: the objective, and how long replicas pause before a chunk at most (µs).
+# With the longest pauses evaluations take more than 100 ms and are journalled.
+KINDS = [('logistic', 2000), ('logistic', 25000), ('softmax', 1500), ('squared', 2000),
+         ('squared', 25000)]
+STEPS = {2000: 30, 1500: 25, 25000: 6}
+
+
+def draw_settings(rng):
+    return {'replicas': rng.randint(1, 4), 'shards': rng.randint(1, 3),
+            'threads': rng.randint(1, 2), 'checkpoint_seconds': rng.choice([0, 0.1]),
+            'portion_chunks': rng.choice([0, 1, 4]), 'flush_ms': rng.choice([5, 50, 1000])}
+
+
+def words(settings):
+    return [word for key, value in settings.items() for word in ('--set', f'{key}={value}')]
+
+
+def choose(rng, run):
+    """Whom to kill: one, several, the coordinator, the coordinator with others, or all."""
+    living = run.living()
+    workers = [pid for pid in living if pid != run.now.pid]
+    some = rng.sample(workers, rng.randint(1, len(workers))) if workers else []
+    return rng.choice([some[:1], some[:1], some, [run.now.pid], [run.now.pid, *some], living])
+
+
+def disturb(rng, run, seconds, tell):
+    """Kills, and gives the command again where that ended it. Returns how often."""
+    reruns = 0
+    for _ in range(rng.randint(1, KILLS_MAX)):
+        time.sleep(rng.uniform(0, seconds))
+        if run.now.popen.poll() is not None:
+            break
+        victims = choose(rng, run)
+        tell(f'kills {[(pid, name_of(pid)) for pid in victims]}')
+        rng.shuffle(victims)
+        for pid in victims:
+            kill(pid)
+        if run.now.pid in victims:
+            run.now.popen.wait()
+            if run.now.popen.returncode == 0:
+                break  # it had ended just then
+            time.sleep(rng.choice([0, 0, rng.uniform(0, 0.2)]))
+            run.start()
+            reruns += 1
+    return reruns
+
+
+def one_run(folder, jobs, seed, tell):
+    rng = random.Random(seed)
+    objective, pause = rng.choice(KINDS)
+    settings = draw_settings(rng)
+    steps = STEPS[pause]
+    environment = {'DML_SHUFFLE': str(seed + 1), 'DML_PAUSE_US': str(pause)}
+    if (objective, steps) not in jobs:
+        (folder / f'{objective}-{steps}').mkdir()
+        job = make_job(folder / f'{objective}-{steps}', objective, max_steps=steps)
+        jobs[objective, steps] = job, quiet(job)
+    job, expected = jobs[objective, steps]
+    tell(f'{objective}, {settings}, {environment}')
+    with run_of(job, f'seed-{seed}', *words(settings), '--verbose', **environment) as run:
+        run.start()
+        start = time.monotonic()
+        reruns = disturb(rng, run, seconds=0.5, tell=tell)
+        result = conclude(run, reruns)
+        took = time.monotonic() - start
+        for member in 'model_sha256', 'steps', 'loss':
+            assert result[member] == expected[member], \
+                f'{member} is {result[member]}, the quiet run had {expected[member]}'
+        check_nothing_left(run)
+        evaluations = check_counted_once(run, chunks_of(run))
+    tell(f'{took:.1f} s, {reruns} reruns, {evaluations} evaluations, restarts {result["restarts"]}')
+    return result['restarts']
+
+
+def chunks_of(run):
+    with run.database() as database:
+        return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
+
+
+@test
+def the_model_is_the_same_whoever_is_killed_whenever(folder):
+    base = random.SystemRandom().randrange(10 ** 6) * 1000
+    seeds = [SEED] if SEED is not None else range(base, base + RUNS)
+    say(f'seeds {seeds[0]} to {seeds[-1]}')
+    jobs, failed, lost = {}, [], {}
+    for seed in seeds:
+        try:
+            restarts = one_run(folder, jobs, seed, say if SEED is not None else lambda text: None)
+            lost = {role: lost.get(role, 0) + count for role, count in restarts.items()}
+        except AssertionError as error:
+            failed.append(seed)
+            say(f'seed {seed} failed; repeat it with {sys.argv[0]} --seed {seed}')
+            for line in str(error).splitlines():
+                say(f'  {line}')
+    say(f'{len(seeds)} runs, restarts {lost}, failed {len(failed)}')
+    assert not failed, f'seeds {failed}'
+
+
+if __name__ == '__main__':
+    sys.exit(main())

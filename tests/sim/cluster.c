@@ -1,0 +1,97 @@
+#include "tests/sim/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "tests/sim/network.h"
+
+static void set_up(struct process *process, enum role role, uint32_t index) {
+    static const struct behaviour *const behaviours[] = {[ROLE_COORDINATOR] =
+                                                             &coordinator_behaviour,
+                                                         [ROLE_SHARD] = &shard_behaviour,
+                                                         [ROLE_REPLICA] = &replica_behaviour};
+    process->role = role;
+    process->index = index;
+    process->behaviour = behaviours[role];
+    snprintf(process->name, sizeof process->name, "%s %u", role_name(role), index);
+}
+
+/* ---- who starts what again ---- */
+
+static void begin_again(struct world *world, uint64_t number) {
+    struct process *process = &world->processes[number];
+    const struct cluster *cluster = world->context;
+    if (!process->alive && !cluster->ended)
+        process_begin(process);
+}
+
+/* The command is given again, sometimes so late that the workers have given up; workers of somebody
+ * else are started again by a supervisor. */
+static void after_end(struct process *process) {
+    struct world *world = process->world;
+    const struct cluster *cluster = world->context;
+    bool again = process->role == ROLE_COORDINATOR || !cluster->shape.launched;
+    int64_t delay_ns = world_delay(world, 300 * NS_PER_MS);
+    if (process->role == ROLE_COORDINATOR && world_chance(world, 6))
+        delay_ns += (cluster->shape.reconnect_seconds + 1) * NS_PER_S;
+    if (again && !cluster->ended)
+        world_call(world, world->now_ns + delay_ns, begin_again, process->number);
+}
+
+bool cluster_expects(const struct cluster *cluster, int code, const char *text) {
+    if (code == ERROR_UNAVAILABLE &&
+        (strstr(text, "times, the last time") || strstr(text, "cannot be reached")))
+        return true;
+    if (cluster->was_full && strstr(text, "disk is full"))
+        return true;
+    return (cluster->was_full && code == ERROR_IO) || (cluster->was_damaged && code == ERROR_DATA);
+}
+
+/* ---- life ---- */
+
+void cluster_init(struct cluster *cluster, const struct job *job, const struct cluster_shape *shape,
+                  uint64_t seed, bool trace) {
+    *cluster = (struct cluster){.job = job, .shape = *shape};
+    world_init(&cluster->world, seed, 1 + shape->shards + shape->replicas);
+    cluster->world.context = cluster;
+    cluster->world.trace = trace;
+    cluster->world.ended = after_end;
+    network_set(cluster->world.network, shape->delay_ns, shape->shared_memory);
+    ledger_init(&cluster->ledger, &cluster->world, job->data.chunks);
+    virtual_disk_init(&cluster->disk);
+    cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
+    set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
+    for (uint32_t i = 0; i < shape->shards; i++)
+        set_up(cluster_shard(cluster, i), ROLE_SHARD, i);
+    for (uint32_t i = 0; i < shape->replicas; i++)
+        set_up(cluster_replica(cluster, i), ROLE_REPLICA, i);
+}
+
+void cluster_release(struct cluster *cluster) {
+    world_release(&cluster->world);
+    ledger_release(&cluster->ledger);
+    virtual_disk_release(&cluster->disk);
+    virtual_store_release(&cluster->store);
+    free(cluster->outcome.model);
+}
+
+/* Who was never greeted waits for ever. */
+static void check_dismissed(struct cluster *cluster) {
+    for (uint32_t i = 0; i < cluster->world.process_count; i++)
+        if (cluster->world.processes[i].alive && cluster->world.processes[i].greeted)
+            world_fail(&cluster->world, "%s was not dismissed", cluster->world.processes[i].name);
+}
+
+void cluster_run(struct cluster *cluster, int64_t limit_ns) {
+    struct world *world = &cluster->world;
+    for (uint32_t i = world->process_count; i-- > 0;)
+        process_begin(&world->processes[i]);
+    world_run(world, limit_ns);
+    if (!world->failure[0] && !cluster->ended)
+        world_fail(world, "the job did not end in %.0f s", (double)world->now_ns / 1e9);
+    if (!world->failure[0])
+        check_dismissed(cluster);
+}

@@ -1,0 +1,73 @@
+/* A simulated cluster: one job, its coordinator, shards and replicas in one world, and the faults
+ * that befall it. */
+#ifndef DML_TESTS_SIM_CLUSTER_H
+#define DML_TESTS_SIM_CLUSTER_H
+
+#include "tests/sim/job.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/store.h"
+#include "tests/sim/world.h"
+
+#define SIM_SHARDS_MAX 4
+#define SIM_REPLICAS_MAX 4
+#define SIM_WORKERS_MAX (SIM_SHARDS_MAX + SIM_REPLICAS_MAX)
+
+/* How a cluster is made up. */
+struct cluster_shape {
+    uint32_t shards, replicas;
+    uint32_t portion_chunks, flush_ms;
+    uint32_t reconnect_seconds;
+    int64_t checkpoint_ns;
+    bool launched; /* the coordinator starts workers; else somebody else does */
+    bool shared_memory;
+    int64_t delay_ns; /* usual, of a message */
+    int64_t chunk_ns; /* usual, to compute one */
+    uint32_t slow;    /* a replica by index, slowed tenfold; UINT32_MAX: none */
+};
+
+struct cluster {
+    struct world world;
+    const struct job *job;
+    struct cluster_shape shape;
+    struct ledger ledger;
+    struct virtual_disk disk;
+    struct virtual_store store;
+    struct outcome outcome;     /* of this run */
+    uint32_t runs;              /* times that the command was given */
+    bool ended;                 /* the coordinator has the model */
+    bool was_full, was_damaged; /* a disk; an early end may be due to that */
+};
+
+/* Processes by number: the coordinator, then shards, then replicas. */
+static inline struct process *cluster_coordinator(struct cluster *cluster) {
+    return &cluster->world.processes[0];
+}
+static inline struct process *cluster_shard(struct cluster *cluster, uint32_t index) {
+    return &cluster->world.processes[1 + index];
+}
+static inline struct process *cluster_replica(struct cluster *cluster, uint32_t index) {
+    return &cluster->world.processes[1 + cluster->shape.shards + index];
+}
+static inline struct cluster *cluster_of(const struct process *process) {
+    return process->world->context;
+}
+
+/* By link of the coordinator: shards, then replicas. */
+static inline struct process *cluster_worker(struct cluster *cluster, uint32_t link) {
+    return &cluster->world.processes[1 + link];
+}
+
+void cluster_init(struct cluster *cluster, const struct job *job, const struct cluster_shape *shape,
+                  uint64_t seed, bool trace);
+void cluster_release(struct cluster *cluster);
+
+/* Starts all processes, runs until the job has ended and the workers were dismissed. */
+void cluster_run(struct cluster *cluster, int64_t limit_ns);
+
+/* Whether such an early end of the run has to be expected, given the faults that were. */
+bool cluster_expects(const struct cluster *cluster, int code, const char *text);
+
+extern const struct behaviour coordinator_behaviour, shard_behaviour, replica_behaviour;
+
+#endif

@@ -1,0 +1,345 @@
+/* The rim of the simulated coordinator, as coordinator/cluster.c is that of the real one: carries
+ * out records before it sends messages, starts workers anew, and keeps time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/coordinator.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/network.h"
+#include "wire/program.h"
+
+enum { ALARM_TICK, ALARM_START };
+
+#define TICK_NS (100 * NS_PER_MS)
+#define RETRY_NS (500 * NS_PER_MS)
+#define RESTARTS_MAX 10
+
+struct link {
+    uint32_t connection; /* the network's number for it; 0: none */
+    int64_t give_up_ns;  /* when a worker of someone else's counts as lost for good */
+};
+
+struct coordinator_process {
+    struct coordinator *machine;
+    struct output out;
+    struct link links[SIM_WORKERS_MAX];
+};
+
+static const char *const addresses[] = {"shard 0", "shard 1", "shard 2", "shard 3"};
+
+/* ---- records ---- */
+
+static void take_step(struct process *process, const struct store_step *step) {
+    struct outcome *outcome = &cluster_of(process)->outcome;
+    world_say(process->world, "step %llu accepted, loss %.17g", (unsigned long long)step->step,
+              step->loss);
+    if (step->step > JOB_STEPS_MAX)
+        world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
+    else
+        outcome->step[step->step] = (struct job_step){true, step->loss, step->gradient_max};
+}
+
+static void take_slice(struct process *process, const struct record *record) {
+    memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
+           record->slice.count * sizeof(double));
+}
+
+static void undo_steps(struct process *process, const struct record *record) {
+    struct outcome *outcome = &cluster_of(process)->outcome;
+    uint64_t first = record->roll_back.to_start ? 0 : record->roll_back.step + 1;
+    for (uint64_t step = first; step <= JOB_STEPS_MAX; step++)
+        outcome->step[step] = (struct job_step){0};
+}
+
+/* What is told of a run, and kept nowhere here. */
+static void tell(const struct process *process, const struct record *record) {
+    if (record->kind == RECORD_EVENT)
+        world_say(process->world, "event: %s", record->event.text);
+    else if (record->kind == RECORD_EVALUATION)
+        world_say(process->world, "evaluation %llu: %s, loss %.17g",
+                  (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
+                  record->evaluation.loss);
+}
+
+static int take_record(struct process *process, const struct record *record) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    struct virtual_store *store = &cluster->store;
+    const uint8_t *blobs = self->out.blobs.data;
+    switch (record->kind) {
+    case RECORD_ATTEMPT:
+        world_say(process->world, "attempt %u is in force", record->attempt);
+        return virtual_store_attempt(store, record->attempt);
+    case RECORD_JOURNAL:
+        virtual_store_journal(store, blobs + record->journal.offset, record->journal.length,
+                              record->journal.begins);
+        return 0;
+    case RECORD_DURABLE_STEP:
+        world_say(process->world, "step %llu is durable", (unsigned long long)record->durable.step);
+        return virtual_store_durable(store, record->durable.step, blobs + record->durable.offset,
+                                     record->durable.length, record->durable.digests,
+                                     cluster->shape.shards);
+    case RECORD_ROLL_BACK:
+        undo_steps(process, record);
+        virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.step);
+        return 0;
+    case RECORD_START:
+        self->links[record->start].give_up_ns = 0;
+        world_alarm(process, process->world->now_ns + world_delay(process->world, 20 * NS_PER_MS),
+                    ALARM_START + record->start);
+        return 0;
+    case RECORD_STEP:
+        take_step(process, &record->step);
+        return 0;
+    case RECORD_SLICE:
+        take_slice(process, record);
+        return 0;
+    case RECORD_EVENT:
+    case RECORD_EVALUATION:
+    case RECORD_WORKER:
+    case RECORD_PORTION:
+        tell(process, record);
+    }
+    return 0;
+}
+
+static bool is_collected(const struct record *record) {
+    return record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK;
+}
+
+static int carry_out(struct process *process) {
+    struct coordinator_process *self = process->state;
+    bool commit = false;
+    int code = 0;
+    for (uint32_t i = 0; i < self->out.record_count && !code && process_acts(process); i++) {
+        code = take_record(process, &self->out.records[i]);
+        commit |= is_collected(&self->out.records[i]);
+    }
+    if (commit && !code && process_acts(process))
+        code = virtual_store_flush(&cluster_of(process)->store);
+    return code;
+}
+
+/* What the ledger is to know of what is sent. */
+static void note_sent(struct process *process, const struct outbox *outbox,
+                      const struct envelope *envelope) {
+    struct ledger *ledger = &cluster_of(process)->ledger;
+    static struct operation operation;
+    struct message message;
+    const char *why;
+    if ((envelope->type != MESSAGE_FOLD && envelope->type != MESSAGE_PROGRAM) ||
+        message_decode(envelope->type, outbox_body(outbox, envelope), envelope->body_length,
+                       &message, &why))
+        return;
+    if (message.type == MESSAGE_FOLD) {
+        ledger_fold(ledger, envelope->epoch, envelope->to, &message.fold.flush);
+        return;
+    }
+    struct cursor cursor =
+        cursor_over(message.program.operations.data, message.program.operations.length);
+    if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK)
+        ledger_round(ledger, envelope->epoch, message.program.attempt);
+}
+
+static void send_messages(struct process *process) {
+    struct coordinator_process *self = process->state;
+    const struct outbox *outbox = &self->out.messages;
+    for (size_t i = 0; i < outbox->count && process_acts(process); i++) {
+        const struct envelope *envelope = &outbox->envelopes[i];
+        note_sent(process, outbox, envelope);
+        if (self->links[envelope->to].connection)
+            network_send(process, self->links[envelope->to].connection, outbox, envelope);
+    }
+}
+
+/* ---- the end ---- */
+
+static void dismiss(struct process *process, const char *why) {
+    struct coordinator_process *self = process->state;
+    output_clear(&self->out);
+    coordinator_dismiss(self->machine, why, &self->out);
+    send_messages(process);
+    if (!process->dying)
+        process_end(process, true);
+}
+
+static void conclude(struct process *process) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    cluster->ended = true;
+    cluster->outcome.reason = self->machine->optimizer.reason;
+    cluster->outcome.steps = self->machine->optimizer.step;
+    cluster->outcome.ended_ns = process->world->now_ns;
+    dismiss(process, "the run has ended");
+}
+
+/* What cannot be helped ends the run; the same command is given again. */
+static void give_up(struct process *process, int code) {
+    struct cluster *cluster = cluster_of(process);
+    world_say(process->world, "the run ends early: %s", error_text());
+    if (!cluster_expects(cluster, code, error_text()))
+        world_fail(process->world, "the run failed: %s", error_text());
+    error_clear();
+    dismiss(process, "the run ended early");
+}
+
+static void finish_step(struct process *process, int code) {
+    struct coordinator_process *self = process->state;
+    int stored = carry_out(process);
+    if (!stored)
+        send_messages(process);
+    output_clear(&self->out);
+    code = code ? code : stored;
+    if (process->dying)
+        return;
+    if (code)
+        give_up(process, code);
+    else if (self->machine->phase == PHASE_READ)
+        conclude(process);
+}
+
+/* ---- workers ---- */
+
+static bool connect_worker(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    struct process *worker = cluster_worker(cluster_of(process), number);
+    struct link *link = &self->links[number];
+    if (!network_connect(process, worker, &link->connection)) {
+        link->connection = 0;
+        return false;
+    }
+    coordinator_opened(self->machine, number, process->world->now_ns, &self->out);
+    return true;
+}
+
+static int start_worker(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    struct process *worker = cluster_worker(cluster, number);
+    struct link *link = &self->links[number];
+    int64_t now_ns = process->world->now_ns;
+    if (link->connection)
+        network_close(process, link->connection);
+    link->connection = 0;
+    if (cluster->shape.launched) {
+        process_end(worker, false);
+        process_begin(worker);
+    }
+    if (!link->give_up_ns)
+        link->give_up_ns = now_ns + cluster->shape.reconnect_seconds * NS_PER_S;
+    if (connect_worker(process, number))
+        return 0;
+    if (now_ns > link->give_up_ns)
+        return error_set(ERROR_UNAVAILABLE, "%s cannot be reached", worker->name);
+    world_alarm(process, now_ns + RETRY_NS, ALARM_START + number);
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int find_workers(struct process *process) {
+    struct coordinator_process *self = process->state;
+    int code = 0;
+    for (uint32_t i = 0; i < coordinator_links(self->machine) && !code; i++)
+        if (!connect_worker(process, i))
+            code = coordinator_lost(self->machine, i, "it did not outlive the last coordinator",
+                                    process->world->now_ns, &self->out);
+    return code;
+}
+
+static struct coordinator *new_machine(struct process *process) {
+    struct cluster *cluster = cluster_of(process);
+    const struct job *job = cluster->job;
+    struct coordinator_saved saved;
+    struct blob *journal;
+    virtual_store_read(&cluster->store, &saved, &journal);
+    bool resumed = cluster->runs++ > 0;
+    struct coordinator *machine = coordinator_new(&(struct coordinator_settings){
+        .optimizer = job->optimizer,
+        .shape = job->shape,
+        .history_type = job->history_type,
+        .data = &job->data,
+        .set_path = "the set",
+        .run = "run",
+        .epoch = virtual_store_epoch(&cluster->store),
+        .shards = cluster->shape.shards,
+        .replicas = cluster->shape.replicas,
+        .threads = 1,
+        .portion_chunks = cluster->shape.portion_chunks,
+        .flush_ms = cluster->shape.flush_ms,
+        .reconnect_seconds = cluster->shape.reconnect_seconds,
+        .shard_addresses = addresses,
+        .shards_folder = "shards",
+        .checkpoint_ns = cluster->shape.checkpoint_ns,
+        .restarts_max = RESTARTS_MAX,
+        .saved = resumed ? &saved : NULL,
+    });
+    free(journal);
+    return machine;
+}
+
+static void begin(struct process *process) {
+    struct coordinator_process *self = memory_new(1, sizeof *self);
+    process->state = self;
+    output_init(&self->out);
+    self->machine = new_machine(process);
+    world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
+    coordinator_begin(self->machine, process->world->now_ns, &self->out);
+    finish_step(process, find_workers(process));
+}
+
+static void end(struct process *process) {
+    struct coordinator_process *self = process->state;
+    virtual_store_crash(&cluster_of(process)->store);
+    coordinator_free(self->machine);
+    output_release(&self->out);
+    free(self);
+}
+
+/* ---- what happens to it ---- */
+
+static uint32_t worker_of(const struct coordinator_process *self, uint32_t connection) {
+    for (uint32_t i = 0; i < coordinator_links(self->machine); i++)
+        if (self->links[i].connection == connection)
+            return i;
+    return UINT32_MAX;
+}
+
+static void message(struct process *process, uint32_t link, const struct message *taken) {
+    struct coordinator_process *self = process->state;
+    uint32_t worker = worker_of(self, link);
+    if (taken->type == MESSAGE_FOLDED)
+        ledger_folded(&cluster_of(process)->ledger, taken->epoch, worker, &taken->folded.flush);
+    if (worker != UINT32_MAX)
+        finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
+                                              &self->out));
+}
+
+static void gone(struct process *process, uint32_t link) {
+    struct coordinator_process *self = process->state;
+    uint32_t worker = worker_of(self, link);
+    if (worker == UINT32_MAX)
+        return;
+    self->links[worker].connection = 0;
+    finish_step(process, coordinator_lost(self->machine, worker, "its connection closed",
+                                          process->world->now_ns, &self->out));
+}
+
+static void alarm(struct process *process, uint64_t which) {
+    struct coordinator_process *self = process->state;
+    int code;
+    if (which == ALARM_TICK) {
+        world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
+        code = virtual_store_flush(&cluster_of(process)->store);
+        if (!code)
+            code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
+    } else {
+        code = start_worker(process, (uint32_t)(which - ALARM_START));
+    }
+    finish_step(process, code);
+}
+
+const struct behaviour coordinator_behaviour = {
+    .begin = begin, .end = end, .message = message, .gone = gone, .alarm = alarm};

@@ -1,0 +1,145 @@
+#include "tests/sim/disk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/mutant.h"
+
+struct virtual_file {
+    char *path;
+    uint8_t *data;
+    size_t length;
+    bool removed;  /* and may come back with a power cut */
+    bool unsynced; /* and may be torn by one */
+};
+
+static struct virtual_file *find(struct virtual_disk *disk, const char *path) {
+    for (size_t i = 0; i < disk->count; i++)
+        if (!strcmp(disk->files[i].path, path))
+            return &disk->files[i];
+    return NULL;
+}
+
+static struct virtual_file *make(struct virtual_disk *disk, const char *path) {
+    struct virtual_file *file = find(disk, path);
+    if (file)
+        return file;
+    if (disk->count == disk->capacity) {
+        disk->capacity = 2 * disk->capacity + 32;
+        disk->files = memory_resize(disk->files, disk->capacity, sizeof *disk->files);
+    }
+    file = &disk->files[disk->count++];
+    *file = (struct virtual_file){.path = memory_copy_string(path)};
+    return file;
+}
+
+static int write_file(void *context, const char *path, const struct disk_piece *pieces,
+                      size_t count) {
+    struct virtual_disk *disk = context;
+    if (disk->full)
+        return error_set(ERROR_IO, "cannot write %s: the disk is full", path);
+    struct virtual_file *file = make(disk, path);
+    size_t length = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        length += pieces[i].length;
+    file->data = memory_resize(file->data, length, 1);
+    file->length = length;
+    file->removed = false;
+    file->unsynced = mutant(COMMIT_BEFORE_SYNC);
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].length)
+            memcpy(file->data + at, pieces[i].data, pieces[i].length);
+        at += pieces[i].length;
+    }
+    return 0;
+}
+
+static int open_file(void *context, const char *path, void **opened, uint64_t *length) {
+    struct virtual_file *file = find(context, path);
+    if (!file || file->removed)
+        return error_set(ERROR_UNAVAILABLE, "there is no %s", path);
+    *opened = file;
+    *length = file->length;
+    return 0;
+}
+
+static int read_file(void *context, void *opened, uint64_t offset, void *into, size_t length) {
+    (void)context;
+    const struct virtual_file *file = opened;
+    if (offset > file->length || length > file->length - offset)
+        return error_set(ERROR_IO, "%s became shorter while it was read", file->path);
+    memcpy(into, file->data + offset, length);
+    return 0;
+}
+
+static void close_file(void *context, void *opened) {
+    (void)context, (void)opened;
+}
+
+static int list_folder(void *context, const char *folder,
+                       void (*visit)(void *visitor, const char *name), void *visitor) {
+    struct virtual_disk *disk = context;
+    size_t length = strlen(folder);
+    for (size_t i = 0; i < disk->count; i++) {
+        const struct virtual_file *file = &disk->files[i];
+        if (!file->removed && !strncmp(file->path, folder, length) && file->path[length] == '/')
+            visit(visitor, file->path + length + 1);
+    }
+    return 0;
+}
+
+static int remove_file(void *context, const char *path) {
+    struct virtual_file *file = find(context, path);
+    if (!file || file->removed)
+        return error_set(ERROR_IO, "cannot remove %s: it is not there", path);
+    file->removed = true;
+    return 0;
+}
+
+void virtual_disk_init(struct virtual_disk *disk) {
+    *disk = (struct virtual_disk){.disk = {.context = disk,
+                                           .write = write_file,
+                                           .open = open_file,
+                                           .read = read_file,
+                                           .close = close_file,
+                                           .list = list_folder,
+                                           .remove = remove_file}};
+}
+
+void virtual_disk_release(struct virtual_disk *disk) {
+    for (size_t i = 0; i < disk->count; i++) {
+        free(disk->files[i].path);
+        free(disk->files[i].data);
+    }
+    free(disk->files);
+}
+
+void virtual_disk_litter(struct virtual_disk *disk, const char *path) {
+    char *beside = memory_format("%s.tmp.123", path);
+    const struct disk_piece piece = {"half", 4};
+    write_file(disk, beside, &piece, 1);
+    free(beside);
+}
+
+void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random) {
+    for (size_t i = 0; i < disk->count; i++) {
+        struct virtual_file *file = &disk->files[i];
+        file->removed &= random_below(random, 2) == 0;
+        if (file->unsynced)
+            file->length = random_below(random, file->length + 1);
+        file->unsynced = false;
+    }
+}
+
+bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random) {
+    for (size_t i = disk->count; i-- > 0;) {
+        struct virtual_file *file = &disk->files[i];
+        if (file->removed || !file->length || strncmp(file->path, prefix, strlen(prefix)))
+            continue;
+        file->data[random_below(random, file->length)] ^= (uint8_t)(1 << random_below(random, 8));
+        return true;
+    }
+    return false;
+}

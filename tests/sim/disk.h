@@ -1,0 +1,32 @@
+/* The disk under the shards' folders. A file that was written whole is there whole, also after a
+ * power cut; one that was being written may be there, or lie half-written beside its place; one
+ * that was removed may be back after a power cut. */
+#ifndef DML_TESTS_SIM_DISK_H
+#define DML_TESTS_SIM_DISK_H
+
+#include <stdbool.h>
+
+#include "base/random.h"
+#include "shard/disk.h"
+
+struct virtual_file; /* opaque */
+
+struct virtual_disk {
+    struct disk disk; /* what shards are given */
+    struct virtual_file *files;
+    size_t count, capacity;
+    bool full;
+};
+
+void virtual_disk_init(struct virtual_disk *disk);
+void virtual_disk_release(struct virtual_disk *disk);
+
+/* Leaves a part of a file beside its place, as an interrupted write does. */
+void virtual_disk_litter(struct virtual_disk *disk, const char *path);
+
+void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random);
+
+/* Turns a bit of the newest file whose path begins so; false if there is none. */
+bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random);
+
+#endif

@@ -1,0 +1,80 @@
+#include "tests/sim/host.h"
+
+#include "tests/sim/network.h"
+
+void worker_host_init(struct worker_host *host) {
+    *host = (struct worker_host){0};
+    outbox_init(&host->out);
+}
+
+void worker_host_release(struct worker_host *host) {
+    outbox_release(&host->out);
+}
+
+static void say(struct process *process, uint32_t link, const struct message *message) {
+    struct outbox outbox;
+    outbox_init(&outbox);
+    outbox_add(&outbox, link, message);
+    if (process_acts(process))
+        network_send(process, link, &outbox, &outbox.envelopes[0]);
+    outbox_release(&outbox);
+}
+
+/* One that was fenced out learns it at once. */
+static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
+                             uint64_t epoch) {
+    if (host->coordinator && host->coordinator != link && epoch > host->epoch)
+        say(process, host->coordinator,
+            &(struct message){.type = MESSAGE_REFUSED,
+                              .epoch = epoch,
+                              .refused = {"a later coordinator of the run took over"}});
+    host->epoch = epoch;
+    host->coordinator = link;
+    host->waits++;
+    process->greeted = true;
+}
+
+bool worker_host_takes(struct process *process, struct worker_host *host, uint32_t link,
+                       const struct message *message) {
+    if (message->type != MESSAGE_PING)
+        return false;
+    if (link == host->coordinator)
+        say(process, link,
+            &(struct message){
+                .type = MESSAGE_PONG, .epoch = message->epoch, .pong = {message->ping.number}});
+    return true;
+}
+
+void worker_host_drain(struct process *process, struct worker_host *host) {
+    for (size_t i = 0; i < host->out.count; i++) {
+        const struct envelope *envelope = &host->out.envelopes[i];
+        if (!process_acts(process))
+            break;
+        if (envelope->type == MESSAGE_WELCOME)
+            find_coordinator(process, host, envelope->to, envelope->epoch);
+        network_send(process, envelope->to, &host->out, envelope);
+    }
+    outbox_clear(&host->out);
+}
+
+void worker_host_message(struct process *process, struct worker_host *host, uint32_t link,
+                         const struct message *message) {
+    if (message->type == MESSAGE_HELLO)
+        host->reconnect_seconds = message->hello.reconnect_seconds;
+    if (message->type == MESSAGE_BYE && link == host->coordinator)
+        process_end(process, true);
+}
+
+void worker_host_gone(struct process *process, struct worker_host *host, uint32_t link) {
+    if (link != host->coordinator)
+        return;
+    host->coordinator = 0;
+    host->waits++;
+    world_alarm(process, process->world->now_ns + host->reconnect_seconds * NS_PER_S,
+                HOST_ALARMS + host->waits);
+}
+
+void worker_host_alarm(struct process *process, struct worker_host *host, uint64_t which) {
+    if (which == HOST_ALARMS + host->waits && !host->coordinator)
+        process_end(process, true);
+}

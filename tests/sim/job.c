@@ -1,0 +1,135 @@
+#include "tests/sim/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+
+enum { ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a chunk, of a row */
+
+static uint32_t between(struct random *random, uint32_t least, uint32_t most) {
+    return least + (uint32_t)random_below(random, most - least + 1);
+}
+
+/* Parameters in one to four blocks, so that up to four shards have something to own. */
+static void choose_shape(struct job *job, struct random *random) {
+    struct objective_shape *shape = &job->shape;
+    shape->kind = (enum objective_kind)random_below(random, 3);
+    shape->outputs = shape->kind == OBJECTIVE_SOFTMAX ? between(random, 2, 4) : 1;
+    shape->intercept = random_below(random, 2);
+    uint32_t blocks = random_below(random, 2) ? 1 : between(random, 2, 4);
+    shape->features = between(random, 3, 40);
+    if (blocks > 1)
+        shape->features += (blocks - 1) * BLOCK_ELEMENTS / shape->outputs;
+}
+
+static void choose_settings(struct job *job, struct random *random) {
+    job->optimizer = (struct optimizer_settings){
+        .memory = between(random, 1, 5),
+        .l2 = random_below(random, 3) ? 0.01 : 0,
+        .gradient_tolerance = random_below(random, 4) ? 1e-12 : 1e-2,
+        .steps_max = between(random, 2, JOB_STEPS_MAX),
+    };
+    job->history_type = random_below(random, 2) ? HISTORY_FLOAT : HISTORY_DOUBLE;
+}
+
+/* Most values fall on the first features, as in sorted packs; some anywhere. */
+static void make_row(struct job *job, struct random *random, uint32_t row, uint32_t *values) {
+    uint32_t features = job->shape.features, hot = features < 20 ? features : 20;
+    uint32_t feature = 0;
+    for (uint32_t i = 0; i < VALUES_MAX; i++) {
+        feature += i < 5 ? between(random, 1, hot / 5 + 1) : between(random, 1, features / 2);
+        if (feature > features)
+            break;
+        job->feature[*values] = feature - 1;
+        job->value[*values] = ldexp(random_unit(random) - 0.4, (int)(feature % 7) - 3);
+        (*values)++;
+    }
+    job->start[row + 1] = *values;
+    double label = (double)random_below(random, job->shape.outputs > 1 ? job->shape.outputs : 2);
+    job->label[row] = job->shape.kind == OBJECTIVE_SQUARED ? 40 * random_unit(random) - 10 : label;
+}
+
+static void make_rows(struct job *job, struct random *random) {
+    uint32_t chunks = between(random, 3, 40), rows = 0, values = 0;
+    job->chunks = memory_new(chunks, sizeof *job->chunks);
+    job->start = memory_new(chunks * ROWS_MAX + 1, sizeof *job->start);
+    job->feature = memory_new(chunks * ROWS_MAX * VALUES_MAX, sizeof *job->feature);
+    job->value = memory_new(chunks * ROWS_MAX * VALUES_MAX, sizeof *job->value);
+    job->label = memory_new(chunks * ROWS_MAX, sizeof *job->label);
+    for (uint32_t i = 0; i < chunks; i++) {
+        struct rows *chunk = &job->chunks[i];
+        *chunk = (struct rows){.count = between(random, 1, ROWS_MAX),
+                               .features = job->shape.features,
+                               .type = VALUE_DOUBLE,
+                               .start = job->start + rows,
+                               .feature = job->feature,
+                               .value = job->value,
+                               .label = job->label + rows};
+        uint32_t before = values;
+        for (uint32_t row = 0; row < chunk->count; row++)
+            make_row(job, random, rows + row, &values);
+        rows += chunk->count;
+        chunk->values = values - before;
+    }
+    job->data.rows = rows;
+    job->data.values = values;
+    job->data.chunks = chunks;
+}
+
+/* As the data folder does it; sometimes with an exponent of its own for each column. */
+static void find_exponents(struct job *job, struct random *random) {
+    uint32_t columns = job->shape.features + 1;
+    double *sum = memory_new(columns, sizeof *sum);
+    uint64_t *count = memory_new(columns, sizeof *count);
+    job->exponent = memory_new(columns, sizeof *job->exponent);
+    for (uint64_t i = 0; i < job->data.values; i++) {
+        sum[job->feature[i]] += fabs(job->value[i]);
+        count[job->feature[i]]++;
+    }
+    sum[columns - 1] = (double)job->data.rows;
+    count[columns - 1] = job->data.rows;
+    for (uint32_t i = 0; i < columns; i++)
+        job->exponent[i] = (int16_t)fixed_exponent(sum[i], count[i]);
+    job->data.uniform = random_below(random, 3) && fixed_uniform(columns, job->exponent, sum, count,
+                                                                 &job->data.uniform_exponent);
+    free(sum);
+    free(count);
+}
+
+static double largest_label(const struct job *job) {
+    double largest = 0;
+    for (uint64_t i = 0; i < job->data.rows; i++)
+        largest = fmax(largest, fabs(job->label[i]));
+    return largest;
+}
+
+void job_init(struct job *job, uint64_t seed) {
+    struct random random;
+    random_init(&random, seed);
+    *job = (struct job){.seed = seed};
+    choose_shape(job, &random);
+    choose_settings(job, &random);
+    make_rows(job, &random);
+    find_exponents(job, &random);
+    job->data.features = job->shape.features;
+    job->data.type = VALUE_DOUBLE;
+    job->data.classes = job->shape.kind == OBJECTIVE_SOFTMAX ? job->shape.outputs : 2;
+    job->data.label_max_abs = largest_label(job);
+    job->data.exponent = job->exponent;
+    job->data.fingerprint = "simulated";
+    job->parameters = objective_parameters(&job->shape);
+}
+
+void job_release(struct job *job) {
+    free(job->chunks);
+    free(job->start);
+    free(job->feature);
+    free(job->value);
+    free(job->label);
+    free(job->exponent);
+    free(job->expected.model);
+}

@@ -1,0 +1,48 @@
+/* The jobs of the simulated world: tiny data sets and settings, all made from a seed, and the
+ * model that each has without a fault. */
+#ifndef DML_TESTS_SIM_JOB_H
+#define DML_TESTS_SIM_JOB_H
+
+#include "base/rows.h"
+#include "coordinator/optimizer.h"
+#include "data/set.h"
+#include "numeric/vector.h"
+#include "objective/objective.h"
+
+#define JOB_STEPS_MAX 12
+
+/* One accepted step, as it was recorded. */
+struct job_step {
+    bool seen;
+    double loss, gradient_max;
+};
+
+/* What a run comes to: to the bit the same however it went. */
+struct outcome {
+    enum reason reason;
+    uint64_t steps;
+    struct job_step step[JOB_STEPS_MAX + 1];
+    double *model; /* owned; parameters */
+    int64_t ended_ns;
+};
+
+struct job {
+    uint64_t seed;
+    struct objective_shape shape;
+    struct optimizer_settings optimizer;
+    enum history_type history_type;
+    struct set_info data;
+    uint64_t parameters;
+    struct rows *chunks; /* [data.chunks] */
+    struct outcome expected;
+
+    /* what `chunks` and `data` point to; owned */
+    uint32_t *start, *feature;
+    double *value, *label;
+    int16_t *exponent;
+};
+
+void job_init(struct job *job, uint64_t seed);
+void job_release(struct job *job);
+
+#endif

@@ -1,0 +1,121 @@
+#include "tests/sim/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tests/sim/world.h"
+
+void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
+    *ledger = (struct ledger){.world = world, .chunks = chunks};
+    ledger->counted = memory_new(chunks, sizeof *ledger->counted);
+}
+
+void ledger_release(struct ledger *ledger) {
+    free(ledger->flushes);
+    free(ledger->runs);
+    free(ledger->folds);
+    free(ledger->counted);
+}
+
+static const struct ledger_flush *find(const struct ledger *ledger, const struct flush_id *id) {
+    for (uint32_t i = ledger->flush_count; i-- > 0;)
+        if (flush_id_equal(&ledger->flushes[i].id, id))
+            return &ledger->flushes[i];
+    return NULL;
+}
+
+static bool says_the_same(const struct ledger *ledger, const struct ledger_flush *flush,
+                          const struct run_list *runs) {
+    return flush->runs == runs->length && !memcmp(ledger->runs + flush->first_run, runs->items,
+                                                  runs->length * sizeof *runs->items);
+}
+
+static void add_run(struct ledger *ledger, struct run run) {
+    if (ledger->run_count == ledger->run_capacity) {
+        ledger->run_capacity = 2 * ledger->run_capacity + 256;
+        ledger->runs = memory_resize(ledger->runs, ledger->run_capacity, sizeof *ledger->runs);
+    }
+    ledger->runs[ledger->run_count++] = run;
+}
+
+void ledger_stage(struct ledger *ledger, const struct message_stage *stage) {
+    const struct ledger_flush *known = find(ledger, &stage->flush);
+    if (known) {
+        if (!says_the_same(ledger, known, &stage->portions))
+            world_fail(ledger->world, "two flushes have the same id");
+        return;
+    }
+    if (ledger->flush_count == ledger->flush_capacity) {
+        ledger->flush_capacity = 2 * ledger->flush_capacity + 64;
+        ledger->flushes =
+            memory_resize(ledger->flushes, ledger->flush_capacity, sizeof *ledger->flushes);
+    }
+    ledger->flushes[ledger->flush_count++] =
+        (struct ledger_flush){stage->flush, ledger->run_count, stage->portions.length};
+    for (uint32_t i = 0; i < stage->portions.length; i++)
+        add_run(ledger, stage->portions.items[i]);
+}
+
+static void count_flush(struct ledger *ledger, const struct ledger_flush *flush) {
+    for (uint32_t i = 0; i < flush->runs; i++) {
+        const struct run *run = &ledger->runs[flush->first_run + i];
+        for (uint32_t chunk = run->first; chunk < run->first + run->count; chunk++)
+            if (chunk < ledger->chunks && ledger->counted[chunk] < 255)
+                ledger->counted[chunk]++;
+    }
+}
+
+void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
+                const struct flush_id *folded, size_t count) {
+    memset(ledger->counted, 0, ledger->chunks);
+    ledger->used++;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_flush *flush = find(ledger, &folded[i]);
+        if (!flush || folded[i].attempt != attempt || folded[i].evaluation != evaluation)
+            world_fail(ledger->world, "%s folded a flush that does not belong to evaluation %u",
+                       shard, evaluation);
+        else
+            count_flush(ledger, flush);
+    }
+    for (uint32_t chunk = 0; chunk < ledger->chunks; chunk++)
+        if (ledger->counted[chunk] != 1)
+            world_fail(ledger->world, "%s counted chunk %u %u times in evaluation %u of attempt %u",
+                       shard, chunk, ledger->counted[chunk], evaluation, attempt);
+}
+
+/* ---- folds ---- */
+
+static struct ledger_fold *find_fold(const struct ledger *ledger, uint64_t epoch, uint32_t shard,
+                                     const struct flush_id *id) {
+    for (uint32_t i = 0; i < ledger->fold_count; i++) {
+        struct ledger_fold *fold = &ledger->folds[i];
+        if (fold->epoch == epoch && fold->shard == shard && flush_id_equal(&fold->id, id))
+            return fold;
+    }
+    return NULL;
+}
+
+void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id) {
+    if (find_fold(ledger, epoch, shard, id))
+        return;
+    if (ledger->fold_count == ledger->fold_capacity) {
+        ledger->fold_capacity = 2 * ledger->fold_capacity + 64;
+        ledger->folds = memory_resize(ledger->folds, ledger->fold_capacity, sizeof *ledger->folds);
+    }
+    ledger->folds[ledger->fold_count++] = (struct ledger_fold){epoch, shard, *id};
+}
+
+void ledger_folded(struct ledger *ledger, uint64_t epoch, uint32_t shard,
+                   const struct flush_id *id) {
+    struct ledger_fold *fold = find_fold(ledger, epoch, shard, id);
+    if (fold)
+        *fold = ledger->folds[--ledger->fold_count];
+}
+
+void ledger_round(struct ledger *ledger, uint64_t epoch, uint32_t attempt) {
+    for (uint32_t i = 0; i < ledger->fold_count; i++)
+        if (ledger->folds[i].epoch == epoch && ledger->folds[i].id.attempt == attempt)
+            world_fail(ledger->world, "an evaluation is used before shard %u confirmed a fold",
+                       ledger->folds[i].shard);
+}

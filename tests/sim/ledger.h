@@ -1,0 +1,53 @@
+/* An account of what counts, kept apart from the machines that are tested: which flush brought
+ * which chunks, as its slices said when they reached the shards, and what the shards had folded
+ * when the optimizer used an evaluation. */
+#ifndef DML_TESTS_SIM_LEDGER_H
+#define DML_TESTS_SIM_LEDGER_H
+
+#include "wire/message.h"
+
+struct world;
+
+struct ledger_flush {
+    struct flush_id id;
+    uint32_t first_run, runs; /* in ledger.runs */
+};
+
+struct ledger_fold {
+    uint64_t epoch; /* of the coordinator that told it */
+    uint32_t shard;
+    struct flush_id id;
+};
+
+struct ledger {
+    struct world *world;
+    uint32_t chunks;
+    struct ledger_flush *flushes;
+    uint32_t flush_count, flush_capacity;
+    struct run *runs;
+    uint32_t run_count, run_capacity;
+    struct ledger_fold *folds; /* told and not confirmed */
+    uint32_t fold_count, fold_capacity;
+    uint8_t *counted; /* [chunks], scratch */
+    uint64_t used;    /* evaluations that shards let the optimizer use */
+};
+
+void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks);
+void ledger_release(struct ledger *ledger);
+
+/* A slice reached a shard. Fails the world if the same flush said other chunks before. */
+void ledger_stage(struct ledger *ledger, const struct message_stage *stage);
+
+/* A shard lets its sum of these flushes be used as the gradient of one evaluation. Fails the world
+ * unless every chunk is in them once. */
+void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
+                const struct flush_id *folded, size_t count);
+
+/* A coordinator tells a shard to fold, hears that it did, and sends a program that uses the folds
+ * of this attempt. Fails the world if it did not hear of all of them before. */
+void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id);
+void ledger_folded(struct ledger *ledger, uint64_t epoch, uint32_t shard,
+                   const struct flush_id *id);
+void ledger_round(struct ledger *ledger, uint64_t epoch, uint32_t attempt);
+
+#endif

@@ -1,0 +1,33 @@
+# The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
+noinst_LIBRARIES += libsimulated.a
+libsimulated_a_SOURCES = \
+	coordinator/coordinator.c coordinator/durability.c coordinator/evaluating.c \
+	coordinator/handing.c coordinator/lbfgs.c coordinator/linesearch.c coordinator/optimizer.c \
+	coordinator/output.c coordinator/plan.c coordinator/reading.c coordinator/recovery.c \
+	coordinator/rounds.c coordinator/setup.c coordinator/state.c coordinator/steering.c \
+	coordinator/verdicts.c \
+	shard/checkpoint.c shard/evaluation.c shard/folder.c shard/interpreter.c shard/programs.c \
+	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \
+	replica/accrual.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
+libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
+
+check_PROGRAMS += tests/sim/sim
+tests_sim_sim_SOURCES = \
+	tests/sim/cluster.c tests/sim/cluster.h \
+	tests/sim/coordinator_process.c \
+	tests/sim/disk.c tests/sim/disk.h \
+	tests/sim/host.c tests/sim/host.h \
+	tests/sim/job.c tests/sim/job.h \
+	tests/sim/ledger.c tests/sim/ledger.h \
+	tests/sim/memory.c tests/sim/memory.h \
+	tests/sim/network.c tests/sim/network.h \
+	tests/sim/replica_process.c \
+	tests/sim/schedule.c tests/sim/schedule.h \
+	tests/sim/shard_process.c \
+	tests/sim/sim.c \
+	tests/sim/store.c tests/sim/store.h \
+	tests/sim/trace.c tests/sim/trace.h \
+	tests/sim/world.c tests/sim/world.h
+tests_sim_sim_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
+tests_sim_sim_LDADD = libsimulated.a $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
+tests_sim_sim_LDFLAGS = -Wl,--wrap=operation_list_read

@@ -1,0 +1,75 @@
+#include "tests/sim/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/bulk.h"
+#include "wire/mapping.h"
+
+/* A reference to the segment is a reference to its mapping, which is what kept bulk names. */
+struct shared_segment {
+    struct segment segment;
+    struct shared_mapping mapping;
+};
+
+static void *aligned_copy(const void *data, size_t length) {
+    size_t size = (length + 63) / 64 * 64;
+    void *copy = aligned_alloc(64, size ? size : 64);
+    if (!copy) {
+        fprintf(stderr, "sim: out of memory\n");
+        exit(70);
+    }
+    return data ? memcpy(copy, data, length) : memset(copy, 0, size);
+}
+
+struct segment *segment_new(size_t length) {
+    static uint32_t last;
+    struct shared_segment *shared = memory_new(1, sizeof *shared);
+    shared->segment = (struct segment){
+        .id = ++last, .descriptor = -1, .length = length, .start = aligned_copy(NULL, length)};
+    shared->mapping.start = shared->segment.start;
+    shared->mapping.length = length;
+    shared->mapping.references = 1;
+    return &shared->segment;
+}
+
+struct segment *shared_segment_keep(struct segment *segment) {
+    if (segment)
+        ((struct shared_segment *)segment)->mapping.references++;
+    return segment;
+}
+
+void shared_segment_release(struct segment *segment) {
+    struct shared_segment *shared = (struct shared_segment *)segment;
+    if (!shared || --shared->mapping.references)
+        return;
+    free(shared->segment.start);
+    free(shared);
+}
+
+void segment_free(struct segment *segment) {
+    shared_segment_release(segment);
+}
+
+void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
+    *kept = (struct kept_bulk){.data = bulk->data, .length = bulk->length};
+    if (bulk->from && bulk->from->segment) {
+        struct segment *segment = shared_segment_keep(bulk->from->segment);
+        kept->mapping = &((struct shared_segment *)segment)->mapping;
+    } else if (bulk->length) {
+        kept->owned = aligned_copy(bulk->data, bulk->length);
+        kept->data = kept->owned;
+    }
+}
+
+void kept_bulk_release(struct kept_bulk *kept) {
+    free(kept->owned);
+    if (kept->mapping) {
+        char *mapping = (char *)kept->mapping;
+        void *shared = mapping - offsetof(struct shared_segment, mapping);
+        shared_segment_release(shared);
+    }
+    *kept = (struct kept_bulk){0};
+}

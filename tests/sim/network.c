@@ -1,0 +1,302 @@
+#include "tests/sim/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tests/sim/memory.h"
+#include "tests/sim/trace.h"
+
+#define PARTITION_BREAKS_NS (12 * NS_PER_S) /* connections across one that lasts so long */
+
+struct end {
+    struct process *process;
+    uint32_t link;
+    bool open;       /* the process has not let go, and not been told that it is gone */
+    int64_t last_ns; /* when the last parcel to this end arrives */
+    int64_t cut_ns;  /* messages that would arrive later are lost */
+};
+
+struct connection {
+    struct end ends[2];
+    bool broken; /* what is sent now is lost */
+};
+
+struct partition {
+    uint64_t set;
+    int64_t until_ns;
+};
+
+struct network {
+    struct world *world;
+    int64_t delay_ns;
+    bool shared_memory;
+    struct connection *connections;
+    uint32_t count, capacity;
+    struct partition partitions[8];
+    uint32_t partition_count;
+};
+
+/* On its way to an end: a message, or the news that the connection is gone. */
+struct parcel {
+    struct network *network;
+    uint32_t connection;
+    uint8_t to;
+    bool gone;
+    enum message_type type;
+    uint64_t epoch;
+    int64_t at_ns;
+    size_t length; /* of the body */
+    struct bulk bulk;
+    struct peer holder;           /* of the bulk */
+    _Alignas(64) uint8_t bytes[]; /* the body and, if it is not shared, the bulk */
+};
+
+struct network *network_new(struct world *world) {
+    struct network *network = memory_new(1, sizeof *network);
+    network->world = world;
+    network->delay_ns = NS_PER_MS / 10;
+    return network;
+}
+
+void network_free(struct network *network) {
+    free(network->connections);
+    free(network);
+}
+
+void network_set(struct network *network, int64_t delay_ns, bool shared_memory) {
+    network->delay_ns = delay_ns;
+    network->shared_memory = shared_memory;
+}
+
+/* ---- connections ---- */
+
+static struct connection *find(const struct process *process, uint32_t link, uint32_t *side) {
+    const struct network *network = process->world->network;
+    for (uint32_t i = network->count; i-- > 0;)
+        for (*side = 0; *side < 2; (*side)++) {
+            struct end *end = &network->connections[i].ends[*side];
+            if (end->open && end->process == process && end->link == link)
+                return &network->connections[i];
+        }
+    return NULL;
+}
+
+bool network_connect(struct process *from, struct process *to, uint32_t *link) {
+    struct network *network = from->world->network;
+    if (!to->alive || network_parted(network, from, to))
+        return false;
+    if (network->count == network->capacity) {
+        network->capacity = 2 * network->capacity + 32;
+        network->connections =
+            memory_resize(network->connections, network->capacity, sizeof *network->connections);
+    }
+    struct connection *connection = &network->connections[network->count++];
+    *connection = (struct connection){0};
+    connection->ends[0] = (struct end){from, ++from->last_link, true, 0, NEVER_NS};
+    connection->ends[1] = (struct end){to, ++to->last_link, true, 0, NEVER_NS};
+    *link = connection->ends[0].link;
+    return true;
+}
+
+static void post(struct network *network, struct parcel *parcel, int64_t at_ns) {
+    struct end *end = &network->connections[parcel->connection].ends[parcel->to];
+    if (at_ns < end->last_ns)
+        at_ns = end->last_ns;
+    end->last_ns = parcel->at_ns = at_ns;
+    world_post(end->process, at_ns, parcel);
+}
+
+/* Tells an end that is open that the connection is gone, after what still arrives. */
+static void post_gone(struct network *network, uint32_t connection, uint8_t to, int64_t at_ns) {
+    if (!network->connections[connection].ends[to].open)
+        return;
+    struct parcel *parcel = memory_new(1, sizeof *parcel);
+    parcel->network = network;
+    parcel->connection = connection;
+    parcel->to = to;
+    parcel->gone = true;
+    post(network, parcel, at_ns);
+}
+
+static void hang_up(struct network *network, uint32_t number, uint32_t side, int64_t at_ns) {
+    struct connection *connection = &network->connections[number];
+    connection->ends[side].open = false;
+    if (!connection->broken)
+        post_gone(network, number, (uint8_t)(1 - side), at_ns);
+    connection->broken = true;
+}
+
+void network_close(struct process *process, uint32_t link) {
+    struct network *network = process->world->network;
+    uint32_t side;
+    struct connection *connection = find(process, link, &side);
+    if (connection)
+        hang_up(network, (uint32_t)(connection - network->connections), side,
+                network->world->now_ns + world_delay(network->world, network->delay_ns));
+}
+
+/* Of what is under way to an end, only the front still arrives. */
+static void cut(struct network *network, struct end *end) {
+    int64_t now_ns = network->world->now_ns;
+    if (end->last_ns > now_ns)
+        end->cut_ns =
+            now_ns + (int64_t)world_between(network->world, 0, (uint64_t)(end->last_ns - now_ns));
+    if (end->cut_ns != NEVER_NS)
+        end->last_ns = end->cut_ns;
+}
+
+bool network_break(struct network *network, uint32_t number) {
+    struct connection *connection = &network->connections[number];
+    if (connection->broken || !connection->ends[0].open || !connection->ends[1].open)
+        return false;
+    world_say(network->world, "the connection of %s and %s breaks",
+              connection->ends[0].process->name, connection->ends[1].process->name);
+    connection->broken = true;
+    for (uint8_t side = 0; side < 2; side++) {
+        cut(network, &connection->ends[side]);
+        post_gone(network, number, side,
+                  network->world->now_ns + world_delay(network->world, 2 * NS_PER_MS));
+    }
+    return true;
+}
+
+uint32_t network_connections(const struct network *network) {
+    return network->count;
+}
+
+void network_ended(struct process *process, bool orderly) {
+    struct network *network = process->world->network;
+    for (uint32_t i = 0; i < network->count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            struct connection *connection = &network->connections[i];
+            if (connection->ends[side].process != process || !connection->ends[side].open)
+                continue;
+            if (!orderly && world_chance(network->world, 2))
+                cut(network, &connection->ends[1 - side]);
+            hang_up(network, i, side,
+                    network->world->now_ns + world_delay(network->world, network->delay_ns));
+        }
+}
+
+/* ---- partitions ---- */
+
+static bool apart(const struct partition *partition, const struct process *a,
+                  const struct process *b) {
+    return (partition->set >> a->number & 1) != (partition->set >> b->number & 1);
+}
+
+static int64_t parted_until(const struct network *network, const struct process *a,
+                            const struct process *b) {
+    int64_t until_ns = 0;
+    for (uint32_t i = 0; i < network->partition_count; i++)
+        if (apart(&network->partitions[i], a, b) && network->partitions[i].until_ns > until_ns)
+            until_ns = network->partitions[i].until_ns;
+    return until_ns;
+}
+
+bool network_parted(const struct network *network, const struct process *a,
+                    const struct process *b) {
+    return parted_until(network, a, b) > network->world->now_ns;
+}
+
+static void break_across(struct world *world, uint64_t number) {
+    struct network *network = world->network;
+    for (uint32_t i = 0; i < network->count; i++) {
+        struct end *ends = network->connections[i].ends;
+        if (apart(&network->partitions[number], ends[0].process, ends[1].process))
+            network_break(network, i);
+    }
+}
+
+void network_part(struct network *network, uint64_t set, int64_t until_ns) {
+    struct world *world = network->world;
+    if (network->partition_count == sizeof network->partitions / sizeof *network->partitions)
+        return;
+    world_say(world, "the network parts, set %#llx, for %.3f s", (unsigned long long)set,
+              (double)(until_ns - world->now_ns) / 1e9);
+    network->partitions[network->partition_count] = (struct partition){set, until_ns};
+    if (until_ns - world->now_ns > PARTITION_BREAKS_NS)
+        world_call(world, world->now_ns + PARTITION_BREAKS_NS, break_across,
+                   network->partition_count);
+    network->partition_count++;
+}
+
+/* ---- messages ---- */
+
+static struct parcel *pack(struct network *network, const struct outbox *outbox,
+                           const struct envelope *envelope) {
+    bool shared = network->shared_memory && envelope->bulk.segment;
+    size_t bulk = shared ? 0 : envelope->bulk.length;
+    size_t body = (envelope->body_length + 63) / 64 * 64;
+    size_t size = (sizeof(struct parcel) + body + bulk + 63) / 64 * 64;
+    struct parcel *parcel = aligned_alloc(64, size);
+    *parcel = (struct parcel){.network = network,
+                              .type = envelope->type,
+                              .epoch = envelope->epoch,
+                              .length = envelope->body_length};
+    memcpy(parcel->bytes, outbox_body(outbox, envelope), envelope->body_length);
+    parcel->bulk.length = envelope->bulk.length;
+    parcel->bulk.data = shared ? envelope->bulk.data : parcel->bytes + body;
+    if (shared)
+        parcel->holder.segment = shared_segment_keep(envelope->bulk.segment);
+    else if (bulk)
+        memcpy(parcel->bytes + body, envelope->bulk.data, bulk);
+    return parcel;
+}
+
+void network_send(struct process *process, uint32_t link, const struct outbox *outbox,
+                  const struct envelope *envelope) {
+    struct world *world = process->world;
+    struct network *network = world->network;
+    uint32_t side;
+    struct connection *connection = find(process, link, &side);
+    if (!connection || connection->broken)
+        return;
+    struct parcel *parcel = pack(network, outbox, envelope);
+    parcel->connection = (uint32_t)(connection - network->connections);
+    parcel->to = (uint8_t)(1 - side);
+    post(network, parcel, world->now_ns + world_delay(world, network->delay_ns));
+}
+
+void network_lose(void *context) {
+    struct parcel *parcel = context;
+    shared_segment_release(parcel->holder.segment);
+    free(parcel);
+}
+
+static void hand_over(struct parcel *parcel, struct end *end, const struct process *from) {
+    struct message message;
+    const char *why;
+    if (message_decode(parcel->type, parcel->bytes, parcel->length, &message, &why)) {
+        world_fail(parcel->network->world, "%s of %s cannot be read: %s",
+                   message_name(parcel->type), from->name, why);
+        return;
+    }
+    message.epoch = parcel->epoch;
+    message.bulk = parcel->bulk;
+    message.bulk.from = &parcel->holder;
+    trace_message(from, end->process, &message);
+    end->process->behaviour->message(end->process, end->link, &message);
+}
+
+void network_arrive(void *context) {
+    struct parcel *parcel = context;
+    struct network *network = parcel->network;
+    struct connection *connection = &network->connections[parcel->connection];
+    struct end *end = &connection->ends[parcel->to];
+    const struct process *from = connection->ends[1 - parcel->to].process;
+    int64_t until_ns = parted_until(network, from, end->process);
+    if (end->open && !parcel->gone && parcel->at_ns <= end->cut_ns &&
+        until_ns > network->world->now_ns) {
+        post(network, parcel, until_ns);
+        return;
+    }
+    if (end->open && parcel->gone) {
+        end->open = false;
+        end->process->behaviour->gone(end->process, end->link);
+    } else if (end->open && parcel->at_ns <= end->cut_ns) {
+        hand_over(parcel, end, from);
+    }
+    network_lose(parcel);
+}

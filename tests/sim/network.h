@@ -1,0 +1,46 @@
+/* The network: connections that deliver in order and in full while they stand.
+ *
+ * Messages on different connections overtake one another. A connection breaks at any moment: of
+ * what is under way each end gets a part, from the front, and is told some time later, one end
+ * earlier than the other. What an end sends after the break is lost. A partition holds everything
+ * back between two sets of processes; if it lasts, the connections across it break. */
+#ifndef DML_TESTS_SIM_NETWORK_H
+#define DML_TESTS_SIM_NETWORK_H
+
+#include "tests/sim/world.h"
+#include "wire/outbox.h"
+
+struct network; /* opaque */
+
+struct network *network_new(struct world *world);
+void network_free(struct network *network);
+
+/* How this network is: the usual delay of a message, and whether bulk is handed over in place. */
+void network_set(struct network *network, int64_t delay_ns, bool shared_memory);
+
+/* Connects; false if nobody answers. `*link` is the number of the new link at `from`; the other
+ * end numbers its own. */
+bool network_connect(struct process *from, struct process *to, uint32_t *link);
+
+/* The process lets go of a link, and is not told. */
+void network_close(struct process *process, uint32_t link);
+
+void network_send(struct process *process, uint32_t link, const struct outbox *outbox,
+                  const struct envelope *envelope);
+
+/* Connections, for those who break them: of how many there were, the nth, if it stands. */
+uint32_t network_connections(const struct network *network);
+bool network_break(struct network *network, uint32_t number);
+
+/* Until then nothing passes between the processes in `set`, a bit each, and the others. */
+void network_part(struct network *network, uint64_t set, int64_t until_ns);
+bool network_parted(const struct network *network, const struct process *a,
+                    const struct process *b);
+
+/* ---- for the world ---- */
+
+void network_arrive(void *parcel);
+void network_lose(void *parcel);
+void network_ended(struct process *process, bool orderly);
+
+#endif

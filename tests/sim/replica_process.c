@@ -1,0 +1,291 @@
+/* The rim of a simulated replica: its arithmetic is real, done at one virtual instant at the start
+ * or at the end of the time that it takes. */
+#include "replica/replica.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/host.h"
+#include "tests/sim/network.h"
+
+enum { ALARM_DEADLINE, ALARM_WORK };
+enum { SOLO_KEPT = 16 };
+
+struct replica_process {
+    struct worker_host host;
+    struct replica *replica;
+    struct objective_scratch *scratch;
+    int64_t *sum;
+    bool sum_is_dirty;
+    uint64_t work; /* counts what was started: an alarm for anything else is void */
+    bool working, gathering, computed_already;
+    struct action action; /* the work in hand */
+    struct computed computed;
+    int64_t deadline_ns;                    /* for which an alarm is set */
+    struct message_portion solo[SOLO_KEPT]; /* the last portions to be flushed by themselves */
+    uint32_t solos;
+};
+
+static void begin(struct process *process) {
+    static uint64_t proof;
+    if (!proof)
+        proof = objective_proof();
+    struct replica_process *self = memory_new(1, sizeof *self);
+    process->state = self;
+    self->replica = replica_new(&(struct replica_identity){.pid = process->life,
+                                                           .threads = 1,
+                                                           .proof = proof,
+                                                           .host = "here",
+                                                           .description = "simulated"});
+    self->deadline_ns = NEVER_NS;
+    worker_host_init(&self->host);
+}
+
+static void drop_set(struct replica_process *self) {
+    objective_scratch_free(self->scratch);
+    free(self->sum);
+    self->scratch = NULL;
+    self->sum = NULL;
+    self->working = false;
+    self->work++;
+}
+
+static void end(struct process *process) {
+    struct replica_process *self = process->state;
+    drop_set(self);
+    replica_free(self->replica);
+    worker_host_release(&self->host);
+    free(self);
+}
+
+/* ---- arithmetic ---- */
+
+static void open_set(struct process *process) {
+    struct replica_process *self = process->state;
+    const struct job *job = cluster_of(process)->job;
+    drop_set(self);
+    self->scratch = objective_scratch_new(&job->shape);
+    size_t bytes = (job->parameters * sizeof *self->sum + 63) / 64 * 64;
+    self->sum = aligned_alloc(64, bytes);
+    memset(self->sum, 0, bytes);
+    replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
+}
+
+static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
+    const struct computation *computation = &self->action.computation;
+    struct computed *computed = &self->computed;
+    struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
+                                    .uniform = job->data.uniform_exponent,
+                                    .derivative_exponent = computation->derivative_exponent};
+    struct objective_result result;
+    bool gradient = computation->gradient && !computed->exceeded;
+    objective_block(&job->shape, &scale, &job->chunks[chunk], computation->parameters,
+                    gradient ? self->sum : NULL, self->scratch, &result);
+    exact_add(&computed->loss, result.loss);
+    if (result.derivative_max > computed->derivative_max)
+        computed->derivative_max = result.derivative_max;
+    computed->exceeded |= result.exceeded;
+    computed->values += job->chunks[chunk].values;
+}
+
+static void compute(const struct process *process, struct replica_process *self, uint32_t chunks) {
+    const struct job *job = cluster_of(process)->job;
+    const struct computation *computation = &self->action.computation;
+    if (computation->clear)
+        memset(self->sum, 0, job->parameters * sizeof *self->sum);
+    self->computed = (struct computed){.stopped = chunks < computation->count};
+    exact_init(&self->computed.loss);
+    for (uint32_t i = 0; i < chunks; i++)
+        compute_chunk(job, self, computation->first + i);
+    self->computed_already = true;
+}
+
+static void start_work(struct process *process, const struct action *action, int64_t takes_ns) {
+    struct replica_process *self = process->state;
+    self->action = *action;
+    self->working = true;
+    self->gathering = action->kind == ACTION_GATHER;
+    self->computed_already = false;
+    self->work++;
+    world_alarm(process, process->world->now_ns + takes_ns, ALARM_WORK + self->work);
+}
+
+static void start_computing(struct process *process, const struct action *action) {
+    struct replica_process *self = process->state;
+    const struct cluster *cluster = cluster_of(process);
+    struct world *world = process->world;
+    int64_t takes_ns = world_delay(world, cluster->shape.chunk_ns * action->computation.count);
+    if (process->index == cluster->shape.slow)
+        takes_ns *= 10;
+    start_work(process, action, takes_ns);
+    if (world_chance(world, 2))
+        compute(process, self, action->computation.count);
+}
+
+static void finish_work(struct process *process) {
+    struct replica_process *self = process->state;
+    int64_t now_ns = process->world->now_ns;
+    self->working = false;
+    if (self->gathering) {
+        size_t bytes = cluster_of(process)->job->parameters * sizeof *self->sum;
+        memcpy(self->action.into, self->sum, bytes);
+        memset(self->sum, 0, bytes);
+        replica_gathered(self->replica, now_ns, &self->host.out);
+        return;
+    }
+    if (!self->computed_already)
+        compute(process, self, self->action.computation.count);
+    replica_computed(self->replica, &self->computed, now_ns, &self->host.out);
+}
+
+/* Told to stop: it has got through a part, and answers soon. */
+static void stop(struct process *process) {
+    struct replica_process *self = process->state;
+    if (!self->working || self->gathering)
+        return;
+    if (!self->computed_already) {
+        uint32_t count = self->action.computation.count;
+        compute(process, self, (uint32_t)world_between(process->world, 0, count));
+    }
+    self->work++;
+    world_alarm(process, process->world->now_ns + world_delay(process->world, NS_PER_MS / 5),
+                ALARM_WORK + self->work);
+}
+
+/* ---- actions ---- */
+
+static void connect_shard(struct process *process, const struct action *action) {
+    struct replica_process *self = process->state;
+    struct process *shard = cluster_shard(cluster_of(process), action->shard);
+    uint32_t link = 0;
+    bool there = network_connect(process, shard, &link);
+    if (!there && network_parted(process->world->network, process, shard))
+        process_pause(process, process->world->now_ns + 5 * NS_PER_S); /* connecting blocks */
+    replica_connected(self->replica, action->shard, link, there ? 0 : ERROR_UNAVAILABLE,
+                      there ? "" : "nobody answers", &self->host.out);
+}
+
+static void carry_out(struct process *process, const struct action *action) {
+    switch (action->kind) {
+    case ACTION_OPEN_SET:
+        open_set(process);
+        break;
+    case ACTION_CONNECT:
+        connect_shard(process, action);
+        break;
+    case ACTION_CLOSE:
+        network_close(process, action->link);
+        break;
+    case ACTION_COMPUTE:
+        start_computing(process, action);
+        break;
+    case ACTION_STOP:
+        stop(process);
+        break;
+    case ACTION_GATHER:
+        start_work(process, action,
+                   world_chance(process->world, 2) ? 0
+                                                   : world_delay(process->world, NS_PER_MS / 2));
+        if (world_chance(process->world, 2))
+            finish_work(process);
+        break;
+    }
+}
+
+/* ---- portions that are to be flushes of their own ---- */
+
+/* A chunk that comes again without the flag may be accrued. */
+static void note_portion(struct replica_process *self, const struct message *message) {
+    const struct message_portion *portion = &message->portion;
+    if (message->type != MESSAGE_PORTION)
+        return;
+    for (uint32_t i = 0; i < SOLO_KEPT; i++)
+        if (self->solo[i].first - portion->first < portion->count)
+            self->solo[i] = (struct message_portion){0};
+    if (portion->flags & PORTION_SOLO)
+        self->solo[self->solos++ % SOLO_KEPT] = *portion;
+}
+
+static bool holds_solo(const struct replica_process *self, const struct message_stage *stage) {
+    for (uint32_t i = 0; i < SOLO_KEPT && i < self->solos; i++)
+        for (uint32_t j = 0; j < stage->portions.length; j++)
+            if (self->solo[i].attempt == stage->flush.attempt &&
+                self->solo[i].evaluation == stage->flush.evaluation &&
+                self->solo[i].first == stage->portions.items[j].first)
+                return true;
+    return false;
+}
+
+static void check_stages(struct process *process) {
+    struct replica_process *self = process->state;
+    const struct outbox *out = &self->host.out;
+    for (size_t i = 0; i < out->count; i++) {
+        const struct envelope *envelope = &out->envelopes[i];
+        struct message message;
+        const char *why;
+        if (envelope->type == MESSAGE_STAGE &&
+            !message_decode(MESSAGE_STAGE, outbox_body(out, envelope), envelope->body_length,
+                            &message, &why) &&
+            message.stage.portions.length > 1 && holds_solo(self, &message.stage))
+            world_fail(process->world,
+                       "%s accrued a portion with others that was to be a flush of "
+                       "its own",
+                       process->name);
+    }
+}
+
+/* As the rim of the real one: actions, then timers, then what is to be sent. */
+static void finish_step(struct process *process) {
+    struct replica_process *self = process->state;
+    int64_t now_ns = process->world->now_ns;
+    struct action action;
+    while (replica_next_action(self->replica, &action))
+        carry_out(process, &action);
+    if (now_ns >= replica_deadline_ns(self->replica))
+        replica_timer(self->replica, now_ns, &self->host.out);
+    while (replica_next_action(self->replica, &action))
+        carry_out(process, &action);
+    int64_t deadline_ns = replica_deadline_ns(self->replica);
+    if (deadline_ns != NEVER_NS && deadline_ns != self->deadline_ns)
+        world_alarm(process, deadline_ns, ALARM_DEADLINE);
+    self->deadline_ns = deadline_ns;
+    check_stages(process);
+    worker_host_drain(process, &self->host);
+}
+
+static void message(struct process *process, uint32_t link, const struct message *taken) {
+    struct replica_process *self = process->state;
+    if (worker_host_takes(process, &self->host, link, taken))
+        return;
+    note_portion(self, taken);
+    replica_step(self->replica, link, taken, process->world->now_ns, &self->host.out);
+    finish_step(process);
+    worker_host_message(process, &self->host, link, taken);
+}
+
+static void gone(struct process *process, uint32_t link) {
+    struct replica_process *self = process->state;
+    replica_gone(self->replica, link, &self->host.out);
+    finish_step(process);
+    worker_host_gone(process, &self->host, link);
+}
+
+static void alarm(struct process *process, uint64_t which) {
+    struct replica_process *self = process->state;
+    if (which >= HOST_ALARMS) {
+        worker_host_alarm(process, &self->host, which);
+        return;
+    }
+    if (which == ALARM_DEADLINE)
+        self->deadline_ns = NEVER_NS;
+    else if (self->working && which == ALARM_WORK + self->work)
+        finish_work(process);
+    finish_step(process);
+}
+
+const struct behaviour replica_behaviour = {
+    .begin = begin, .end = end, .message = message, .gone = gone, .alarm = alarm};

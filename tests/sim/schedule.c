@@ -1,0 +1,148 @@
+#include "tests/sim/schedule.h"
+
+#include "tests/sim/network.h"
+
+static uint64_t between(struct random *random, uint64_t least, uint64_t most) {
+    return least + random_below(random, most - least + 1);
+}
+
+/* Every step, from time to time, or never. */
+static int64_t checkpoint_ns(struct random *random) {
+    switch (random_below(random, 4)) {
+    case 0:
+        return 3600 * NS_PER_S;
+    case 1:
+        return (int64_t)between(random, 20, 500) * NS_PER_MS;
+    default:
+        return 0;
+    }
+}
+
+struct cluster_shape schedule_shape(uint64_t seed) {
+    struct random random;
+    random_init(&random, seed ^ UINT64_C(0x5eed));
+    struct cluster_shape shape = {
+        .shards = (uint32_t)between(&random, 1, 3),
+        .replicas = (uint32_t)between(&random, 1, SIM_REPLICAS_MAX),
+        .portion_chunks = random_below(&random, 2) ? (uint32_t)between(&random, 1, 5) : 0,
+        .flush_ms = (uint32_t)between(&random, 0, 60),
+        .reconnect_seconds = random_below(&random, 4) ? 30 : 2,
+        .checkpoint_ns = checkpoint_ns(&random),
+        .launched = random_below(&random, 3) > 0,
+        .shared_memory = random_below(&random, 2),
+        .delay_ns = (int64_t)between(&random, 20, 2000) * 1000,
+        .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
+        .slow = UINT32_MAX,
+    };
+    if (random_below(&random, 3) == 0)
+        shape.slow = (uint32_t)random_below(&random, shape.replicas);
+    return shape;
+}
+
+/* ---- faults ---- */
+
+static struct process *any_process(struct world *world) {
+    return &world->processes[random_below(&world->random, world->process_count)];
+}
+
+/* Seldom nobody, often one, sometimes all. */
+static uint64_t any_set(struct world *world) {
+    uint64_t all = (UINT64_C(1) << world->process_count) - 1;
+    if (world_chance(world, 4))
+        return all;
+    return world_chance(world, 2) ? UINT64_C(1) << any_process(world)->number
+                                  : random_next(&world->random) & all;
+}
+
+static void stop_one(struct world *world, uint64_t what) {
+    (void)what;
+    process_pause(any_process(world), world->now_ns + world_delay(world, 100 * NS_PER_MS));
+}
+
+/* Longer than anybody waits for. */
+static void freeze_one(struct world *world, uint64_t what) {
+    (void)what;
+    process_pause(any_process(world), world->now_ns + world_delay(world, 10 * NS_PER_S));
+}
+
+static void break_some(struct world *world, uint64_t what) {
+    (void)what;
+    uint32_t count = network_connections(world->network);
+    for (uint32_t tries = 0; count && tries < 10; tries++)
+        if (network_break(world->network, (uint32_t)world_between(world, 0, count - 1)))
+            return;
+}
+
+static void part(struct world *world, uint64_t what) {
+    (void)what;
+    const struct cluster *cluster = world->context;
+    int64_t usual_ns = world_chance(world, 3) ? 15 * NS_PER_S : 200 * NS_PER_MS;
+    if (!cluster->shape.launched) /* else they share a machine */
+        network_part(world->network, any_set(world), world->now_ns + world_delay(world, usual_ns));
+}
+
+static void kill_some(struct world *world, uint64_t what) {
+    (void)what;
+    uint64_t set = any_set(world);
+    for (uint32_t i = 0; i < world->process_count; i++)
+        if (set >> i & 1)
+            process_end(&world->processes[i], false);
+}
+
+/* In the middle of what it does: after some more writes and sends. */
+static void kill_midway(struct world *world, uint64_t what) {
+    (void)what;
+    struct process *process = any_process(world);
+    if (process->alive && process->effects_left == UINT64_MAX)
+        process->effects_left = world_between(world, 0, world_chance(world, 2) ? 3 : 30);
+}
+
+/* The power of all, or only of the machine that the coordinator runs on. */
+static void cut_power(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    bool all = world_chance(world, 2);
+    for (uint32_t i = 0; i < (all ? world->process_count : 1); i++)
+        process_end(&world->processes[i], false);
+    virtual_store_power_cut(&cluster->store, &world->random);
+    if (all)
+        virtual_disk_power_cut(&cluster->disk, &world->random);
+    world_say(world, "the power was cut");
+}
+
+static void empty_disks(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    cluster->disk.full = cluster->store.full = false;
+    world_say(world, "the disks have room again");
+}
+
+static void fill_disk(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    bool *full = world_chance(world, 2) ? &cluster->disk.full : &cluster->store.full;
+    *full = cluster->was_full = true;
+    world_say(world, "a disk is full");
+    world_call(world, world->now_ns + world_delay(world, 500 * NS_PER_MS), empty_disks, 0);
+}
+
+typedef void fault(struct world *world, uint64_t what);
+
+/* What is common comes often. */
+static fault *const faults[] = {stop_one,    stop_one,  freeze_one, break_some,  break_some,
+                                part,        kill_some, kill_some,  kill_midway, kill_midway,
+                                kill_midway, cut_power, fill_disk};
+
+int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
+    struct world *world = &cluster->world;
+    uint64_t count = world_between(world, 0, 8);
+    uint64_t horizon_ns = (uint64_t)usual_ns * (world_chance(world, 2) ? 1 : 3);
+    int64_t last_ns = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
+        uint64_t kind = world_between(world, 0, sizeof faults / sizeof *faults - 1);
+        world_call(world, at_ns, faults[kind], 0);
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns;
+}

@@ -1,0 +1,151 @@
+/* The rim of a simulated shard, and what the ledger looks at. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/setup.h"
+#include "shard/interpreter.h"
+#include "shard/state.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/host.h"
+#include "wire/program.h"
+
+enum { ALARM_WRITTEN };
+
+struct shard_process {
+    struct worker_host host;
+    struct shard *shard;
+    bool is_writing;
+    struct shard_action writing;
+};
+
+static void begin(struct process *process) {
+    static uint64_t proof;
+    if (!proof)
+        proof = numeric_proof_vectors();
+    struct shard_process *self = memory_new(1, sizeof *self);
+    process->state = self;
+    self->shard = shard_new(&(struct shard_self){
+        .pid = process->life, .host = "here", .description = "simulated", .proof = proof});
+    worker_host_init(&self->host);
+}
+
+/* ---- what the ledger sees ---- */
+
+/* Whose call is under way. */
+static struct process *observed;
+
+static void check_staging(struct process *process) {
+    const struct shard_process *self = process->state;
+    const struct shard *shard = self->shard;
+    for (size_t i = 0; i < shard->staging.staged_count; i++) {
+        const struct flush_id *id = &shard->staging.staged[i].id;
+        if (id->attempt != shard->attempt || id->evaluation != shard->evaluation)
+            world_fail(process->world, "%s still keeps a slice of evaluation %u", process->name,
+                       id->evaluation);
+    }
+}
+
+int __real_operation_list_read(struct operation_list *list, const struct blob *program,
+                               uint32_t slots);
+int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
+                               uint32_t slots);
+
+/* A shard reads a program when it is about to run it; the linker leads it here. With CHECK, which
+ * is about to act, its sum becomes the gradient. */
+int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
+                               uint32_t slots) {
+    int code = __real_operation_list_read(list, program, slots);
+    const struct shard_process *self = observed->state;
+    const struct shard *shard = self->shard;
+    if (!code && list->count && list->items[0].code == OPERATION_CHECK)
+        ledger_use(&cluster_of(observed)->ledger, observed->name, shard->attempt, shard->evaluation,
+                   shard->staging.folded, shard->staging.folded_count);
+    return code;
+}
+
+/* ---- the disk ---- */
+
+static void carry_out(struct process *process, const struct shard_action *action) {
+    struct shard_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    if (action->kind != SHARD_WRITE) {
+        shard_carry_out(self->shard, &cluster->disk.disk, action, &self->host.out);
+        return;
+    }
+    self->writing = *action;
+    self->is_writing = true;
+    world_alarm(process, process->world->now_ns + world_delay(process->world, 20 * NS_PER_MS),
+                ALARM_WRITTEN);
+}
+
+/* The process dies while a file is written: it is there, or half of it, or nothing. */
+static void break_off(struct process *process) {
+    struct shard_process *self = process->state;
+    struct virtual_disk *disk = &cluster_of(process)->disk;
+    struct checkpoint_job *job = self->writing.job;
+    if (world_chance(process->world, 3)) {
+        checkpoint_write(job, &disk->disk);
+        error_clear();
+    } else if (world_chance(process->world, 2)) {
+        char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
+        virtual_disk_litter(disk, path);
+        free(path);
+        error_clear();
+    }
+}
+
+static void finish_step(struct process *process) {
+    struct shard_process *self = process->state;
+    struct shard_action action;
+    while (shard_next_action(self->shard, &action) && process_acts(process))
+        carry_out(process, &action);
+    check_staging(process);
+    worker_host_drain(process, &self->host);
+}
+
+/* ---- what happens to it ---- */
+
+static void end(struct process *process) {
+    struct shard_process *self = process->state;
+    if (self->is_writing)
+        break_off(process);
+    shard_free(self->shard);
+    worker_host_release(&self->host);
+    free(self);
+}
+
+static void message(struct process *process, uint32_t link, const struct message *taken) {
+    struct shard_process *self = process->state;
+    if (worker_host_takes(process, &self->host, link, taken))
+        return;
+    observed = process;
+    if (taken->type == MESSAGE_STAGE)
+        ledger_stage(&cluster_of(process)->ledger, &taken->stage);
+    shard_step(self->shard, link, taken, process->world->now_ns, &self->host.out);
+    finish_step(process);
+    worker_host_message(process, &self->host, link, taken);
+}
+
+static void gone(struct process *process, uint32_t link) {
+    struct shard_process *self = process->state;
+    shard_peer_gone(self->shard, link);
+    finish_step(process);
+    worker_host_gone(process, &self->host, link);
+}
+
+static void alarm(struct process *process, uint64_t which) {
+    struct shard_process *self = process->state;
+    if (which >= HOST_ALARMS) {
+        worker_host_alarm(process, &self->host, which);
+        return;
+    }
+    observed = process;
+    self->is_writing = false;
+    shard_carry_out(self->shard, &cluster_of(process)->disk.disk, &self->writing, &self->host.out);
+    finish_step(process);
+}
+
+const struct behaviour shard_behaviour = {
+    .begin = begin, .end = end, .message = message, .gone = gone, .alarm = alarm};

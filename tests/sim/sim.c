@@ -1,0 +1,239 @@
+/* sim: runs seeds of the simulated world and says which fail, and shows that it finds mutants out.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "numeric/setup.h"
+#include "tests/sim/schedule.h"
+#include "tests/sim/trace.h"
+
+#define PATIENCE_NS (600 * NS_PER_S) /* virtual, after the last fault */
+
+enum say { SAY_NOTHING, SAY_FAILURE, SAY_ALL };
+
+static struct job job;      /* of the last seed */
+static uint64_t job_number; /* which it is, + 1 */
+
+/* One shard, one replica, nothing goes wrong. */
+static bool find_expected(void) {
+    struct cluster_shape shape = {.shards = 1,
+                                  .replicas = 1,
+                                  .flush_ms = 10,
+                                  .reconnect_seconds = 30,
+                                  .checkpoint_ns = 3600 * NS_PER_S,
+                                  .launched = true,
+                                  .shared_memory = true,
+                                  .delay_ns = NS_PER_MS / 10,
+                                  .chunk_ns = NS_PER_MS,
+                                  .slow = UINT32_MAX};
+    struct cluster cluster;
+    cluster_init(&cluster, &job, &shape, 1, false);
+    cluster_run(&cluster, PATIENCE_NS);
+    bool good = !cluster.world.failure[0];
+    if (!good)
+        printf("# without a fault: %s\n", cluster.world.failure);
+    job.expected = cluster.outcome;
+    cluster.outcome.model = NULL;
+    cluster_release(&cluster);
+    return good;
+}
+
+static bool take_job(uint64_t seed) {
+    uint64_t number = seed / SEEDS_A_JOB;
+    if (job_number == number + 1)
+        return true;
+    if (job_number)
+        job_release(&job);
+    job_init(&job, number);
+    job_number = number + 1;
+    return find_expected();
+}
+
+/* ---- the verdict on a run ---- */
+
+static void compare_steps(struct world *world, const struct outcome *a, const struct outcome *b) {
+    for (uint32_t i = 0; i <= JOB_STEPS_MAX; i++)
+        if (a->step[i].seen != b->step[i].seen ||
+            memcmp(&a->step[i].loss, &b->step[i].loss, sizeof a->step[i].loss) ||
+            memcmp(&a->step[i].gradient_max, &b->step[i].gradient_max,
+                   sizeof a->step[i].gradient_max))
+            world_fail(world, "step %u came to loss %.17g, not to %.17g", i, a->step[i].loss,
+                       b->step[i].loss);
+}
+
+static void compare(struct cluster *cluster) {
+    struct world *world = &cluster->world;
+    const struct outcome *a = &cluster->outcome, *b = &job.expected;
+    compare_steps(world, a, b);
+    if (a->reason != b->reason || a->steps != b->steps)
+        world_fail(world,
+                   "the run ended with \"%s\" after step %" PRIu64
+                   ", not with \"%s\" after step %" PRIu64,
+                   reason_text(a->reason), a->steps, reason_text(b->reason), b->steps);
+    if (memcmp(a->model, b->model, job.parameters * sizeof *a->model))
+        world_fail(world, "the model differs from the fault-free one");
+    if (!cluster->ledger.used)
+        world_fail(world, "no evaluation was seen to be used");
+}
+
+static char last_failure[512];
+
+/* True if all is well; else says what is not. */
+static bool run_seed(uint64_t seed, enum say say) {
+    bool trace = say == SAY_ALL;
+    if (!take_job(seed))
+        return false;
+    struct cluster_shape shape = schedule_shape(seed);
+    struct cluster cluster;
+    cluster_init(&cluster, &job, &shape, seed, trace);
+    int64_t usual_ns =
+        shape.chunk_ns * (int64_t)(job.data.chunks * (job.expected.steps + 2)) / shape.replicas +
+        shape.delay_ns * 12 * (int64_t)(job.expected.steps + 2);
+    int64_t last_ns = schedule_faults(&cluster, usual_ns);
+    trace_log(trace);
+    cluster_run(&cluster, last_ns + 20 * usual_ns + PATIENCE_NS);
+    if (!cluster.world.failure[0])
+        compare(&cluster);
+    trace_log(false);
+    bool good = !cluster.world.failure[0];
+    snprintf(last_failure, sizeof last_failure, "%s", cluster.world.failure);
+    if (!good && say != SAY_NOTHING)
+        printf("# seed %" PRIu64 ": %s\n#   replay with: tests/sim/sim --trace %" PRIu64 "\n", seed,
+               cluster.world.failure, seed);
+    cluster_release(&cluster);
+    return good;
+}
+
+/* ---- mutants ---- */
+
+enum mutant mutant_now;
+
+struct mutant_row {
+    const char *name, *text;
+};
+
+static const struct mutant_row mutants[MUTANTS_END] = {
+#define X(name, text) [MUTANT_##name] = {#name, text},
+    MUTANT_TABLE(X)
+#undef X
+};
+
+static enum mutant mutant_from_name(const char *name) {
+    for (int i = 1; i < MUTANTS_END; i++)
+        if (!strcmp(mutants[i].name, name))
+            return (enum mutant)i;
+    fprintf(stderr, "sim: there is no mutant %s\n", name);
+    exit(64);
+}
+
+/* The first seed of the range that finds the mutant out, or `last` + 1. */
+static uint64_t find_out(enum mutant mutant, uint64_t first, uint64_t last) {
+    uint64_t seed = first;
+    for (; seed <= last; seed++) {
+        mutant_now = MUTANT_NONE;
+        if (!take_job(seed))
+            break;
+        mutant_now = mutant;
+        if (!run_seed(seed, SAY_NOTHING))
+            break;
+    }
+    mutant_now = MUTANT_NONE;
+    return seed;
+}
+
+static uint64_t run_mutants(uint64_t first, uint64_t last) {
+    uint64_t missed = 0;
+    printf("1..%d\n", MUTANTS_END - 1);
+    for (int i = 1; i < MUTANTS_END; i++) {
+        uint64_t seed = find_out((enum mutant)i, first, last);
+        missed += seed > last;
+        printf("%s %d - found out: %s\n", seed > last ? "not ok" : "ok", i, mutants[i].text);
+        if (seed <= last)
+            printf("#   by seed %" PRIu64 ": %s\n", seed, last_failure);
+        fflush(stdout);
+    }
+    return missed;
+}
+
+/* ---- seeds ---- */
+
+static uint64_t run_range(uint64_t first, uint64_t last) {
+    uint64_t failed = 0;
+    for (uint64_t seed = first; seed <= last; seed++)
+        failed += !run_seed(seed, SAY_FAILURE);
+    return failed;
+}
+
+/* Seeds of a file, a line each, # before comments. */
+static uint64_t run_file(const char *path, uint64_t *count) {
+    FILE *file = fopen(path, "r");
+    char line[256];
+    uint64_t failed = 0, seed;
+    if (!file) {
+        fprintf(stderr, "sim: cannot open %s\n", path);
+        exit(66);
+    }
+    for (*count = 0; fgets(line, sizeof line, file);) {
+        if (sscanf(line, "%" SCNu64, &seed) != 1)
+            continue;
+        failed += !run_seed(seed, SAY_FAILURE);
+        ++*count;
+    }
+    fclose(file);
+    return failed;
+}
+
+static void read_range(const char *text, uint64_t *first, uint64_t *last) {
+    if (sscanf(text, "%" SCNu64 "-%" SCNu64, first, last) == 2 && *first <= *last)
+        return;
+    fprintf(stderr, "sim: a range of seeds is FIRST-LAST\n");
+    exit(64);
+}
+
+static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
+                            "       sim [--mutant NAME] --seeds FIRST-LAST\n"
+                            "       sim --file FILE\n"
+                            "       sim --mutants FIRST-LAST\n";
+
+int main(int argc, char **argv) {
+    uint64_t failed = 0, count = 0, first, last;
+    enum say say = SAY_FAILURE;
+    numeric_setup();
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return 64;
+    }
+    int64_t start_ns = clock_monotonic_ns();
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--trace")) {
+            say = SAY_ALL;
+        } else if (!strcmp(argv[i], "--mutant")) {
+            mutant_now = mutant_from_name(value);
+            i++;
+        } else if (!strcmp(argv[i], "--mutants")) {
+            read_range(value, &first, &last);
+            return run_mutants(first, last) != 0;
+        } else if (!strcmp(argv[i], "--file")) {
+            failed += run_file(value, &count);
+            i++;
+        } else if (!strcmp(argv[i], "--seeds")) {
+            read_range(value, &first, &last);
+            failed += run_range(first, last);
+            count += last - first + 1;
+            i++;
+        } else {
+            failed += !run_seed(strtoull(argv[i], NULL, 10), say);
+            count++;
+        }
+    }
+    double seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
+    printf("# %" PRIu64 " seeds, %" PRIu64 " failed, %.1f a second\n", count, failed,
+           (double)count / seconds);
+    return failed != 0;
+}

@@ -1,0 +1,166 @@
+#include "tests/sim/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "base/random.h"
+#include "coordinator/coordinator.h"
+
+enum store_kind { STORE_EPOCH, STORE_ATTEMPT, STORE_JOURNAL, STORE_DURABLE, STORE_ROLL_BACK };
+
+struct store_operation {
+    enum store_kind kind;
+    bool flag;      /* a journal entry begins; a roll-back is to the start */
+    uint64_t value; /* epoch, attempt or step */
+    void *data;     /* owned, or NULL */
+    size_t length;
+    uint64_t *digests; /* owned, or NULL */
+};
+
+static void forget_from(struct virtual_store *store, uint32_t first) {
+    for (uint32_t i = first; i < store->count; i++) {
+        free(store->operations[i].data);
+        free(store->operations[i].digests);
+    }
+    store->count = first;
+}
+
+void virtual_store_release(struct virtual_store *store) {
+    forget_from(store, 0);
+    free(store->operations);
+    *store = (struct virtual_store){0};
+}
+
+static struct store_operation *add(struct virtual_store *store, enum store_kind kind, bool flag,
+                                   uint64_t value) {
+    if (store->count == store->capacity) {
+        store->capacity = 2 * store->capacity + 64;
+        store->operations =
+            memory_resize(store->operations, store->capacity, sizeof *store->operations);
+    }
+    struct store_operation *operation = &store->operations[store->count++];
+    *operation = (struct store_operation){.kind = kind, .flag = flag, .value = value};
+    return operation;
+}
+
+static void add_data(struct store_operation *operation, const void *data, size_t length) {
+    operation->data = memory_new(1, length);
+    operation->length = length;
+    memcpy(operation->data, data, length);
+}
+
+int virtual_store_flush(struct virtual_store *store) {
+    if (store->count > store->committed && store->full) {
+        forget_from(store, store->committed);
+        return error_set(ERROR_IO, "the database's disk is full");
+    }
+    store->committed = store->count;
+    return 0;
+}
+
+static int commit_full(struct virtual_store *store) {
+    int code = virtual_store_flush(store);
+    store->synced = store->committed;
+    return code;
+}
+
+uint64_t virtual_store_epoch(struct virtual_store *store) {
+    uint64_t epoch = 1;
+    bool full = store->full;
+    for (uint32_t i = 0; i < store->committed; i++)
+        epoch += store->operations[i].kind == STORE_EPOCH;
+    if (mutant(EPOCH_NOT_RENEWED))
+        return 1;
+    add(store, STORE_EPOCH, false, epoch);
+    store->full = false;
+    commit_full(store);
+    store->full = full;
+    return epoch;
+}
+
+int virtual_store_attempt(struct virtual_store *store, uint32_t attempt) {
+    add(store, STORE_ATTEMPT, false, attempt);
+    return commit_full(store);
+}
+
+void virtual_store_journal(struct virtual_store *store, const void *data, size_t length,
+                           bool begins) {
+    add_data(add(store, STORE_JOURNAL, begins, 0), data, length);
+}
+
+int virtual_store_durable(struct virtual_store *store, uint64_t step, const void *data,
+                          size_t length, const uint64_t *digests, uint32_t shards) {
+    struct store_operation *operation = add(store, STORE_DURABLE, false, step);
+    add_data(operation, data, length);
+    operation->digests = memory_new(shards, sizeof *digests);
+    memcpy(operation->digests, digests, shards * sizeof *digests);
+    return commit_full(store);
+}
+
+void virtual_store_roll_back(struct virtual_store *store, bool to_start, uint64_t step) {
+    add(store, STORE_ROLL_BACK, to_start, step);
+}
+
+void virtual_store_crash(struct virtual_store *store) {
+    forget_from(store, store->committed);
+}
+
+void virtual_store_power_cut(struct virtual_store *store, struct random *random) {
+    uint32_t unsafe = store->committed - store->synced;
+    store->committed = store->synced + (uint32_t)random_below(random, unsafe + 1);
+    forget_from(store, store->committed);
+}
+
+/* ---- reading ---- */
+
+static void add_step(struct coordinator_saved *saved, const struct store_operation *operation) {
+    saved->steps[1] = saved->steps[0];
+    saved->steps[0].step = operation->value;
+    saved->steps[0].digests = operation->digests;
+    saved->steps[0].state =
+        (struct blob){.data = operation->data, .length = (uint32_t)operation->length};
+    saved->step_count += saved->step_count < 2;
+    saved->journal_count = 0;
+}
+
+static void undo_steps(struct coordinator_saved *saved, const struct store_operation *operation) {
+    while (saved->step_count && (operation->flag || saved->steps[0].step > operation->value)) {
+        saved->steps[0] = saved->steps[1];
+        saved->step_count--;
+    }
+}
+
+static void replay(struct coordinator_saved *saved, const struct store_operation *operation,
+                   struct blob *journal) {
+    switch (operation->kind) {
+    case STORE_EPOCH:
+        break;
+    case STORE_ATTEMPT:
+        saved->attempt = (uint32_t)operation->value;
+        break;
+    case STORE_JOURNAL:
+        if (operation->flag)
+            saved->journal_count = 0;
+        journal[saved->journal_count++] =
+            (struct blob){.data = operation->data, .length = (uint32_t)operation->length};
+        break;
+    case STORE_DURABLE:
+        add_step(saved, operation);
+        break;
+    case STORE_ROLL_BACK:
+        undo_steps(saved, operation);
+        break;
+    }
+}
+
+void virtual_store_read(const struct virtual_store *store, struct coordinator_saved *saved,
+                        struct blob **journal) {
+    *saved = (struct coordinator_saved){0};
+    *journal = memory_new(store->committed, sizeof **journal);
+    for (uint32_t i = 0; i < store->committed; i++)
+        replay(saved, &store->operations[i], *journal);
+    saved->journal = *journal;
+}

@@ -1,0 +1,49 @@
+/* The coordinator's database as a log of transactions: what was collected and not committed is lost
+ * with the process; what was committed with synchronous = NORMAL outlives it, but a power cut may
+ * take the last of it; what was committed with FULL stays. */
+#ifndef DML_TESTS_SIM_STORE_H
+#define DML_TESTS_SIM_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct blob;
+struct coordinator_saved;
+struct random;
+struct store_operation; /* opaque */
+
+struct virtual_store {
+    struct store_operation *operations;
+    uint32_t count, capacity;
+    uint32_t committed, synced; /* of them */
+    bool full;                  /* the disk is: nothing more is committed */
+};
+
+void virtual_store_release(struct virtual_store *store);
+
+/* Commits the next epoch, FULL. */
+uint64_t virtual_store_epoch(struct virtual_store *store);
+
+/* Records. All answer 0 or ERROR_IO. */
+int virtual_store_attempt(struct virtual_store *store, uint32_t attempt);
+void virtual_store_journal(struct virtual_store *store, const void *data, size_t length,
+                           bool begins);
+int virtual_store_durable(struct virtual_store *store, uint64_t step, const void *data,
+                          size_t length, const uint64_t *digests, uint32_t shards);
+void virtual_store_roll_back(struct virtual_store *store, bool to_start, uint64_t step);
+
+/* Commits what was collected, NORMAL. */
+int virtual_store_flush(struct virtual_store *store);
+
+/* The process is gone, or the power: the operations from `committed` on, or from some number
+ * between `synced` and that on, never were. */
+void virtual_store_crash(struct virtual_store *store);
+void virtual_store_power_cut(struct virtual_store *store, struct random *random);
+
+/* What is there. The journal's items are owned by the caller, what they point to by the store,
+ * until the next change. */
+void virtual_store_read(const struct virtual_store *store, struct coordinator_saved *saved,
+                        struct blob **journal);
+
+#endif
