@@ -74,10 +74,10 @@ static void print_redone(const json_t *result) {
     long long resumed = count_of(restarts, "coordinator");
     long long shards = count_of(restarts, "shard"), replicas = count_of(restarts, "replica");
     if (resumed + shards + replicas)
-        printf("%-12s run resumed %lld times; %lld shards and %lld replicas started again\n",
-               "restarts", resumed, shards, replicas);
+        printf("%-12s run %lld, shards %lld, replicas %lld\n", "restarts", resumed, shards,
+               replicas);
     if (count_of(result, "backup_copies"))
-        printf("%-12s %lld portions of work\n", "backups", count_of(result, "backup_copies"));
+        printf("%-12s %lld copies of portions\n", "backups", count_of(result, "backup_copies"));
 }
 
 void result_print(const json_t *result) {
