@@ -12,7 +12,7 @@
 #include "tests/sim/host.h"
 #include "wire/program.h"
 
-enum { ALARM_WRITTEN };
+enum { ALARM_TAKEN, ALARM_WRITTEN };
 
 struct shard_process {
     struct worker_host host;
@@ -93,24 +93,56 @@ static void carry_out(struct process *process, const struct shard_action *action
     self->is_writing = true;
     self->written = hash_of_job(process);
     world_alarm(process,
+                process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns / 4),
+                ALARM_TAKEN);
+}
+
+static char *path_of_job(const struct shard_process *self) {
+    const struct checkpoint_job *job = self->writing.job;
+    return checkpoint_path(job->folder, job->checkpoint.header.step);
+}
+
+static void answer_written(struct shard_process *self, int code) {
+    self->is_writing = false;
+    shard_written(self->shard, code, error_text(), &self->host.out);
+    error_clear();
+}
+
+/* The file is written, but not safe. */
+static void take(struct process *process) {
+    struct shard_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    if (hash_of_job(process) != self->written)
+        world_fail(process->world, "%s changed vectors that it was writing", process->name);
+    int code = checkpoint_write(self->writing.job, &cluster->disk.slow);
+    if (code) {
+        answer_written(self, code);
+        return;
+    }
+    shard_taken(self->shard, &self->host.out);
+    world_alarm(process,
                 process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns),
                 ALARM_WRITTEN);
 }
 
+static void finish_writing(struct process *process) {
+    struct shard_process *self = process->state;
+    char *path = path_of_job(self);
+    answer_written(self, virtual_disk_publish(&cluster_of(process)->disk, path));
+    free(path);
+}
+
 /* The process dies while a file is written: it is there, or half of it, or nothing. */
 static void break_off(struct process *process) {
-    struct shard_process *self = process->state;
+    const struct shard_process *self = process->state;
     struct virtual_disk *disk = &cluster_of(process)->disk;
-    struct checkpoint_job *job = self->writing.job;
-    if (world_chance(process->world, 3)) {
-        checkpoint_write(job, &disk->disk);
-        error_clear();
-    } else if (world_chance(process->world, 2)) {
-        char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
+    char *path = path_of_job(self);
+    if (atomic_load(&self->writing.job->taken) && world_chance(process->world, 3))
+        virtual_disk_publish(disk, path);
+    else if (world_chance(process->world, 2))
         virtual_disk_litter(disk, path);
-        free(path);
-        error_clear();
-    }
+    error_clear();
+    free(path);
 }
 
 static void finish_step(struct process *process) {
@@ -159,10 +191,10 @@ static void alarm(struct process *process, uint64_t which) {
         return;
     }
     observed = process;
-    self->is_writing = false;
-    if (hash_of_job(process) != self->written)
-        world_fail(process->world, "%s changed vectors that it was writing", process->name);
-    shard_carry_out(self->shard, &cluster_of(process)->disk.disk, &self->writing, &self->host.out);
+    if (which == ALARM_TAKEN)
+        take(process);
+    else
+        finish_writing(process);
     finish_step(process);
 }
 
