@@ -215,6 +215,7 @@ static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
                             "       sim --mutants FIRST-LAST\n";
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     uint64_t failed = 0, count = 0, first, last;
     enum say say = SAY_FAILURE;
     numeric_setup();
