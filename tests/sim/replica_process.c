@@ -264,7 +264,8 @@ static void message(struct process *process, uint32_t link, const struct message
     struct replica_process *self = process->state;
     if (worker_host_takes(process, &self->host, link, taken))
         return;
-    note_portion(self, taken);
+    if (link == self->host.coordinator) /* one that is fenced out is not obeyed */
+        note_portion(self, taken);
     replica_step(self->replica, link, taken, process->world->now_ns, &self->host.out);
     finish_step(process);
     worker_host_message(process, &self->host, link, taken);
