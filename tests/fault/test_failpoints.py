@@ -107,7 +107,7 @@ SCENARIOS = [
     Scenario('a shard is lost', rules='shard.receive_PROGRAM:9:kill'),
     Scenario('the coordinator is lost', rules='coordinator.state_accept:40:kill', starts=2,
              environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
-    Scenario('a replica is late', rules='replica.receive_PORTION:5:delay:900', environment=SLOW,
+    Scenario('a replica is late', rules='replica.send_FLUSHED:4:delay:900', environment=SLOW,
              settings={'max_steps': 4, 'portion_chunks': 2, 'flush_ms': 20}),
     Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
     Scenario('the lock is lost', rules='coordinator.lock_released:2:hit', environment=SLOW,
