@@ -52,7 +52,7 @@ static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch
     const struct disk_piece piece = {&content, sizeof content};
     if (failpoint_write(FAILPOINT_fence_write))
         return error_set_errno(ERROR_IO, "cannot write %s", path);
-    int code = disk->write(disk->context, path, &piece, 1);
+    int code = disk->write(disk->context, path, &piece, 1, NULL);
     if (!code)
         failpoint(FAILPOINT_fence_written);
     return code;
