@@ -9,6 +9,7 @@ libbase_a_SOURCES = \
 	base/limits.h \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \
+	base/mutant.h \
 	base/random.h base/rows.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS)
 BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS)

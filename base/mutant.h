@@ -26,7 +26,7 @@
     X(ATTEMPT_KEPT, "going back does not take a new attempt")                                      \
     X(ATTEMPT_IGNORED, "shards do not look at the attempt of a slice or a program")                \
     X(REJOIN_UNCHECKED, "a run goes on from the journal whatever the shards hold")                 \
-    X(VERDICT_NOT_JOURNALLED, "a flush is folded before its verdict is in the journal")            \
+    X(JOURNAL_NOT_COMPARED, "a run goes on though shards folded what the journal lacks")           \
     X(MEMORY_USED_EARLY, "a replica uses the memory of a flush again once it is staged")           \
     X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")

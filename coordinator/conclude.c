@@ -4,14 +4,39 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "coordinator/sweep.h"
 #include "coordinator/training.h"
 #include "model/score.h"
 #include "numeric/setup.h"
 
+struct restarts_of {
+    int64_t run;
+    struct result_restarts restarts;
+};
+
+static int take_restarts(void *context, const struct store_run *run) {
+    struct restarts_of *of = context;
+    if (run->run == of->run)
+        of->restarts = (struct result_restarts){.coordinator = run->restarts,
+                                                .shard = run->restarts_shard,
+                                                .replica = run->restarts_replica};
+    return 0;
+}
+
+/* What is known of the run now. Time spent on it before it was resumed went into training. */
+static int make_result(struct training *run) {
+    struct restarts_of of = {.run = run->recorder.run};
+    int code = store_runs(run->store, take_restarts, &of);
+    run->seconds.train += run->seconds_before;
+    run->seconds.total = training_seconds(run);
+    if (!code)
+        run->result = result_json(run->coordinator, run->job->name, run->recorder.run,
+                                  &run->seconds, &of.restarts);
+    return code;
+}
+
 static json_t *model_details(const struct training *run) {
-    json_t *figures =
-        result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
-    return json_pack("{s:o, s:o, s:o, s:s, s:s}", "result", figures, "settings",
+    return json_pack("{s:O, s:o, s:o, s:s, s:s}", "result", run->result, "settings",
                      job_settings(run->job), "source", score_options_json(&run->job->source),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
                      numeric_description());
@@ -61,7 +86,9 @@ static int score_test(struct training *run) {
 static int end_run(struct training *run, enum reason reason) {
     const struct optimizer *o = &run->coordinator->optimizer;
     char *text = json_dumps(run->result, JSON_COMPACT);
-    int code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
+    int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
+    if (!code)
+        code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
                              run->coordinator->evaluations, o->loss, o->gradient_max);
     free(text);
     return code;
@@ -80,9 +107,9 @@ static void print_result(const struct training *run) {
 /* A run that was told to stop: no model, and an exit status that says so. */
 static int end_cancelled(struct training *run) {
     run->coordinator->optimizer.reason = REASON_CANCELLED;
-    run->seconds.total = training_seconds(run);
-    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
-    int code = end_run(run, REASON_CANCELLED);
+    int code = make_result(run);
+    if (!code)
+        code = end_run(run, REASON_CANCELLED);
     if (code)
         return code;
     print_result(run);
@@ -90,9 +117,16 @@ static int end_cancelled(struct training *run) {
                      (unsigned long long)run->coordinator->optimizer.step);
 }
 
+/* A run goes on from a limit that was raised; from any other end there is nowhere to go. */
+static bool has_ended_for_good(enum reason reason) {
+    return reason != REASON_STEP_LIMIT && reason != REASON_TIME_LIMIT && reason != REASON_CANCELLED;
+}
+
 static int end_done(struct training *run) {
-    run->result = result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds);
-    int code = publish_model(run);
+    enum reason reason = run->coordinator->optimizer.reason;
+    int code = make_result(run);
+    if (!code)
+        code = publish_model(run);
     if (!code)
         code = score_test(run);
     if (code)
@@ -100,10 +134,13 @@ static int end_done(struct training *run) {
     run->seconds.total = training_seconds(run);
     json_object_set_new(json_object_get(run->result, "seconds"), "total",
                         json_real(run->seconds.total));
-    code = end_run(run, run->coordinator->optimizer.reason);
-    if (!code)
-        print_result(run);
-    return code;
+    code = end_run(run, reason);
+    if (code)
+        return code;
+    if (has_ended_for_good(reason))
+        checkpoints_remove(run->shards_folder);
+    print_result(run);
+    return 0;
 }
 
 int training_conclude(struct training *run) {

@@ -258,8 +258,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
         replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_forget_counted(&c->workers[i], &c->plan);
-    if (!mutant(VERDICT_NOT_JOURNALLED))
-        durability_journal_verdict(c, flushed, replica->index, out);
+    durability_journal_verdict(c, flushed, replica->index, out);
     record_portions(flushed, out);
     send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
 }

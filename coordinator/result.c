@@ -17,12 +17,12 @@ static json_t *safeguards_json(const struct optimizer *o) {
 }
 
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
-                    const struct result_seconds *seconds) {
+                    const struct result_seconds *seconds, const struct result_restarts *restarts) {
     const struct optimizer *o = &c->optimizer;
     const struct coordinator_settings *settings = &c->settings;
     return json_pack(
-        "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:i,"
-        " s:{s:i, s:i, s:i}, s:{s:f, s:f, s:f}, s:o}",
+        "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o}",
         "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
         objective_name(settings->shape.kind), "loss", number(o->loss), "gradient_max",
         number(o->gradient_max), "steps", (json_int_t)o->step, "evaluations",
@@ -30,9 +30,10 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
         (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
         "parameters", (json_int_t)c->parameters, "replicas", (int)settings->replicas, "shards",
-        (int)settings->shards, "backup_copies", 0, "restarts", "coordinator", 0, "shard", 0,
-        "replica", 0, "seconds", "total", seconds->total, "pack", seconds->pack, "train",
-        seconds->train, "safeguards", safeguards_json(o));
+        (int)settings->shards, "backup_copies", (json_int_t)c->backup_copies, "restarts",
+        "coordinator", (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard,
+        "replica", (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack",
+        seconds->pack, "train", seconds->train, "safeguards", safeguards_json(o));
 }
 
 void result_add_model(json_t *result, const char *folder, const char *sha256) {
@@ -67,6 +68,18 @@ static void print_test(const json_t *test) {
     putchar('\n');
 }
 
+/* What had to be done more than once, if anything had. */
+static void print_redone(const json_t *result) {
+    const json_t *restarts = json_object_get(result, "restarts");
+    long long resumed = count_of(restarts, "coordinator");
+    long long shards = count_of(restarts, "shard"), replicas = count_of(restarts, "replica");
+    if (resumed + shards + replicas)
+        printf("%-12s run %lld, shards %lld, replicas %lld\n", "restarts", resumed, shards,
+               replicas);
+    if (count_of(result, "backup_copies"))
+        printf("%-12s %lld copies of portions\n", "backups", count_of(result, "backup_copies"));
+}
+
 void result_print(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
     printf("%-12s %s, run %lld\n", "job", text_of(result, "job"), count_of(result, "run"));
@@ -78,6 +91,7 @@ void result_print(const json_t *result) {
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
     print_test(json_object_get(result, "test"));
+    print_redone(result);
     printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
            number_of(seconds, "total"), number_of(seconds, "pack"), number_of(seconds, "train"));
     if (json_object_get(result, "model")) {

@@ -11,9 +11,14 @@ struct result_seconds {
     double total, pack, train;
 };
 
+/* How often something was started again, over all the time that the run took. */
+struct result_restarts {
+    uint64_t coordinator, shard, replica;
+};
+
 /* What the coordinator knows: everything but the test figures and the model. A new reference. */
 json_t *result_json(const struct coordinator *coordinator, const char *job, int64_t run,
-                    const struct result_seconds *seconds);
+                    const struct result_seconds *seconds, const struct result_restarts *restarts);
 
 /* Adds the model's place and hash. */
 void result_add_model(json_t *result, const char *folder, const char *sha256);

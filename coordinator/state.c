@@ -211,7 +211,11 @@ bool state_decode(struct coordinator *c, const void *data, size_t length) {
 
 /* ---- verdicts ---- */
 
+/* Entries lie one behind the other in a log, and their runs are read in place. */
+#define ENTRY_ALIGNMENT 4
+
 void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
+    size_t start = out->length;
     bytes_put_u32(out, entry->portions.length);
     bytes_put_u32(out, entry->loss.length);
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
@@ -223,6 +227,8 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     bytes_put_f64(out, entry->derivative_max);
     bytes_put_u8(out, entry->exceeded);
     bytes_append(out, entry->loss.data, entry->loss.length);
+    while ((out->length - start) % ENTRY_ALIGNMENT)
+        bytes_put_u8(out, 0);
 }
 
 bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry) {
@@ -238,5 +244,5 @@ bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry
     entry->derivative_max = cursor_f64(&cursor);
     entry->exceeded = cursor_u8(&cursor);
     entry->loss.data = cursor_take(&cursor, entry->loss.length);
-    return !cursor.failed && cursor_left(&cursor) == 0;
+    return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
 }

@@ -13,7 +13,12 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     (void)status;
     (void)kind;
     (void)place;
-    return remove(path);
+    remove(path);
+    return 0; /* the others go all the same */
+}
+
+static void remove_tree(const char *path) {
+    nftw(path, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }
 
 static void sweep_folder(const char *state, const char *folder) {
@@ -22,7 +27,7 @@ static void sweep_folder(const char *state, const char *folder) {
     if (glob(pattern, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++) {
             log_info("removing %s, left by a run that was killed", found.gl_pathv[i]);
-            nftw(found.gl_pathv[i], remove_one, 4, FTW_DEPTH | FTW_PHYS);
+            remove_tree(found.gl_pathv[i]);
         }
         globfree(&found);
     }
@@ -32,4 +37,8 @@ static void sweep_folder(const char *state, const char *folder) {
 void state_sweep(const char *state) {
     sweep_folder(state, "packs");
     sweep_folder(state, "models");
+}
+
+void checkpoints_remove(const char *folder) {
+    remove_tree(folder);
 }

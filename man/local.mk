@@ -2,4 +2,5 @@ dist_man_MANS += \
 	man/dml-coordinator.1 \
 	man/dml-shard.1 \
 	man/dml-replica.1 \
-	man/dml.conf.5
+	man/dml.conf.5 \
+	man/dml-protocol.7

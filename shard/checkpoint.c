@@ -168,12 +168,21 @@ static struct disk_piece seal_header(struct checkpoint *checkpoint) {
     return (struct disk_piece){bytes, header->header_bytes};
 }
 
+/* The writing itself is quick, bringing it to disk is not: the registers are free in between. */
+static void tell_taken(void *context) {
+    struct checkpoint_job *job = context;
+    atomic_store(&job->taken, true);
+    if (job->on_taken)
+        job->on_taken(job->on_taken_context);
+}
+
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
     struct disk_piece pieces[3 + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
     pieces[0] = seal_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
-    int code = disk->write(disk->context, path, pieces, 1 + sections);
+    const struct disk_taken taken = {tell_taken, job};
+    int code = disk->write(disk->context, path, pieces, 1 + sections, &taken);
     free(path);
     free((void *)pieces[0].data);
     return code;

@@ -5,6 +5,7 @@
 #ifndef DML_SHARD_CHECKPOINT_H
 #define DML_SHARD_CHECKPOINT_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,7 +73,10 @@ struct checkpoint_job {
     size_t bytes;                 /* of each of them */
     const void *(*vectors)[2];    /* s and y of each pair that is to be written; NULL, NULL for one
                                      that an earlier file holds. Owned, not what they point to: it
-                                     must stay as it is until the job is done. */
+                                     must stay as it is until the job has taken it. */
+    atomic_bool taken;            /* nothing of the registers is read any more */
+    void (*on_taken)(void *context); /* then called, by the thread that writes; or NULL */
+    void *on_taken_context;
 };
 
 /* `with` names the pairs in use, slot and serial, oldest first; those that `earlier` (or NULL)

@@ -13,13 +13,21 @@ struct disk_piece {
     size_t length; /* bytes */
 };
 
+/* Told once the pieces are not read any more, before they are safe: what they lie in may change. */
+struct disk_taken {
+    void (*tell)(void *context);
+    void *context;
+};
+
 struct disk {
     void *context; /* handed to every function */
 
     /* Puts a file into place that holds the pieces one behind the other. When it answers 0 the file
      * is there whole, also after a power cut; else what was there before is there still. What it
-     * writes beside the file is called PATH.tmp.SOMETHING. Makes the folder if it is missing. */
-    int (*write)(void *context, const char *path, const struct disk_piece *pieces, size_t count);
+     * writes beside the file is called PATH.tmp.SOMETHING. Makes the folder if it is missing.
+     * `taken` may be NULL. */
+    int (*write)(void *context, const char *path, const struct disk_piece *pieces, size_t count,
+                 const struct disk_taken *taken);
 
     /* Opens a file for reading, until close(). ERROR_UNAVAILABLE if there is none. */
     int (*open)(void *context, const char *path, void **file, uint64_t *length);

@@ -31,7 +31,7 @@ static int make_folder_of(const char *path) {
 }
 
 static int write_file(void *context, const char *path, const struct disk_piece *pieces,
-                      size_t count) {
+                      size_t count, const struct disk_taken *taken) {
     (void)context;
     struct new_file file;
     int code = make_folder_of(path);
@@ -41,6 +41,8 @@ static int write_file(void *context, const char *path, const struct disk_piece *
         return code;
     for (size_t i = 0; i < count && !code; i++)
         code = new_file_write(&file, pieces[i].data, pieces[i].length);
+    if (!code && taken)
+        taken->tell(taken->context);
     if (!code)
         return new_file_publish(&file);
     new_file_discard(&file);

@@ -51,6 +51,7 @@ static void after(void *state, int64_t now_ns, struct outbox *out) {
         shard_written(rim->shard, code, error_text(), out);
         error_clear();
     }
+    shard_taken(rim->shard, out);
     while (shard_next_action(rim->shard, &action)) {
         if (action.kind == SHARD_WRITE)
             writer_start(rim->writer, action.job);

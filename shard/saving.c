@@ -207,6 +207,10 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
                (struct shard_action){.kind = SHARD_WRITE, .job = shard->saving.job});
 }
 
+void shard_taken(struct shard *shard, struct outbox *out) {
+    go_on(shard, out);
+}
+
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     struct checkpoint *checkpoint = &saving->job->checkpoint;

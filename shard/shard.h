@@ -79,6 +79,9 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out);
 
+/* A WRITE has taken what it reads (checkpoint_job.taken): what waited only for that goes on. */
+void shard_taken(struct shard *shard, struct outbox *out);
+
 /* The link is gone. What it staged stays: a verdict may still accept it. */
 void shard_peer_gone(struct shard *shard, uint32_t link);
 

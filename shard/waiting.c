@@ -6,6 +6,8 @@
 #include "shard/state.h"
 
 static bool is_being_written(const struct checkpoint_job *job, uint32_t slot) {
+    if (atomic_load(&job->taken))
+        return false;
     for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
         if (job->vectors[i][0] && job->checkpoint.pairs[i].slot == slot)
             return true;

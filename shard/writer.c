@@ -54,6 +54,8 @@ static void *work(void *argument) {
 }
 
 void writer_start(struct writer *writer, struct checkpoint_job *job) {
+    job->on_taken = writer->done;
+    job->on_taken_context = writer->context;
     pthread_mutex_lock(&writer->mutex);
     writer->job = job;
     pthread_cond_signal(&writer->posted);

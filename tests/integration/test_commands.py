@@ -123,14 +123,68 @@ def an_intercept_is_left_out_on_request(folder):
     assert 'bias' not in read_safetensors(folder / 'job.state/models/current/model.safetensors')
 
 
+def checkpoints_of(folder, run):
+    """Files of checkpoints that the state folder keeps of a run."""
+    return list((folder / 'job.state/shards').glob(f'{run}/*/step-*'))
+
+
 @test
-def a_run_ends_at_its_step_limit_and_a_raised_limit_takes_it_further(folder):
-    job = small_job(folder, gradient_tolerance=1e-9, loss_tolerance=0, max_steps=3)
+def a_run_that_ended_at_its_step_limit_goes_on_when_the_limit_is_raised(folder):
+    exact = {'gradient_tolerance': 1e-9, 'loss_tolerance': 0}
+    job = small_job(folder, max_steps=3, **exact)
     stopped = train(job)
     assert stopped['reason'] == 'step limit' and stopped['steps'] == 3, stopped
+    assert stopped['restarts']['coordinator'] == 0 and checkpoints_of(folder, 1), stopped
     further = train(job, '--set', 'max_steps=1000')
-    assert further['reason'] == 'gradient tolerance', further
-    assert further['loss'] < stopped['loss'], (stopped, further)
+    assert further['reason'] == 'gradient tolerance' and further['run'] == 1, further
+    assert further['restarts']['coordinator'] == 1, further
+    assert further['seconds']['total'] > stopped['seconds']['total'], (stopped, further)
+    at_once = train(small_job(folder, **exact), '--fresh')
+    assert at_once['run'] == 2 and at_once['restarts']['coordinator'] == 0, at_once
+    assert further['model_sha256'] == at_once['model_sha256'], (further, at_once)
+    assert further['evaluations'] == at_once['evaluations'], (further, at_once)
+
+
+@test
+def a_second_run_of_an_ended_job_is_a_new_one(folder):
+    job = small_job(folder)
+    first, second = train(job), train(job)
+    assert (first['run'], second['run']) == (1, 2), (first, second)
+    assert first['model_sha256'] == second['model_sha256'], (first, second)
+
+
+@test
+def checkpoints_are_kept_only_while_a_run_can_go_on(folder):
+    job = small_job(folder, max_steps=2, checkpoint_seconds=0, gradient_tolerance=1e-9,
+                    loss_tolerance=0)
+    train(job)
+    assert checkpoints_of(folder, 1)
+    train(job, '--set', 'max_steps=1000')
+    assert not (folder / 'job.state/shards/1').exists()
+    assert (folder / 'job.state/models/1/model.safetensors').exists()
+
+
+@test
+def a_run_tells_how_often_something_was_started_again(folder):
+    job = small_job(folder, shards=2, checkpoint_seconds=0)
+    expected = train(job)
+    failpoint = 'shard1.receive_PROGRAM:9:kill'
+    result = train(job, '--fresh', DML_FAILPOINT=failpoint)
+    assert result['restarts']['shard'] == 1, result
+    assert result['restarts']['coordinator'] == result['restarts']['replica'] == 0, result
+    assert result['model_sha256'] == expected['model_sha256'], (result, expected)
+    table = dml('run', job, '--fresh', DML_FAILPOINT=failpoint).stdout
+    assert re.search('^restarts +run 0, shards 1, replicas 0$', table, re.M), table
+
+
+@test
+def a_run_tells_how_many_backup_copies_it_made(folder):
+    small_data(folder, rows=3000)
+    job = write_job(folder, data=['small.libsvm'], l2=1e-3, replicas=3, portion_chunks=1)
+    expected = train(job)
+    result = train(job, '--fresh', DML_FAILPOINT='replica0.send_FLUSHED:3:delay:1500')
+    assert result['backup_copies'] > 0, result
+    assert result['model_sha256'] == expected['model_sha256'], (result, expected)
 
 
 @test

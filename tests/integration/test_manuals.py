@@ -7,7 +7,7 @@ import sys
 
 from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
 
-PAGES = {page.name: page for page in sorted((SOURCE / 'man').glob('*.[15]'))}
+PAGES = {page.name: page for page in sorted((SOURCE / 'man').glob('*.[157]'))}
 
 
 @test
@@ -16,6 +16,12 @@ def the_pages_have_no_mandoc_warnings(folder):
         raise Skip('mandoc is not installed')
     lint = run('mandoc', '-Tlint', '-W', 'warning', *PAGES.values())
     assert lint.status == 0 and not lint.stdout, lint
+
+
+@test
+def the_tables_of_messages_are_those_of_the_code(folder):
+    checked = run(sys.executable, SOURCE / 'doc/messages.py', '--check')
+    assert checked.status == 0, checked
 
 
 def options_of_page(name):

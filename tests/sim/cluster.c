@@ -21,10 +21,15 @@ static void set_up(struct process *process, enum role role, uint32_t index) {
 
 /* ---- who starts what again ---- */
 
+bool cluster_is_coordinated(struct cluster *cluster) {
+    return cluster_coordinator(cluster)->alive || cluster_rival(cluster)->alive;
+}
+
 static void begin_again(struct world *world, uint64_t number) {
     struct process *process = &world->processes[number];
-    const struct cluster *cluster = world->context;
-    if (!process->alive && !cluster->ended)
+    struct cluster *cluster = world->context;
+    bool taken = process->role == ROLE_COORDINATOR && cluster_is_coordinated(cluster);
+    if (!process->alive && !cluster->ended && !taken)
         process_begin(process);
 }
 
@@ -45,6 +50,9 @@ bool cluster_expects(const struct cluster *cluster, int code, const char *text) 
     if (code == ERROR_UNAVAILABLE &&
         (strstr(text, "times, the last time") || strstr(text, "cannot be reached")))
         return true;
+    if (cluster->was_fenced && (strstr(text, "newer coordinator") ||
+                                strstr(text, "later coordinator") || code == ERROR_AGAIN))
+        return true;
     if (cluster->was_full && strstr(text, "disk is full"))
         return true;
     return (cluster->was_full && code == ERROR_IO) || (cluster->was_damaged && code == ERROR_DATA);
@@ -55,7 +63,7 @@ bool cluster_expects(const struct cluster *cluster, int code, const char *text) 
 void cluster_init(struct cluster *cluster, const struct job *job, const struct cluster_shape *shape,
                   uint64_t seed, bool trace) {
     *cluster = (struct cluster){.job = job, .shape = *shape};
-    world_init(&cluster->world, seed, 1 + shape->shards + shape->replicas);
+    world_init(&cluster->world, seed, 2 + shape->shards + shape->replicas);
     cluster->world.context = cluster;
     cluster->world.trace = trace;
     cluster->world.ended = after_end;
@@ -64,6 +72,7 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     virtual_disk_init(&cluster->disk);
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
+    set_up(cluster_rival(cluster), ROLE_COORDINATOR, 1);
     for (uint32_t i = 0; i < shape->shards; i++)
         set_up(cluster_shard(cluster, i), ROLE_SHARD, i);
     for (uint32_t i = 0; i < shape->replicas; i++)
@@ -81,13 +90,15 @@ void cluster_release(struct cluster *cluster) {
 /* Who was never greeted waits for ever. */
 static void check_dismissed(struct cluster *cluster) {
     for (uint32_t i = 0; i < cluster->world.process_count; i++)
-        if (cluster->world.processes[i].alive && cluster->world.processes[i].greeted)
+        if (cluster->world.processes[i].alive &&
+            (cluster->world.processes[i].greeted ||
+             cluster->world.processes[i].role == ROLE_COORDINATOR))
             world_fail(&cluster->world, "%s was not dismissed", cluster->world.processes[i].name);
 }
 
 void cluster_run(struct cluster *cluster, int64_t limit_ns) {
     struct world *world = &cluster->world;
-    for (uint32_t i = world->process_count; i-- > 0;)
+    for (uint32_t i = world->process_count - 1; i-- > 0;)
         process_begin(&world->processes[i]);
     world_run(world, limit_ns);
     if (!world->failure[0] && !cluster->ended)

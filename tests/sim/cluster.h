@@ -22,6 +22,7 @@ struct cluster_shape {
     bool launched; /* the coordinator starts workers; else somebody else does */
     bool shared_memory;
     int64_t delay_ns; /* usual, of a message */
+    int64_t disk_ns;  /* usual, to write a checkpoint */
     int64_t chunk_ns; /* usual, to compute one */
     uint32_t slow;    /* a replica by index, slowed tenfold; UINT32_MAX: none */
 };
@@ -37,11 +38,17 @@ struct cluster {
     uint32_t runs;              /* times that the command was given */
     bool ended;                 /* the coordinator has the model */
     bool was_full, was_damaged; /* a disk; an early end may be due to that */
+    bool refused;               /* it ended for good since checkpoints are damaged: no model */
+    bool was_fenced;            /* a coordinator by another */
 };
 
-/* Processes by number: the coordinator, then shards, then replicas. */
+/* Processes by number: the coordinator, then shards, then replicas, then another coordinator, which
+ * begins if the first one's lock is lost while it lives. */
 static inline struct process *cluster_coordinator(struct cluster *cluster) {
     return &cluster->world.processes[0];
+}
+static inline struct process *cluster_rival(struct cluster *cluster) {
+    return &cluster->world.processes[1 + cluster->shape.shards + cluster->shape.replicas];
 }
 static inline struct process *cluster_shard(struct cluster *cluster, uint32_t index) {
     return &cluster->world.processes[1 + index];
@@ -64,6 +71,9 @@ void cluster_release(struct cluster *cluster);
 
 /* Starts all processes, runs until the job has ended and the workers were dismissed. */
 void cluster_run(struct cluster *cluster, int64_t limit_ns);
+
+/* Whether some coordinator lives. */
+bool cluster_is_coordinated(struct cluster *cluster);
 
 /* Whether such an early end of the run has to be expected, given the faults that were. */
 bool cluster_expects(const struct cluster *cluster, int code, const char *text);

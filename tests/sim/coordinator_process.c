@@ -22,6 +22,7 @@ struct link {
 };
 
 struct coordinator_process {
+    uint64_t epoch;
     struct coordinator *machine;
     struct output out;
     struct link links[SIM_WORKERS_MAX];
@@ -63,11 +64,21 @@ static void tell(const struct process *process, const struct record *record) {
                   record->evaluation.loss);
 }
 
+/* A coordinator whose lock was lost cannot commit to what has become another's database. */
+static bool owns_store(const struct process *process) {
+    const struct coordinator_process *self = process->state;
+    return self->epoch == cluster_of(process)->store.epoch;
+}
+
 static int take_record(struct process *process, const struct record *record) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     struct virtual_store *store = &cluster->store;
     const uint8_t *blobs = self->out.blobs.data;
+    if (!owns_store(process) && record->kind <= RECORD_ROLL_BACK)
+        return error_set(ERROR_AGAIN, "the database is another coordinator's");
+    if (!owns_store(process) && record->kind != RECORD_START)
+        return 0;
     switch (record->kind) {
     case RECORD_ATTEMPT:
         world_say(process->world, "attempt %u is in force", record->attempt);
@@ -117,7 +128,7 @@ static int carry_out(struct process *process) {
         code = take_record(process, &self->out.records[i]);
         commit |= is_collected(&self->out.records[i]);
     }
-    if (commit && !code && process_acts(process))
+    if (commit && !code && owns_store(process) && process_acts(process))
         code = virtual_store_flush(&cluster_of(process)->store);
     return code;
 }
@@ -165,16 +176,6 @@ static void dismiss(struct process *process, const char *why) {
         process_end(process, true);
 }
 
-static void conclude(struct process *process) {
-    struct coordinator_process *self = process->state;
-    struct cluster *cluster = cluster_of(process);
-    cluster->ended = true;
-    cluster->outcome.reason = self->machine->optimizer.reason;
-    cluster->outcome.steps = self->machine->optimizer.step;
-    cluster->outcome.ended_ns = process->world->now_ns;
-    dismiss(process, "the run has ended");
-}
-
 /* What cannot be helped ends the run; the same command is given again. */
 static void give_up(struct process *process, int code) {
     struct cluster *cluster = cluster_of(process);
@@ -182,7 +183,23 @@ static void give_up(struct process *process, int code) {
     if (!cluster_expects(cluster, code, error_text()))
         world_fail(process->world, "the run failed: %s", error_text());
     error_clear();
+    if (cluster->was_damaged && code == ERROR_DATA)
+        cluster->refused = cluster->ended = true;
     dismiss(process, "the run ended early");
+}
+
+static void conclude(struct process *process) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    if (!owns_store(process)) {
+        give_up(process, error_set(ERROR_AGAIN, "the database is another coordinator's"));
+        return;
+    }
+    cluster->ended = true;
+    cluster->outcome.reason = self->machine->optimizer.reason;
+    cluster->outcome.steps = self->machine->optimizer.step;
+    cluster->outcome.ended_ns = process->world->now_ns;
+    dismiss(process, "the run has ended");
 }
 
 static void finish_step(struct process *process, int code) {
@@ -250,12 +267,14 @@ static int find_workers(struct process *process) {
 }
 
 static struct coordinator *new_machine(struct process *process) {
+    struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     const struct job *job = cluster->job;
     struct coordinator_saved saved;
     struct blob *journal;
     virtual_store_read(&cluster->store, &saved, &journal);
     bool resumed = cluster->runs++ > 0;
+    self->epoch = virtual_store_epoch(&cluster->store);
     struct coordinator *machine = coordinator_new(&(struct coordinator_settings){
         .optimizer = job->optimizer,
         .shape = job->shape,
@@ -263,7 +282,7 @@ static struct coordinator *new_machine(struct process *process) {
         .data = &job->data,
         .set_path = "the set",
         .run = "run",
-        .epoch = virtual_store_epoch(&cluster->store),
+        .epoch = self->epoch,
         .shards = cluster->shape.shards,
         .replicas = cluster->shape.replicas,
         .threads = 1,
@@ -292,7 +311,8 @@ static void begin(struct process *process) {
 
 static void end(struct process *process) {
     struct coordinator_process *self = process->state;
-    virtual_store_crash(&cluster_of(process)->store);
+    if (owns_store(process))
+        virtual_store_crash(&cluster_of(process)->store);
     coordinator_free(self->machine);
     output_release(&self->out);
     free(self);
@@ -332,7 +352,7 @@ static void alarm(struct process *process, uint64_t which) {
     int code;
     if (which == ALARM_TICK) {
         world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
-        code = virtual_store_flush(&cluster_of(process)->store);
+        code = owns_store(process) ? virtual_store_flush(&cluster_of(process)->store) : 0;
         if (!code)
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
     } else {

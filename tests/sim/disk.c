@@ -36,8 +36,10 @@ static struct virtual_file *make(struct virtual_disk *disk, const char *path) {
 }
 
 static int write_file(void *context, const char *path, const struct disk_piece *pieces,
-                      size_t count) {
+                      size_t count, const struct disk_taken *taken) {
     struct virtual_disk *disk = context;
+    if (taken)
+        taken->tell(taken->context);
     if (disk->full)
         return error_set(ERROR_IO, "cannot write %s: the disk is full", path);
     struct virtual_file *file = make(disk, path);
@@ -119,7 +121,7 @@ void virtual_disk_release(struct virtual_disk *disk) {
 void virtual_disk_litter(struct virtual_disk *disk, const char *path) {
     char *beside = memory_format("%s.tmp.123", path);
     const struct disk_piece piece = {"half", 4};
-    write_file(disk, beside, &piece, 1);
+    write_file(disk, beside, &piece, 1, NULL);
     free(beside);
 }
 

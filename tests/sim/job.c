@@ -8,7 +8,8 @@
 #include "base/random.h"
 #include "numeric/fixed.h"
 
-enum { ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a chunk, of a row */
+enum { CHUNKS_MAX = 40, ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a job, a chunk, a row */
+_Static_assert(CHUNKS_MAX <= 64, "sets of chunks fit a word");
 
 static uint32_t between(struct random *random, uint32_t least, uint32_t most) {
     return least + (uint32_t)random_below(random, most - least + 1);
@@ -54,7 +55,7 @@ static void make_row(struct job *job, struct random *random, uint32_t row, uint3
 }
 
 static void make_rows(struct job *job, struct random *random) {
-    uint32_t chunks = between(random, 3, 40), rows = 0, values = 0;
+    uint32_t chunks = between(random, 3, CHUNKS_MAX), rows = 0, values = 0;
     job->chunks = memory_new(chunks, sizeof *job->chunks);
     job->start = memory_new(chunks * ROWS_MAX + 1, sizeof *job->start);
     job->feature = memory_new(chunks * ROWS_MAX * VALUES_MAX, sizeof *job->feature);

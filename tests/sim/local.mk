@@ -31,3 +31,13 @@ tests_sim_sim_SOURCES = \
 tests_sim_sim_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 tests_sim_sim_LDADD = libsimulated.a $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 tests_sim_sim_LDFLAGS = -Wl,--wrap=operation_list_read
+
+TESTS += tests/sim/test_sim.py
+EXTRA_DIST += tests/sim/test_sim.py tests/sim/regression-seeds.txt
+tests/sim/test_sim.log: tests/sim/sim$(EXEEXT)
+
+# make check-sim SEEDS=1-100000
+SEEDS = 1-100000
+.PHONY: check-sim
+check-sim: tests/sim/sim$(EXEEXT)
+	@DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/tests/sim/test_sim.py $(SEEDS)

@@ -161,6 +161,14 @@ bool network_break(struct network *network, uint32_t number) {
     return true;
 }
 
+void network_cut_off(struct process *process) {
+    struct network *network = process->world->network;
+    for (uint32_t i = 0; i < network->count; i++)
+        if (network->connections[i].ends[0].process == process ||
+            network->connections[i].ends[1].process == process)
+            network_break(network, i);
+}
+
 uint32_t network_connections(const struct network *network) {
     return network->count;
 }

@@ -13,7 +13,6 @@
 #include "tests/sim/network.h"
 
 enum { ALARM_DEADLINE, ALARM_WORK };
-enum { SOLO_KEPT = 16 };
 
 struct replica_process {
     struct worker_host host;
@@ -25,9 +24,9 @@ struct replica_process {
     bool working, gathering, computed_already;
     struct action action; /* the work in hand */
     struct computed computed;
-    int64_t deadline_ns;                    /* for which an alarm is set */
-    struct message_portion solo[SOLO_KEPT]; /* the last portions to be flushed by themselves */
-    uint32_t solos;
+    int64_t deadline_ns;          /* for which an alarm is set */
+    uint32_t attempt, evaluation; /* of the last portion */
+    uint64_t plain, solo;         /* chunks handed out in it: to be accrued, or not */
 };
 
 static void begin(struct process *process) {
@@ -198,25 +197,29 @@ static void carry_out(struct process *process, const struct action *action) {
 
 /* ---- portions that are to be flushes of their own ---- */
 
-/* A chunk that comes again without the flag may be accrued. */
+/* A chunk that also comes without the flag may be accrued. */
 static void note_portion(struct replica_process *self, const struct message *message) {
     const struct message_portion *portion = &message->portion;
     if (message->type != MESSAGE_PORTION)
         return;
-    for (uint32_t i = 0; i < SOLO_KEPT; i++)
-        if (self->solo[i].first - portion->first < portion->count)
-            self->solo[i] = (struct message_portion){0};
-    if (portion->flags & PORTION_SOLO)
-        self->solo[self->solos++ % SOLO_KEPT] = *portion;
+    if (portion->attempt != self->attempt || portion->evaluation != self->evaluation)
+        self->plain = self->solo = 0;
+    self->attempt = portion->attempt;
+    self->evaluation = portion->evaluation;
+    uint64_t chunk = UINT64_C(1) << portion->first;
+    if (!(portion->flags & PORTION_SOLO))
+        self->plain |= chunk;
+    else
+        self->solo |= chunk;
+    self->solo &= ~self->plain;
 }
 
 static bool holds_solo(const struct replica_process *self, const struct message_stage *stage) {
-    for (uint32_t i = 0; i < SOLO_KEPT && i < self->solos; i++)
-        for (uint32_t j = 0; j < stage->portions.length; j++)
-            if (self->solo[i].attempt == stage->flush.attempt &&
-                self->solo[i].evaluation == stage->flush.evaluation &&
-                self->solo[i].first == stage->portions.items[j].first)
-                return true;
+    bool current =
+        stage->flush.attempt == self->attempt && stage->flush.evaluation == self->evaluation;
+    for (uint32_t i = 0; current && i < stage->portions.length; i++)
+        if (self->solo >> stage->portions.items[i].first & 1)
+            return true;
     return false;
 }
 

@@ -1,5 +1,7 @@
 #include "tests/sim/schedule.h"
 
+#include <stdio.h>
+
 #include "tests/sim/network.h"
 
 static uint64_t between(struct random *random, uint64_t least, uint64_t most) {
@@ -31,6 +33,8 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .launched = random_below(&random, 3) > 0,
         .shared_memory = random_below(&random, 2),
         .delay_ns = (int64_t)between(&random, 20, 2000) * 1000,
+        .disk_ns =
+            (int64_t)between(&random, 1, 10) * (random_below(&random, 3) ? 4 : 100) * NS_PER_MS,
         .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
         .slow = UINT32_MAX,
     };
@@ -54,6 +58,10 @@ static uint64_t any_set(struct world *world) {
                                   : random_next(&world->random) & all;
 }
 
+static int64_t at_most_a_minute(int64_t delay_ns) {
+    return delay_ns < 60 * NS_PER_S ? delay_ns : 60 * NS_PER_S;
+}
+
 static void stop_one(struct world *world, uint64_t what) {
     (void)what;
     process_pause(any_process(world), world->now_ns + world_delay(world, 100 * NS_PER_MS));
@@ -62,7 +70,8 @@ static void stop_one(struct world *world, uint64_t what) {
 /* Longer than anybody waits for. */
 static void freeze_one(struct world *world, uint64_t what) {
     (void)what;
-    process_pause(any_process(world), world->now_ns + world_delay(world, 10 * NS_PER_S));
+    process_pause(any_process(world),
+                  world->now_ns + at_most_a_minute(world_delay(world, 10 * NS_PER_S)));
 }
 
 static void break_some(struct world *world, uint64_t what) {
@@ -78,7 +87,8 @@ static void part(struct world *world, uint64_t what) {
     const struct cluster *cluster = world->context;
     int64_t usual_ns = world_chance(world, 3) ? 15 * NS_PER_S : 200 * NS_PER_MS;
     if (!cluster->shape.launched) /* else they share a machine */
-        network_part(world->network, any_set(world), world->now_ns + world_delay(world, usual_ns));
+        network_part(world->network, any_set(world),
+                     world->now_ns + at_most_a_minute(world_delay(world, usual_ns)));
 }
 
 static void kill_some(struct world *world, uint64_t what) {
@@ -102,8 +112,9 @@ static void cut_power(struct world *world, uint64_t what) {
     (void)what;
     struct cluster *cluster = world->context;
     bool all = world_chance(world, 2);
-    for (uint32_t i = 0; i < (all ? world->process_count : 1); i++)
-        process_end(&world->processes[i], false);
+    for (uint32_t i = 0; i < world->process_count; i++)
+        if (all || world->processes[i].role == ROLE_COORDINATOR)
+            process_end(&world->processes[i], false);
     virtual_store_power_cut(&cluster->store, &world->random);
     if (all)
         virtual_disk_power_cut(&cluster->disk, &world->random);
@@ -126,16 +137,52 @@ static void fill_disk(struct world *world, uint64_t what) {
     world_call(world, world->now_ns + world_delay(world, 500 * NS_PER_MS), empty_disks, 0);
 }
 
+/* The lock is lost while its holder lives, and the command is given again. */
+static void take_over(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    struct process *former = cluster_coordinator(cluster), *rival = cluster_rival(cluster);
+    if (rival->alive) {
+        former = rival;
+        rival = cluster_coordinator(cluster);
+    }
+    if (!former->alive || rival->alive || cluster->ended)
+        return;
+    world_say(world, "the lock of %s is lost", former->name);
+    cluster->was_fenced = true;
+    if (world_chance(world, 2))
+        process_pause(former, world->now_ns + world_delay(world, 200 * NS_PER_MS));
+    if (world_chance(world, 2))
+        network_cut_off(former);
+    virtual_store_crash(&cluster->store);
+    process_begin(rival);
+}
+
+/* The newest file of some shard. */
+static void damage(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "shards/%u/step-",
+             (unsigned)random_below(&world->random, cluster->shape.shards));
+    if (virtual_disk_damage(&cluster->disk, prefix, &world->random)) {
+        cluster->was_damaged = true;
+        world_say(world, "the newest %s* is damaged", prefix);
+    }
+}
+
 typedef void fault(struct world *world, uint64_t what);
 
 /* What is common comes often. */
 static fault *const faults[] = {stop_one,    stop_one,  freeze_one, break_some,  break_some,
                                 part,        kill_some, kill_some,  kill_midway, kill_midway,
-                                kill_midway, cut_power, fill_disk};
+                                kill_midway, cut_power, fill_disk,  take_over,   take_over};
 
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
+    if (world_chance(world, 20))
+        world_call(world, (int64_t)world_between(world, 0, (uint64_t)usual_ns), damage, 0);
     uint64_t horizon_ns = (uint64_t)usual_ns * (world_chance(world, 2) ? 1 : 3);
     int64_t last_ns = 0;
     for (uint64_t i = 0; i < count; i++) {

@@ -76,7 +76,8 @@ static void carry_out(struct process *process, const struct shard_action *action
     }
     self->writing = *action;
     self->is_writing = true;
-    world_alarm(process, process->world->now_ns + world_delay(process->world, 20 * NS_PER_MS),
+    world_alarm(process,
+                process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns),
                 ALARM_WRITTEN);
 }
 

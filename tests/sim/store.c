@@ -74,6 +74,7 @@ uint64_t virtual_store_epoch(struct virtual_store *store) {
         epoch += store->operations[i].kind == STORE_EPOCH;
     if (mutant(EPOCH_NOT_RENEWED))
         return 1;
+    store->epoch = epoch;
     add(store, STORE_EPOCH, false, epoch);
     store->full = false;
     commit_full(store);

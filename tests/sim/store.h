@@ -18,6 +18,7 @@ struct virtual_store {
     uint32_t count, capacity;
     uint32_t committed, synced; /* of them */
     bool full;                  /* the disk is: nothing more is committed */
+    uint64_t epoch;             /* whose database it is */
 };
 
 void virtual_store_release(struct virtual_store *store);

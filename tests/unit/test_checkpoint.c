@@ -412,8 +412,8 @@ static void a_full_disk_is_told_and_the_last_good_files_stay(void **state) {
 }
 
 static int fail_to_write(void *context, const char *path, const struct disk_piece *pieces,
-                         size_t count) {
-    (void)context, (void)pieces, (void)count;
+                         size_t count, const struct disk_taken *taken) {
+    (void)context, (void)pieces, (void)count, (void)taken;
     return error_set(ERROR_IO, "cannot write %s: Input/output error", path);
 }
 
