@@ -135,6 +135,8 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
             tell_if_ready(shard, out);
     } else if (welcoming) {
         refuse(shard->epoch, shard->coordinator, reason, out);
+        if (saving->former) /* it is not obeyed any more, and must learn that */
+            refuse(saving->former_epoch, saving->former, "a newer coordinator was here", out);
         shard->coordinator = 0;
     } else {
         shard_answer(shard, shard->coordinator,

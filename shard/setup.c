@@ -35,6 +35,8 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
     }
     if (!shard->run)
         shard->run = memory_copy_string(message->hello.run);
+    shard->saving.former = shard->coordinator;
+    shard->saving.former_epoch = shard->epoch;
     shard->epoch = message->epoch;
     shard->index = message->hello.index;
     if (shard->incarnation != message->hello.incarnation)

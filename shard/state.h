@@ -38,7 +38,9 @@ struct waiting {
 struct saving {
     char *folder;                   /* owned; NULL: no checkpoints */
     uint64_t fenced;                /* the epoch that the folder holds; 0: not known */
-    bool welcoming;                 /* WELCOME waits for the fence */
+    bool welcoming;                 /* WELCOME waits for the fence … */
+    uint32_t former;                /* … in place of this coordinator (a link, 0 for none) … */
+    uint64_t former_epoch;          /* … of this epoch */
     unsigned unanswered;            /* actions FENCE and LOAD */
     struct shard_action actions[4]; /* one of a kind at most */
     size_t action_count;

@@ -27,6 +27,24 @@ struct cluster_shape {
     uint32_t slow;    /* a replica by index, slowed tenfold; UINT32_MAX: none */
 };
 
+/* What came about, to see that schedules reach what they are to reach. */
+#define TALLY_TABLE(X)                                                                             \
+    X(steps_durable, "steps made durable")                                                         \
+    X(to_steps, "times back to a durable step")                                                    \
+    X(to_starts, "times back to the start")                                                        \
+    X(rejoined, "runs taken up from the journal")                                                  \
+    X(restarts, "workers started anew")                                                            \
+    X(takeovers, "locks lost to another coordinator")                                              \
+    X(early_ends, "runs that ended early and were given again")                                    \
+    X(refusals, "runs refused because checkpoints were damaged")                                   \
+    X(backups, "backup copies")
+
+struct tally {
+#define X(name, text) uint64_t name;
+    TALLY_TABLE(X)
+#undef X
+};
+
 struct cluster {
     struct world world;
     const struct job *job;
@@ -34,7 +52,8 @@ struct cluster {
     struct ledger ledger;
     struct virtual_disk disk;
     struct virtual_store store;
-    struct outcome outcome;     /* of this run */
+    struct outcome outcome; /* of this run */
+    struct tally tally;
     uint32_t runs;              /* times that the command was given */
     bool ended;                 /* the coordinator has the model */
     bool was_full, was_damaged; /* a disk; an early end may be due to that */

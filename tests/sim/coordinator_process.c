@@ -18,6 +18,7 @@ enum { ALARM_TICK, ALARM_START };
 
 struct link {
     uint32_t connection; /* the network's number for it; 0: none */
+    int64_t start_ns;    /* when it is to be started anew; 0: not */
     int64_t give_up_ns;  /* when a worker of someone else's counts as lost for good */
 };
 
@@ -55,13 +56,22 @@ static void undo_steps(struct process *process, const struct record *record) {
 }
 
 /* What is told of a run, and kept nowhere here. */
-static void tell(const struct process *process, const struct record *record) {
-    if (record->kind == RECORD_EVENT)
+static void tell(struct process *process, const struct record *record) {
+    if (record->kind == RECORD_EVENT) {
         world_say(process->world, "event: %s", record->event.text);
-    else if (record->kind == RECORD_EVALUATION)
+        cluster_of(process)->tally.rejoined += strstr(record->event.text, "going on") != NULL;
+    }
+    if (record->kind == RECORD_EVALUATION)
         world_say(process->world, "evaluation %llu: %s, loss %.17g",
                   (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
                   record->evaluation.loss);
+}
+
+/* In place of any start that is still to come. */
+static void start_soon(struct process *process, uint32_t number, int64_t delay_ns) {
+    struct coordinator_process *self = process->state;
+    self->links[number].start_ns = process->world->now_ns + delay_ns;
+    world_alarm(process, self->links[number].start_ns, ALARM_START + number);
 }
 
 /* A coordinator whose lock was lost cannot commit to what has become another's database. */
@@ -89,17 +99,20 @@ static int take_record(struct process *process, const struct record *record) {
         return 0;
     case RECORD_DURABLE_STEP:
         world_say(process->world, "step %llu is durable", (unsigned long long)record->durable.step);
+        cluster->tally.steps_durable++;
         return virtual_store_durable(store, record->durable.step, blobs + record->durable.offset,
                                      record->durable.length, record->durable.digests,
                                      cluster->shape.shards);
     case RECORD_ROLL_BACK:
+        cluster->tally.to_starts += record->roll_back.to_start;
+        cluster->tally.to_steps += !record->roll_back.to_start;
         undo_steps(process, record);
         virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.step);
         return 0;
     case RECORD_START:
+        cluster->tally.restarts++;
         self->links[record->start].give_up_ns = 0;
-        world_alarm(process, process->world->now_ns + world_delay(process->world, 20 * NS_PER_MS),
-                    ALARM_START + record->start);
+        start_soon(process, record->start, world_delay(process->world, 20 * NS_PER_MS));
         return 0;
     case RECORD_STEP:
         take_step(process, &record->step);
@@ -183,8 +196,11 @@ static void give_up(struct process *process, int code) {
     if (!cluster_expects(cluster, code, error_text()))
         world_fail(process->world, "the run failed: %s", error_text());
     error_clear();
-    if (cluster->was_damaged && code == ERROR_DATA)
+    cluster->tally.early_ends++;
+    if (cluster->was_damaged && code == ERROR_DATA) {
         cluster->refused = cluster->ended = true;
+        cluster->tally.refusals++;
+    }
     dismiss(process, "the run ended early");
 }
 
@@ -237,6 +253,9 @@ static int start_worker(struct process *process, uint32_t number) {
     struct process *worker = cluster_worker(cluster, number);
     struct link *link = &self->links[number];
     int64_t now_ns = process->world->now_ns;
+    if (!link->start_ns || now_ns < link->start_ns)
+        return 0;
+    link->start_ns = 0;
     if (link->connection)
         network_close(process, link->connection);
     link->connection = 0;
@@ -250,7 +269,7 @@ static int start_worker(struct process *process, uint32_t number) {
         return 0;
     if (now_ns > link->give_up_ns)
         return error_set(ERROR_UNAVAILABLE, "%s cannot be reached", worker->name);
-    world_alarm(process, now_ns + RETRY_NS, ALARM_START + number);
+    start_soon(process, number, RETRY_NS);
     return 0;
 }
 
@@ -313,6 +332,7 @@ static void end(struct process *process) {
     struct coordinator_process *self = process->state;
     if (owns_store(process))
         virtual_store_crash(&cluster_of(process)->store);
+    cluster_of(process)->tally.backups += self->machine->backup_copies;
     coordinator_free(self->machine);
     output_release(&self->out);
     free(self);

@@ -11,19 +11,20 @@ struct virtual_file {
     char *path;
     uint8_t *data;
     size_t length;
+    bool beside;   /* its place: it is still to be brought there */
     bool removed;  /* and may come back with a power cut */
     bool unsynced; /* and may be torn by one */
 };
 
-static struct virtual_file *find(struct virtual_disk *disk, const char *path) {
+static struct virtual_file *find(struct virtual_disk *disk, const char *path, bool beside) {
     for (size_t i = 0; i < disk->count; i++)
-        if (!strcmp(disk->files[i].path, path))
+        if (disk->files[i].beside == beside && !strcmp(disk->files[i].path, path))
             return &disk->files[i];
     return NULL;
 }
 
-static struct virtual_file *make(struct virtual_disk *disk, const char *path) {
-    struct virtual_file *file = find(disk, path);
+static struct virtual_file *make(struct virtual_disk *disk, const char *path, bool beside) {
+    struct virtual_file *file = find(disk, path, beside);
     if (file)
         return file;
     if (disk->count == disk->capacity) {
@@ -31,18 +32,15 @@ static struct virtual_file *make(struct virtual_disk *disk, const char *path) {
         disk->files = memory_resize(disk->files, disk->capacity, sizeof *disk->files);
     }
     file = &disk->files[disk->count++];
-    *file = (struct virtual_file){.path = memory_copy_string(path)};
+    *file = (struct virtual_file){.path = memory_copy_string(path), .beside = beside};
     return file;
 }
 
-static int write_file(void *context, const char *path, const struct disk_piece *pieces,
-                      size_t count, const struct disk_taken *taken) {
-    struct virtual_disk *disk = context;
-    if (taken)
-        taken->tell(taken->context);
+static int put(struct virtual_disk *disk, const char *path, const struct disk_piece *pieces,
+               size_t count, bool beside) {
     if (disk->full)
         return error_set(ERROR_IO, "cannot write %s: the disk is full", path);
-    struct virtual_file *file = make(disk, path);
+    struct virtual_file *file = make(disk, path, beside);
     size_t length = 0, at = 0;
     for (size_t i = 0; i < count; i++)
         length += pieces[i].length;
@@ -58,8 +56,32 @@ static int write_file(void *context, const char *path, const struct disk_piece *
     return 0;
 }
 
+static int write_file(void *context, const char *path, const struct disk_piece *pieces,
+                      size_t count, const struct disk_taken *taken) {
+    int code = put(context, path, pieces, count, false);
+    if (taken)
+        taken->tell(taken->context);
+    return code;
+}
+
+static int write_beside(void *context, const char *path, const struct disk_piece *pieces,
+                        size_t count, const struct disk_taken *taken) {
+    int code = put(context, path, pieces, count, true);
+    if (taken)
+        taken->tell(taken->context);
+    return code;
+}
+
+int virtual_disk_publish(struct virtual_disk *disk, const char *path) {
+    const struct virtual_file *file = find(disk, path, true);
+    if (!file)
+        return error_set(ERROR_IO, "nothing lies beside %s", path);
+    const struct disk_piece whole = {file->data, file->length};
+    return put(disk, path, &whole, 1, false);
+}
+
 static int open_file(void *context, const char *path, void **opened, uint64_t *length) {
-    struct virtual_file *file = find(context, path);
+    struct virtual_file *file = find(context, path, false);
     if (!file || file->removed)
         return error_set(ERROR_UNAVAILABLE, "there is no %s", path);
     *opened = file;
@@ -86,14 +108,15 @@ static int list_folder(void *context, const char *folder,
     size_t length = strlen(folder);
     for (size_t i = 0; i < disk->count; i++) {
         const struct virtual_file *file = &disk->files[i];
-        if (!file->removed && !strncmp(file->path, folder, length) && file->path[length] == '/')
+        if (!file->removed && !file->beside && !strncmp(file->path, folder, length) &&
+            file->path[length] == '/')
             visit(visitor, file->path + length + 1);
     }
     return 0;
 }
 
 static int remove_file(void *context, const char *path) {
-    struct virtual_file *file = find(context, path);
+    struct virtual_file *file = find(context, path, false);
     if (!file || file->removed)
         return error_set(ERROR_IO, "cannot remove %s: it is not there", path);
     file->removed = true;
@@ -108,6 +131,8 @@ void virtual_disk_init(struct virtual_disk *disk) {
                                            .close = close_file,
                                            .list = list_folder,
                                            .remove = remove_file}};
+    disk->slow = disk->disk;
+    disk->slow.write = write_beside;
 }
 
 void virtual_disk_release(struct virtual_disk *disk) {
@@ -121,7 +146,7 @@ void virtual_disk_release(struct virtual_disk *disk) {
 void virtual_disk_litter(struct virtual_disk *disk, const char *path) {
     char *beside = memory_format("%s.tmp.123", path);
     const struct disk_piece piece = {"half", 4};
-    write_file(disk, beside, &piece, 1, NULL);
+    put(disk, beside, &piece, 1, false);
     free(beside);
 }
 
@@ -138,7 +163,8 @@ void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random) {
 bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random) {
     for (size_t i = disk->count; i-- > 0;) {
         struct virtual_file *file = &disk->files[i];
-        if (file->removed || !file->length || strncmp(file->path, prefix, strlen(prefix)))
+        if (file->removed || file->beside || !file->length ||
+            strncmp(file->path, prefix, strlen(prefix)))
             continue;
         file->data[random_below(random, file->length)] ^= (uint8_t)(1 << random_below(random, 8));
         return true;

@@ -13,6 +13,8 @@ struct virtual_file; /* opaque */
 
 struct virtual_disk {
     struct disk disk; /* what shards are given */
+    struct disk
+        slow; /* the same, but what is written lies beside its place until it is published */
     struct virtual_file *files;
     size_t count, capacity;
     bool full;
@@ -20,6 +22,9 @@ struct virtual_disk {
 
 void virtual_disk_init(struct virtual_disk *disk);
 void virtual_disk_release(struct virtual_disk *disk);
+
+/* Puts into place what was written beside it. */
+int virtual_disk_publish(struct virtual_disk *disk, const char *path);
 
 /* Leaves a part of a file beside its place, as an interrupted write does. */
 void virtual_disk_litter(struct virtual_disk *disk, const char *path);

@@ -32,7 +32,7 @@ static void choose_settings(struct job *job, struct random *random) {
         .memory = between(random, 1, 5),
         .l2 = random_below(random, 3) ? 0.01 : 0,
         .gradient_tolerance = random_below(random, 4) ? 1e-12 : 1e-2,
-        .steps_max = between(random, 2, JOB_STEPS_MAX),
+        .steps_max = between(random, 4, JOB_STEPS_MAX),
     };
     job->history_type = random_below(random, 2) ? HISTORY_FLOAT : HISTORY_DOUBLE;
 }

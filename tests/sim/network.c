@@ -264,7 +264,8 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
     struct parcel *parcel = pack(network, outbox, envelope);
     parcel->connection = (uint32_t)(connection - network->connections);
     parcel->to = (uint8_t)(1 - side);
-    post(network, parcel, world->now_ns + world_delay(world, network->delay_ns));
+    bool far = process->far || connection->ends[parcel->to].process->far;
+    post(network, parcel, world->now_ns + world_delay(world, network->delay_ns * (far ? 20 : 1)));
 }
 
 void network_lose(void *context) {

@@ -10,7 +10,7 @@ static uint64_t between(struct random *random, uint64_t least, uint64_t most) {
 
 /* Every step, from time to time, or never. */
 static int64_t checkpoint_ns(struct random *random) {
-    switch (random_below(random, 4)) {
+    switch (random_below(random, 8)) {
     case 0:
         return 3600 * NS_PER_S;
     case 1:
@@ -150,6 +150,7 @@ static void take_over(struct world *world, uint64_t what) {
         return;
     world_say(world, "the lock of %s is lost", former->name);
     cluster->was_fenced = true;
+    cluster->tally.takeovers++;
     if (world_chance(world, 2))
         process_pause(former, world->now_ns + world_delay(world, 200 * NS_PER_MS));
     if (world_chance(world, 2))
@@ -181,9 +182,11 @@ static fault *const faults[] = {stop_one,    stop_one,  freeze_one, break_some, 
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
-    if (world_chance(world, 20))
-        world_call(world, (int64_t)world_between(world, 0, (uint64_t)usual_ns), damage, 0);
     uint64_t horizon_ns = (uint64_t)usual_ns * (world_chance(world, 2) ? 1 : 3);
+    if (world_chance(world, 10))
+        world_call(world, (int64_t)world_between(world, 0, horizon_ns), damage, 0);
+    if (world_chance(world, 4))
+        any_process(world)->far = true;
     int64_t last_ns = 0;
     for (uint64_t i = 0; i < count; i++) {
         int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "numeric/setup.h"
 #include "shard/interpreter.h"
@@ -11,13 +12,14 @@
 #include "tests/sim/host.h"
 #include "wire/program.h"
 
-enum { ALARM_WRITTEN };
+enum { ALARM_TAKEN, ALARM_WRITTEN };
 
 struct shard_process {
     struct worker_host host;
     struct shard *shard;
     bool is_writing;
     struct shard_action writing;
+    uint64_t written; /* hash of what is to be written */
 };
 
 static void begin(struct process *process) {
@@ -67,6 +69,19 @@ int __wrap_operation_list_read(struct operation_list *list, const struct blob *p
 
 /* ---- the disk ---- */
 
+/* Of the vectors of a checkpoint: they must not change until it is written. */
+static uint64_t hash_of_job(const struct process *process) {
+    const struct shard_process *self = process->state;
+    const struct checkpoint_job *job = self->writing.job;
+    const struct registers *registers = &self->shard->registers;
+    size_t bytes = registers->count * history_size(registers->history_type);
+    uint64_t hash = hash64_seeded(job->g, job->bytes, hash64(job->x, job->bytes));
+    for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
+        for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++)
+            hash = hash64_seeded(job->vectors[i][j], bytes, hash);
+    return hash;
+}
+
 static void carry_out(struct process *process, const struct shard_action *action) {
     struct shard_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
@@ -76,25 +91,58 @@ static void carry_out(struct process *process, const struct shard_action *action
     }
     self->writing = *action;
     self->is_writing = true;
+    self->written = hash_of_job(process);
+    world_alarm(process,
+                process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns / 4),
+                ALARM_TAKEN);
+}
+
+static char *path_of_job(const struct shard_process *self) {
+    const struct checkpoint_job *job = self->writing.job;
+    return checkpoint_path(job->folder, job->checkpoint.header.step);
+}
+
+static void answer_written(struct shard_process *self, int code) {
+    self->is_writing = false;
+    shard_written(self->shard, code, error_text(), &self->host.out);
+    error_clear();
+}
+
+/* The file is written, but not safe. */
+static void take(struct process *process) {
+    struct shard_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    if (hash_of_job(process) != self->written)
+        world_fail(process->world, "%s changed vectors that it was writing", process->name);
+    int code = checkpoint_write(self->writing.job, &cluster->disk.slow);
+    if (code) {
+        answer_written(self, code);
+        return;
+    }
+    shard_taken(self->shard, &self->host.out);
     world_alarm(process,
                 process->world->now_ns + world_delay(process->world, cluster->shape.disk_ns),
                 ALARM_WRITTEN);
 }
 
+static void finish_writing(struct process *process) {
+    struct shard_process *self = process->state;
+    char *path = path_of_job(self);
+    answer_written(self, virtual_disk_publish(&cluster_of(process)->disk, path));
+    free(path);
+}
+
 /* The process dies while a file is written: it is there, or half of it, or nothing. */
 static void break_off(struct process *process) {
-    struct shard_process *self = process->state;
+    const struct shard_process *self = process->state;
     struct virtual_disk *disk = &cluster_of(process)->disk;
-    struct checkpoint_job *job = self->writing.job;
-    if (world_chance(process->world, 3)) {
-        checkpoint_write(job, &disk->disk);
-        error_clear();
-    } else if (world_chance(process->world, 2)) {
-        char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
+    char *path = path_of_job(self);
+    if (atomic_load(&self->writing.job->taken) && world_chance(process->world, 3))
+        virtual_disk_publish(disk, path);
+    else if (world_chance(process->world, 2))
         virtual_disk_litter(disk, path);
-        free(path);
-        error_clear();
-    }
+    error_clear();
+    free(path);
 }
 
 static void finish_step(struct process *process) {
@@ -143,8 +191,10 @@ static void alarm(struct process *process, uint64_t which) {
         return;
     }
     observed = process;
-    self->is_writing = false;
-    shard_carry_out(self->shard, &cluster_of(process)->disk.disk, &self->writing, &self->host.out);
+    if (which == ALARM_TAKEN)
+        take(process);
+    else
+        finish_writing(process);
     finish_step(process);
 }
 

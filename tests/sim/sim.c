@@ -82,6 +82,19 @@ static void compare(struct cluster *cluster) {
 }
 
 static char last_failure[512];
+static struct tally total;
+
+static void add_tally(const struct tally *tally) {
+#define X(name, text) total.name += tally->name;
+    TALLY_TABLE(X)
+#undef X
+}
+
+static void print_tally(void) {
+#define X(name, text) printf("#   %8" PRIu64 " %s\n", total.name, text);
+    TALLY_TABLE(X)
+#undef X
+}
 
 /* True if all is well; else says what is not. */
 static bool run_seed(uint64_t seed, enum say say) {
@@ -106,6 +119,7 @@ static bool run_seed(uint64_t seed, enum say say) {
         printf("# seed %" PRIu64 ": %s\n#   replay with: tests/sim/sim --trace %" PRIu64 "\n", seed,
                cluster.world.failure, seed);
     cluster_release(&cluster);
+    add_tally(&cluster.tally);
     return good;
 }
 
@@ -201,6 +215,7 @@ static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
                             "       sim --mutants FIRST-LAST\n";
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     uint64_t failed = 0, count = 0, first, last;
     enum say say = SAY_FAILURE;
     numeric_setup();
@@ -235,5 +250,6 @@ int main(int argc, char **argv) {
     double seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
     printf("# %" PRIu64 " seeds, %" PRIu64 " failed, %.1f a second\n", count, failed,
            (double)count / seconds);
+    print_tally();
     return failed != 0;
 }

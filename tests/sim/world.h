@@ -40,6 +40,7 @@ struct process {
     void *state; /* of this life; NULL when it is dead */
     uint32_t life;
     bool alive;
+    bool far;     /* messages to it and from it take long */
     bool greeted; /* a worker: by some coordinator, in this life */
     int64_t paused_until_ns;
     uint32_t last_link;    /* numbers given to connections */

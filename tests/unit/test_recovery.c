@@ -197,6 +197,18 @@ static void a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt(
     assert_true(f->coordinator->optimizer.started);
 }
 
+static void a_shard_lost_while_all_is_set_up_is_told_of_anew(void **state) {
+    struct fixture *f = *state;
+    bench_welcome_all(f);
+    ready(f, REPLICA_0);
+    lose(f, SHARD_1);
+    return_worker(f, SHARD_1);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
+    bench_ready_all(f);
+    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+}
+
 static void without_a_durable_step_all_goes_back_to_the_start(void **state) {
     struct fixture *f = *state;
     bench_finish_first(f, 1, 0.5);
@@ -381,6 +393,22 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     release(&kept);
 }
 
+static void a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    replace(f, &kept);
+    uint64_t incarnation = f->coordinator->workers[REPLICA_0].incarnation;
+    struct message stranger = bench_welcome(f, REPLICA_0, 42);
+    stranger.welcome.since = EPOCH + 1; /* it was greeted under that name by this one only */
+    assert_int_equal(bench_feed(f, REPLICA_0, stranger), 0);
+    assert_false(f->coordinator->workers[REPLICA_0].welcomed);
+    uint64_t given = bench_sent(f, REPLICA_0, MESSAGE_HELLO).hello.incarnation;
+    assert_true(given != incarnation);
+    bench_feed(f, REPLICA_0, bench_welcome(f, REPLICA_0, 42));
+    assert_true(f->coordinator->workers[REPLICA_0].welcomed);
+    release(&kept);
+}
+
 static void a_shard_that_folded_what_is_not_journalled_sends_all_back(void **state) {
     struct fixture *f = *state;
     struct kept kept = {0};
@@ -431,6 +459,7 @@ int main(void) {
         TEST(what_comes_back_late_goes_to_who_has_had_its_last_portion),
         TEST(a_step_is_durable_when_every_shard_has_written_it),
         TEST(a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt),
+        TEST(a_shard_lost_while_all_is_set_up_is_told_of_anew),
         TEST(without_a_durable_step_all_goes_back_to_the_start),
         TEST(an_answer_of_an_older_attempt_changes_nothing),
         TEST(a_damaged_checkpoint_sends_all_to_the_older_step),
@@ -438,6 +467,7 @@ int main(void) {
         TEST(a_state_survives_being_stored),
         TEST(a_damaged_state_is_refused_and_changes_nothing),
         TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
+        TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
