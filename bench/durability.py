@@ -42,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix='dml-bench-') as name:
         folder = pathlib.Path(name)
         wide_data(folder / 'wide.libsvm')
-        compare(folder, 'wide', 'wide.libsvm', 1200)
+        compare(folder, 'wide', 'wide.libsvm', 800)
         if (SHARED / 'a9a.gz').exists():
             (folder / 'a9a').write_text('\n'.join(lines_of(SHARED / 'a9a.gz')) + '\n')
             compare(folder, 'a9a', 'a9a', 20000)

@@ -17,6 +17,7 @@
 #include "coordinator/lock.h"
 #include "coordinator/progress.h"
 #include "coordinator/report.h"
+#include "coordinator/sweep.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -216,6 +217,8 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     run->shards_folder = memory_format("%s/shards/%lld", job->state, (long long)run->recorder.run);
+    if (!run->resumed)
+        checkpoints_remove(run->shards_folder); /* of a run in a database that is no more */
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,

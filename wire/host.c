@@ -197,7 +197,7 @@ static void log_dropped(void) {
 
 /* ---- the coordinator ---- */
 
-/* One that was fenced out learns it at once, in the name of its own epoch: others it ignores. */
+/* One that was fenced out learns it at once, by the epoch of the one that came. */
 static void refuse_former(const struct link *link, uint64_t epoch) {
     log_warning("a later coordinator takes over");
     struct message refused = {.type = MESSAGE_REFUSED,
@@ -209,7 +209,7 @@ static void refuse_former(const struct link *link, uint64_t epoch) {
 static void coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
     const struct link *former = find_link(host, host->coordinator);
     if (former && epoch > host->epoch)
-        refuse_former(former, host->epoch);
+        refuse_former(former, epoch);
     host->epoch = epoch;
     host->coordinator = link->number;
     host->welcomed = true;

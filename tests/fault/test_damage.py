@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Full disks and damaged files: named, never a wrong model, and after repair the same bits."""
+
+import contextlib
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+
+from faults import ALL, check_nothing_left, conclude, kill, make_job, quiet, run_of
+from harness import BAD_DATA, CREATE, IO, UNAVAILABLE, Skip, main, test
+
+SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '6000'}
+ENDINGS = (0, CREATE, IO)
+
+
+# ---- full disks ----
+
+@contextlib.contextmanager
+def small_disk(folder, kilobytes):
+    """A file system of that size, mounted in the folder."""
+    if os.geteuid() != 0:
+        raise Skip('only root may mount a small file system')
+    folder.mkdir()
+    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={kilobytes}k', 'dml-test',
+                              folder], capture_output=True, text=True)
+    if mounted.returncode:
+        raise Skip(f'a small file system cannot be mounted: {mounted.stderr.strip()}')
+    try:
+        yield folder
+    finally:
+        subprocess.run(['umount', '-l', folder], check=True)
+
+
+def free_bytes(folder):
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_bsize
+
+
+def fill(folder, leave):
+    """Leaves that many bytes."""
+    with open(folder / 'ballast', 'wb') as file:
+        with contextlib.suppress(OSError):
+            while free_bytes(folder) > leave:
+                file.write(bytes(min(1 << 16, free_bytes(folder) - leave)))
+                file.flush()
+
+
+def check_ending(run, finished):
+    assert finished.status in ENDINGS, f'ended with {finished.status}'
+    if finished.status:
+        last = finished.stderr.strip().splitlines()[-1]
+        assert re.search(r'No space left|disk full', last) and str(run.state) in last, last
+
+
+def steps_of(run):
+    text = run.now.so_far(run.now.errors)
+    return [int(n) for n in re.findall(r'info: step (\d+):', text)]
+
+
+def full_disk(folder, leave, at_step, size=16000, **settings):
+    """The disk fills up while the job runs (`at_step`; None: before). Returns how that ended."""
+    job = make_job(folder, max_steps=10, **{'checkpoint_seconds': 0, **settings})
+    expected = quiet(job)
+    with small_disk(folder / 'disk', size) as disk, run_of(job, 'full', **SLOW) as run:
+        run.command = (*run.command[:-1], disk / 'state')
+        run.state = disk / 'state'
+        if at_step is None:
+            fill(disk, leave)
+        run.start()
+        if at_step is not None:
+            run.now.until(lambda: at_step in steps_of(run), f'step {at_step}')
+            fill(disk, leave)
+        finished = run.now.wait()
+        check_ending(run, finished)
+        if finished.status:
+            check_nothing_left(run)
+            (disk / 'ballast').unlink()
+            run.start()
+        result = conclude(run, 0)
+        assert result['model_sha256'] == expected['model_sha256'], 'another model'
+        check_nothing_left(run)
+        return finished
+
+
+@test
+def a_disk_that_is_full_from_the_start_is_named(folder):
+    finished = full_disk(folder, 0, None)
+    assert finished.status in (CREATE, IO), finished
+
+
+@test
+def a_disk_too_full_for_packing_is_named(folder):
+    finished = full_disk(folder, 300_000, None)
+    assert finished.status in (CREATE, IO), finished
+
+
+@test
+def a_disk_that_fills_up_costs_a_rerun_at_most(folder):
+    ended = {}
+    for leave in (0, 20_000, 60_000, 120_000, 250_000, 400_000) if ALL else (0, 120_000):
+        place = folder / str(leave)
+        place.mkdir()
+        ended[leave] = full_disk(place, leave, 2).status
+    assert any(ended.values()), f'the disk was never full: {ended}'
+
+
+@test
+def a_checkpoint_that_cannot_be_written_is_reported_and_the_next_one_is(folder):
+    job = make_job(folder, max_steps=10, checkpoint_seconds=0)
+    expected = quiet(job)
+    rule = 'shard.file_write:3:enospc'
+    with run_of(job, 'checkpoint', DML_FAILPOINT=rule, **SLOW) as run:
+        run.start()
+        result = conclude(run, 0)
+        assert 'could not write the checkpoint' in run.story()
+        assert result['model_sha256'] == expected['model_sha256']
+
+
+@test
+def a_model_that_cannot_be_written_is_written_by_the_next_start(folder):
+    for leave in 10_000, 60_000:
+        place = folder / str(leave)
+        place.mkdir()
+        full_disk(place, leave, 9, checkpoint_seconds=1000)
+
+
+# ---- damaged files ----
+
+def flip(path, offset=None):
+    offset = path.stat().st_size // 2 if offset is None else offset
+    with open(path, 'r+b') as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x04]))
+
+
+@contextlib.contextmanager
+def broken_off(folder, name, step=4):
+    """A run all of whose processes were killed, with two durable steps."""
+    job = make_job(folder, max_steps=10, checkpoint_seconds=0)
+    expected = quiet(job)
+    with run_of(job, name, **SLOW) as run:
+        run.start()
+        run.now.until(lambda: step in steps_of(run), f'step {step}')
+        for pid in run.living():
+            kill(pid, signal.SIGKILL)
+        run.now.popen.wait()
+        yield run, expected
+
+
+def checkpoints(run):
+    """Of shard 0, newest first."""
+    found = [path for path in (run.state / 'shards').glob('*/0/step-*') if path.suffix == '']
+    return sorted(found, key=lambda path: -int(path.name[5:]))
+
+
+def check_goes_on(run, expected):
+    run.start()
+    result = conclude(run, 0)
+    assert result['model_sha256'] == expected['model_sha256'], 'another model'
+    check_nothing_left(run)
+
+
+def durable_steps(run):
+    with run.database() as database:
+        return [step for step, in
+                database.execute('SELECT step FROM durable_steps ORDER BY number DESC')]
+
+
+@test
+def the_older_checkpoint_serves_if_the_newest_is_damaged(folder):
+    with broken_off(folder, 'newest') as (run, expected):
+        newest, older = durable_steps(run)
+        flip(next(p for p in checkpoints(run) if p.name == f'step-{newest}'))
+        check_goes_on(run, expected)
+        story = run.story()
+        assert f'step-{newest}' in story, 'the damaged file is not named'
+        assert min(steps_of(run)) <= older + 1
+
+
+@test
+def two_damaged_checkpoints_are_a_refusal_that_names_them(folder):
+    with broken_off(folder, 'both') as (run, expected):
+        kept = {path: path.read_bytes() for path in checkpoints(run)}
+        for path in kept:
+            flip(path)
+        run.start()
+        finished = run.now.wait()
+        assert finished.status == BAD_DATA, f'ended with {finished.status}'
+        assert '/step-' in finished.stderr.splitlines()[-1], finished.stderr
+        check_nothing_left(run)
+        for path, content in kept.items():
+            path.write_bytes(content)
+        check_goes_on(run, expected)
+
+
+@test
+def a_missing_checkpoint_is_like_a_damaged_one(folder):
+    with broken_off(folder, 'missing') as (run, expected):
+        next(p for p in checkpoints(run) if p.name == f'step-{durable_steps(run)[0]}').unlink()
+        check_goes_on(run, expected)
+
+
+@test
+def a_flipped_byte_of_a_checkpoint_never_makes_a_wrong_model(folder):
+    rng = random.Random(5)
+    with broken_off(folder, 'flips') as (run, expected):
+        newest = durable_steps(run)[0]
+        path = next(p for p in checkpoints(run) if p.name == f'step-{newest}')
+        size = path.stat().st_size
+        saved = folder / 'saved'
+        subprocess.run(['cp', '-a', run.state, saved], check=True)
+        offsets = [0, 9, size - 1] + [rng.randrange(size) for _ in range(20 if ALL else 2)]
+        for offset in offsets:
+            subprocess.run(['rm', '-rf', run.state], check=True)
+            subprocess.run(['cp', '-a', saved, run.state], check=True)
+            flip(path, offset)
+            check_goes_on(run, expected)
+            assert f'step-{newest}' in run.now.so_far(run.now.errors), f'byte {offset} unnoticed'
+
+
+def damaged_database(folder, name, damage):
+    """Either the run goes on to the same model, or the database is named and set aside by hand."""
+    with broken_off(folder, name) as (run, expected):
+        damage(run.state)
+        run.start()
+        finished = run.now.wait()
+        if finished.status:
+            assert finished.status in (BAD_DATA, UNAVAILABLE, IO), f'ended with {finished.status}'
+            last = finished.stderr.splitlines()[-1]
+            assert 'dml.db' in last or '/step-' in last, last
+            for path in run.state.glob('dml.db*'):
+                path.unlink()
+            run.start()
+        result = conclude(run, 0)
+        assert result['model_sha256'] == expected['model_sha256'], 'another model'
+        check_nothing_left(run)
+
+
+def truncate(path, keep):
+    os.truncate(path, int(path.stat().st_size * keep))
+
+
+@test
+def a_truncated_database_is_named(folder):
+    for keep in (0.3, 0.6, 0.9) if ALL else (0.5,):
+        place = folder / str(keep)
+        place.mkdir()
+        damaged_database(place, 'database', lambda state: truncate(state / 'dml.db', keep))
+
+
+@test
+def a_truncated_write_ahead_log_costs_steps_but_no_bits(folder):
+    for keep in (0, 0.3, 0.9) if ALL else (0.5,):
+        place = folder / str(keep)
+        place.mkdir()
+        damaged_database(place, 'log', lambda state: truncate(state / 'dml.db-wal', keep))
+
+
+@test
+def a_flipped_byte_in_a_chunk_is_named(folder):
+    job = make_job(folder, max_steps=6)
+    expected = quiet(job)
+    with run_of(job, 'chunk') as run:
+        run.start()
+        conclude(run, 0)
+        for path in (run.state / 'packs').glob('*.set'):
+            size = path.stat().st_size
+            content = path.read_bytes()
+            for offset in range(size // 16, size, size // (12 if ALL else 4)):
+                path.write_bytes(content)
+                flip(path, offset)
+                run.command = (*run.command[:-1], run.state)
+                run.now.end()
+                run.starts.clear()
+                run.command = (*run.command, '--fresh')
+                run.start()
+                finished = run.now.wait()
+                run.command = run.command[:-1]
+                if finished.status == 0:  # padding, or rewritten
+                    assert finished.json['model_sha256'] == expected['model_sha256']
+                    continue
+                assert finished.status in (BAD_DATA, IO), f'{finished.status} at {offset}'
+                assert '.set' in finished.stderr, f'{offset}: {finished.stderr}'
+            path.unlink()
+        check_goes_on(run, expected)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""One coordinator at a time; signals that end a run where it can be taken up; workers that freeze,
+and workers whose coordinator does not come back."""
+
+import re
+import signal
+import sys
+import time
+
+from faults import (ALL, check_nothing_left, conclude, kill, make_job, quiet, run_of)
+from harness import AGAIN, dml, main, test
+
+SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
+
+
+def slow_job(folder, **settings):
+    job = make_job(folder, **{'max_steps': 8, 'checkpoint_seconds': 0, **settings})
+    return job, quiet(job)
+
+
+def steps_of(run):
+    if not (run.state / 'dml.db').exists():
+        return []
+    text = run.now.so_far(run.now.errors)
+    return [int(n) for n in re.findall(r'info: step (\d+):', text)]
+
+
+def until_step(run, step):
+    run.now.until(lambda: step in steps_of(run), f'step {step}')
+
+
+def check_model(result, expected):
+    assert result['model_sha256'] == expected['model_sha256'], f'another model: {result}'
+
+
+# ---- one coordinator ----
+
+@test
+def a_second_coordinator_is_told_that_one_is_running(folder):
+    job, expected = slow_job(folder)
+    with run_of(job, 'locked', **SLOW) as run:
+        first = run.start()
+        until_step(run, 1)
+        second = dml(*run.command[1:], **run.environment)
+        assert second.status == AGAIN, second
+        assert f'already running, pid {first.pid}' in second.stderr, second
+        check_model(conclude(run, 0), expected)
+        check_nothing_left(run)
+
+
+@test
+def a_coordinator_that_lost_the_lock_finds_itself_fenced_out(folder):
+    job, expected = slow_job(folder)
+    with run_of(job, 'fenced', **SLOW) as run:
+        fired = folder / 'fired'
+        rule = {'DML_FAILPOINT': 'coordinator.lock_released:3:hit', 'DML_FAILPOINT_ONCE': str(fired)}
+        first = run.start(**rule)
+        first.until((folder / 'fired.0').exists, 'the lock is let go of')
+        run.start(**rule)
+        check_model(conclude(run, 0), expected)
+        finished = first.wait()
+        assert finished.status == AGAIN, finished
+        assert 'took this run over' in finished.stderr, finished
+        check_nothing_left(run)
+        with run.database() as database:
+            epochs = [e for e, in database.execute('SELECT epoch FROM epochs ORDER BY epoch')]
+        assert epochs == [1, 2], epochs
+
+
+@test
+def workers_wait_for_a_coordinator_and_then_exit(folder):
+    job, _ = slow_job(folder, reconnect_seconds=2)
+    with run_of(job, 'orphans', **SLOW) as run:
+        run.start()
+        until_step(run, 1)
+        workers = run.workers()
+        kill(run.now.pid)
+        run.now.popen.wait()
+        time.sleep(1)
+        assert run.workers() == workers, 'they did not wait'
+        left, waited = run.left_over(10)
+        assert not left, f'{left} live on'
+        assert waited < 4, f'they waited {waited + 1:.1f} s instead of 2'
+
+
+# ---- signals ----
+
+def interrupted(folder, number):
+    job, expected = slow_job(folder, checkpoint_seconds=1000)
+    with run_of(job, 'stopped', **SLOW) as run:
+        run.start()
+        until_step(run, 3)
+        run.now.signal(number)
+        finished = run.now.wait()
+        assert finished.status == AGAIN, f'ended with {finished.status}'
+        done = steps_of(run)
+        check_nothing_left(run)
+        assert not (run.state / 'models').exists() or not list((run.state / 'models').iterdir())
+        run.start()
+        check_model(conclude(run, 0), expected)
+        again = set(steps_of(run)) & set(done)
+        assert not again, f'steps {again} were made twice'
+        check_nothing_left(run)
+
+
+@test
+def a_terminated_run_goes_on_from_its_last_step(folder):
+    interrupted(folder, signal.SIGTERM)
+
+
+@test
+def an_interrupted_run_goes_on_from_its_last_step(folder):
+    interrupted(folder, signal.SIGINT)
+
+
+@test
+def a_raised_step_limit_goes_on_from_the_end(folder):
+    job, expected = slow_job(folder)
+    with run_of(job, 'raised', '--set', 'max_steps=3') as run:
+        run.start()
+        first = conclude(run, 0)
+        assert first['steps'] == 3 and first['reason'] == 'step limit', first
+        run.command = run.command[:-2]
+        run.start()
+        result = conclude(run, 0)
+        check_model(result, expected)
+        assert result['run'] == first['run'], 'a new run was begun'
+        assert min(steps_of(run)) == 4, f'steps {steps_of(run)} were made'
+
+
+# ---- frozen and slow workers ----
+
+def frozen(folder, role, objective='logistic'):
+    """It is found by its silence, and another takes its place."""
+    job, expected = slow_job(folder, objective=objective, max_steps=60, checkpoint_seconds=0.1)
+    with run_of(job, 'frozen', **{**SLOW, 'DML_PAUSE_US': '40000'}) as run:
+        run.start()
+        until_step(run, 1)
+        victim = run.of_role(role)[0]
+        start = time.monotonic()
+        kill(victim, signal.SIGSTOP)
+        run.now.until(lambda: 'silent' in run.now.so_far(run.now.errors) or
+                      run.now.popen.poll() is not None, 'the silence is noticed')
+        waited = time.monotonic() - start
+        check_model(conclude(run, 0), expected)
+        check_nothing_left(run)
+        return waited
+
+
+@test
+def a_shard_that_freezes_is_found_and_replaced(folder):
+    waited = frozen(folder, 'shard')
+    assert 4 < waited < 13, f'found after {waited:.1f} s'
+
+
+@test
+def a_replica_that_freezes_does_not_hold_the_run_up(folder):
+    frozen(folder, 'replica')
+
+
+@test
+def workers_that_crawl_change_nothing(folder):
+    job, expected = slow_job(folder)
+    for role in ('replica', 'shard') if ALL else ('replica',):
+        with run_of(job, f'slow-{role}', DML_SHUFFLE='3', DML_PAUSE_US='2000') as run:
+            run.start()
+            until_step(run, 0)
+            victim = run.of_role(role)[0]
+            end = time.monotonic() + 20
+            while run.now.popen.poll() is None and time.monotonic() < end:
+                kill(victim, signal.SIGSTOP)
+                time.sleep(0.045)
+                kill(victim, signal.SIGCONT)
+                time.sleep(0.005)
+            check_model(conclude(run, 0), expected)
+            check_nothing_left(run)
+
+
+@test
+def a_frozen_coordinator_goes_on_where_it_stopped(folder):
+    job, expected = slow_job(folder, reconnect_seconds=1)
+    with run_of(job, 'paused', **SLOW) as run:
+        run.start()
+        until_step(run, 1)
+        kill(run.now.pid, signal.SIGSTOP)
+        time.sleep(3)
+        kill(run.now.pid, signal.SIGCONT)
+        check_model(conclude(run, 0), expected)
+        check_nothing_left(run)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
