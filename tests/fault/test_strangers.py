@@ -37,9 +37,10 @@ def frame(kind, body=b'', length=None, epoch=1, version=VERSION, bulk=0, flags=0
     return header + struct.pack('<Q', hash64(header)) + body
 
 
-def hello(run='a stranger', version=VERSION):
-    return frame(HELLO, struct.pack('<I', version) + run.encode() + b'\0' +
-                 struct.pack('<BIQI', 1, 0, 77, 30), epoch=9)
+def hello(role, run='a stranger', version=VERSION):
+    """Of another run, in a later epoch."""
+    return frame(HELLO, struct.pack('<II', version, len(run)) + run.encode() + b'\0' +
+                 struct.pack('<BIQI', role, 0, 77, 30), epoch=9)
 
 
 def nonsense():
@@ -90,9 +91,9 @@ def memory_of(pid):
 
 
 @contextlib.contextmanager
-def long_run(folder, name):
-    """Two seconds of work, under way; at its end the model must be the quiet run's."""
-    job = make_job(folder, max_steps=25, checkpoint_seconds=0.1)
+def long_run(folder, name, steps=25):
+    """Seconds of work, under way; at its end the model must be the quiet run's."""
+    job = make_job(folder, max_steps=steps, checkpoint_seconds=0.1)
     expected = quiet(job)
     with run_of(job, name, '--verbose', **SLOW) as run:
         run.start()
@@ -136,15 +137,16 @@ def a_stranger_is_refused(folder):
     with long_run(folder, 'stranger') as run:
         for path in sockets_of(run):
             link = connect(path)
-            link.sendall(hello())
+            link.sendall(hello(role=1 if path.name.startswith('shard') else 2))
             answer = link.recv(4096)
             assert b'another run' in answer, answer
+            link.sendall(hello(role=1 if path.name.startswith('shard') else 2, version=7))
             link.close()
 
 
 @test
 def who_sends_a_byte_a_second_or_nothing_is_dropped(folder):
-    with long_run(folder, 'slow') as run:
+    with long_run(folder, 'slow', steps=100) as run:
         links = []
         for path in sockets_of(run):
             links += [(connect(path), frame(HELLO, b'x' * 40)), (connect(path), b'')]
