@@ -71,6 +71,13 @@ void durability_journal_program(struct coordinator *c, struct output *out) {
         journal_state(c, out);
 }
 
+void durability_journal_entry(struct coordinator *c, const struct bytes *verdict,
+                              struct output *out) {
+    append_entry(&c->verdict_log, verdict->data, verdict->length);
+    if (c->journalled)
+        add_journal(verdict, false, out);
+}
+
 void durability_journal_verdict(struct coordinator *c, const struct message_flushed *flushed,
                                 uint32_t replica, struct output *out) {
     struct verdict_entry entry = {.flush = flushed->flush,
@@ -82,9 +89,7 @@ void durability_journal_verdict(struct coordinator *c, const struct message_flus
     struct bytes encoded;
     bytes_init(&encoded);
     verdict_encode(&entry, &encoded);
-    append_entry(&c->verdict_log, encoded.data, encoded.length);
-    if (c->journalled)
-        add_journal(&encoded, false, out);
+    durability_journal_entry(c, &encoded, out);
     bytes_release(&encoded);
 }
 

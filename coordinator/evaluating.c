@@ -322,6 +322,7 @@ void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out
         if (!data || !verdict_decode(data, length, &entry))
             break;
         count_flush(c, &entry);
+        durability_journal_entry(c, &(struct bytes){.data = (void *)data, .length = length}, out);
         send_flush(c, MESSAGE_FOLD, &entry.flush, out);
     }
 }

@@ -46,6 +46,9 @@ void durability_take_saved(struct coordinator *c, const struct coordinator_saved
 void durability_journal_program(struct coordinator *c, struct output *out);
 void durability_journal_verdict(struct coordinator *c, const struct message_flushed *flushed,
                                 uint32_t replica, struct output *out);
+/* The same for a verdict that is encoded already. */
+void durability_journal_entry(struct coordinator *c, const struct bytes *verdict,
+                              struct output *out);
 void durability_journal_if_long(struct coordinator *c, int64_t now_ns, struct output *out);
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Makes the last step durable and then ends as the reason asks for. */

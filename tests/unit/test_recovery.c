@@ -388,6 +388,8 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     assert_int_equal(f->coordinator->plan.counted_chunks, 2);
     assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.number, 1);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1);
+    keep(&kept, f);
+    assert_int_equal(kept.count, 2); /* for the next one, should this one die too */
     ready(f, REPLICA_0);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.evaluation, 1);
     release(&kept);
