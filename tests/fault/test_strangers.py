@@ -91,7 +91,7 @@ def memory_of(pid):
 
 
 @contextlib.contextmanager
-def long_run(folder, name, steps=25):
+def long_run(folder, name, steps=12):
     """Seconds of work, under way; at its end the model must be the quiet run's."""
     job = make_job(folder, max_steps=steps, checkpoint_seconds=0.1)
     expected = quiet(job)
@@ -146,7 +146,7 @@ def a_stranger_is_refused(folder):
 
 @test
 def who_sends_a_byte_a_second_or_nothing_is_dropped(folder):
-    with long_run(folder, 'slow', steps=100) as run:
+    with long_run(folder, 'slow', steps=45) as run:
         links = []
         for path in sockets_of(run):
             links += [(connect(path), frame(HELLO, b'x' * 40)), (connect(path), b'')]
