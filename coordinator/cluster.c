@@ -61,7 +61,8 @@ static int carry_out(struct cluster *cluster) {
             link->give_up_ns = 0;
             start_soon(link, 0);
         }
-        commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK;
+        commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||
+                  record->kind == RECORD_WORKER; /* where a next coordinator finds it */
         code = cluster->options.record(cluster->options.context, cluster->coordinator, out, record);
     }
     if (commit && !code)
