@@ -14,7 +14,7 @@ from faults import (ALL, check_counted_once, check_nothing_left, conclude, kill,
 from harness import main, test
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 12
+RUNS = 200 if ALL else 8
 KILLS_MAX = 4
 
 # What a run is made of: the objective, and how long replicas pause before a chunk at most (µs).
