@@ -5,9 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -161,20 +159,6 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .label = (const void *)(data + layout.label),
     };
     return 0;
-}
-
-uint64_t set_chunk_bytes(const struct set *set, uint32_t number) {
-    return set->chunk[number].bytes;
-}
-
-void set_prefetch(const struct set *set, uint32_t first, uint32_t count) {
-    if (!count)
-        return;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t start = set->chunk[first].offset / page * page;
-    const struct set_chunk *last = &set->chunk[first + count - 1];
-    void *address = (void *)(uintptr_t)(set->container.data + start);
-    madvise(address, last->offset + last->bytes - start, MADV_WILLNEED); /* a hint */
 }
 
 /* The name of the set that these packs give. */

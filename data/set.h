@@ -58,12 +58,6 @@ const struct set_info *set_info(const struct set *set);
  * ERROR_DATA names file and chunk. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);
 
-/* Stored bytes of a chunk. */
-uint64_t set_chunk_bytes(const struct set *set, uint32_t number);
-
-/* Asks the system to read chunks [first, first+count) ahead. */
-void set_prefetch(const struct set *set, uint32_t first, uint32_t count);
-
 /* Prints what a pack or a set holds, for people or as one JSON object. */
 int inspect_print(const char *path, bool json);
 

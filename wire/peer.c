@@ -209,10 +209,6 @@ void peer_free(struct peer *peer) {
     }
 }
 
-void peer_set_context(struct peer *peer, void *context) {
-    peer->context = context;
-}
-
 void peer_send(struct peer *peer, const struct message *message) {
     failpoint_send(message->type);
     bytes_clear(&peer->scratch);

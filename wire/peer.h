@@ -38,7 +38,6 @@ void peer_trust(struct peer *peer);
 void peer_set_patience(struct peer *peer, int patience_ms);
 
 void peer_free(struct peer *peer); /* closes; what is queued is lost. Safe in callbacks */
-void peer_set_context(struct peer *peer, void *context);
 
 /* Queues a message, never blocks. */
 void peer_send(struct peer *peer, const struct message *message);
