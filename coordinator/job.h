@@ -11,6 +11,9 @@
 #include "numeric/vector.h"
 #include "objective/objective.h"
 
+/* What becomes of features of the live model that the data has no more. */
+enum vanished { VANISHED_DROP, VANISHED_KEEP };
+
 /* A job as read and checked. All strings and lists are owned by it; paths are made relative to the
  * job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks. */
 struct job {
@@ -38,8 +41,16 @@ struct job {
     uint32_t flush_ms;
     char **shard_addresses; /* NULL-terminated; empty: started here */
     char **replica_addresses;
-    char *http;   /* or NULL */
-    void *parsed; /* libconfuse's tree */
+    bool backup_copies;
+    char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
+    uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
+    bool warm_start;
+    enum vanished vanished;
+    char **gate; /* conditions as written, NULL-terminated; may be empty */
+    uint32_t keep_models;
+    char *on_publish; /* or NULL */
+    char *http;       /* or NULL */
+    void *parsed;     /* libconfuse's tree */
 };
 
 /* Reads and checks a job file; `settings` are the KEY=VALUE of --set, applied over it, and `state`

@@ -27,11 +27,13 @@ static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
 static const char *const headers[] = {"auto", "yes", "no", NULL};
 static const char *const objectives[] = {"logistic", "squared", "softmax", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
+static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
 _Static_assert(OBJECTIVE_LOGISTIC == 0 && OBJECTIVE_SQUARED == 1 && OBJECTIVE_SOFTMAX == 2,
                "as `objectives`");
+_Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
 #define NUMBER_MAX 1e300
@@ -104,6 +106,23 @@ const struct key keys[] = {
     {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address,
      .allowed = ADDRESSES, CHANGES,
      .help = "replicas that someone else started; then none is started here"},
+    {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
+     .help = "whether a straggler's portions are also given to whoever would finish them first"},
+    {"holdout", KEY_LIST, AT(holdout), .allowed = "a share of the rows like 0.1, or " PATHS,
+     .help = "rows that are not trained on but judge the model: a share, or files of their own"},
+    {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
+     .initial = "off", .help = "stop after as many steps without a better loss on the holdout"},
+    {"warm_start", KEY_FLAG, AT(warm_start), CHANGES, .initial = "true",
+     .help = "whether retrain starts from the live model"},
+    {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",
+     .help = "what becomes of the live model's features that the data has no more"},
+    {"gate", KEY_LIST, AT(gate), CHANGES,
+     .allowed = "conditions like \"loss <= 1.01 * live\" or \"accuracy >= 0.8\"",
+     .help = "what a new model must fulfil on the holdout before retrain publishes it"},
+    {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
+     .help = "published versions that retrain keeps, the live one included"},
+    {"on_publish", KEY_TEXT, AT(on_publish), CHANGES, .allowed = "a command for /bin/sh",
+     .help = "run after a model was published"},
     {"http", KEY_TEXT, AT(http), .fits = is_host_and_port, .allowed = "ADDRESS:PORT",
      WORD("off", 0), CHANGES, .initial = "off", .help = "the status server; port 0 picks one"},
 };
