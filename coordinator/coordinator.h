@@ -69,6 +69,8 @@ struct coordinator_settings {
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
     uint32_t restarts_max;              /* of one worker, before the run gives up */
+    const double
+        *start; /* [parameters] where to start; NULL: zeros. Must outlive the coordinator */
     const struct coordinator_saved *saved; /* of a run that is resumed, or NULL; read by _new() */
 };
 

@@ -18,6 +18,8 @@ struct event_base;
  */
 struct training {
     const struct options *options;
+    const char *command;    /* "run" or "retrain": recorded with a new run */
+    const char *start_from; /* a new run starts from this model (model_open()); NULL: from zero */
     struct job *job;
     int64_t started_ns, started_ms;
     struct result_seconds seconds;

@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 2
+#define STORE_VERSION 3
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -19,7 +19,8 @@
     "coalesce(r.evaluations, (SELECT count(*) FROM evaluations e WHERE e.run = r.run)), "          \
     "iif(r.ended_ms IS NULL, l.loss, r.loss), "                                                    \
     "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max), "                                    \
-    "r.seconds, r.restarts, r.restarts_coordinator, r.restarts_shard, r.restarts_replica "         \
+    "r.seconds, r.restarts, r.restarts_coordinator, r.restarts_shard, r.restarts_replica, "        \
+    "r.command, r.start_model, r.start_run "                                                       \
     "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
     "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
 
@@ -30,8 +31,10 @@
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(EPOCH_LAST, "SELECT coalesce(max(epoch), 0) FROM epochs")                                    \
     X(EPOCH_INSERT, "INSERT INTO epochs (epoch, wall_ms, pid) VALUES (?, ?, ?)")                   \
-    X(RUN_INSERT, "INSERT INTO runs (uuid, job, identity, settings, data, build, started_ms) "     \
-                  "VALUES (?, ?, ?, ?, ?, ?, ?)")                                                  \
+    X(RUN_NEXT, "SELECT coalesce(max(run), 0) + 1 FROM runs")                                      \
+    X(RUN_INSERT, "INSERT INTO runs (run, uuid, job, identity, settings, data, build, "            \
+                  "started_ms, command, start_model, start_run) "                                  \
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 'run'), coalesce(?, ''), ?)")       \
     X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
@@ -81,6 +84,18 @@
     X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \
               "ORDER BY event")                                                                    \
     X(MODEL_INSERT, "INSERT INTO models (run, wall_ms, folder, sha256) VALUES (?, ?, ?, ?)")       \
+    X(MODELS, "SELECT run, wall_ms, folder, sha256, removed_ms, figures FROM models "              \
+              "ORDER BY model")                                                                    \
+    X(MODEL_FIGURES, "UPDATE models SET figures = ? WHERE run = ?")                                \
+    X(MODEL_REMOVED, "UPDATE models SET removed_ms = ? WHERE run = ?")                             \
+    X(SOURCE_INSERT, "INSERT OR REPLACE INTO sources (run, position, path, fingerprint, bytes, "   \
+                     "rows) VALUES (?, ?, ?, ?, ?, ?)")                                            \
+    X(SOURCES, "SELECT position, path, fingerprint, bytes, rows FROM sources WHERE run = ? "       \
+               "ORDER BY position")                                                                \
+    X(PUBLICATION_INSERT, "INSERT INTO publications (wall_ms, kind, run, previous_run, text) "     \
+                          "VALUES (?, ?, ?, ?, ?)")                                                \
+    X(PUBLICATIONS, "SELECT publication, wall_ms, kind, run, previous_run, text "                  \
+                    "FROM publications ORDER BY publication")                                      \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
     X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms "       \
@@ -100,7 +115,7 @@ enum statement {
         STATEMENTS
 };
 
-#define KEPT_TEXTS 8
+#define KEPT_TEXTS 10
 
 struct store {
     sqlite3 *database;

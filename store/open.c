@@ -67,7 +67,7 @@ static int check_references(struct store *store) {
 }
 
 /* [n] brings a database of version n to the next; version 0 is an empty file. */
-static const char *const upgrades[STORE_VERSION] = {SCHEMA_1, SCHEMA_2};
+static const char *const upgrades[STORE_VERSION] = {SCHEMA_1, SCHEMA_2, SCHEMA_3};
 
 /* Makes the tables of a new database, and those that an older one lacks. */
 static int prepare_schema(struct store *store) {

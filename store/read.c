@@ -25,6 +25,9 @@ static struct store_run run_of_row(sqlite3_stmt *row) {
         .restarts_coordinator = (uint64_t)sqlite3_column_int64(row, 17),
         .restarts_shard = (uint64_t)sqlite3_column_int64(row, 18),
         .restarts_replica = (uint64_t)sqlite3_column_int64(row, 19),
+        .command = column_text(row, 20),
+        .start_model = column_text(row, 21),
+        .start_run = sqlite3_column_int64(row, 22),
     };
 }
 
@@ -63,8 +66,9 @@ static int take_last_run(void *context, sqlite3_stmt *row) {
     struct store_run *run = last->run;
     char **texts = last->store->run_texts;
     *run = run_of_row(row);
-    const char **fields[] = {&run->uuid, &run->job,   &run->identity, &run->settings,
-                             &run->data, &run->build, &run->reason,   &run->result};
+    const char **fields[] = {&run->uuid,    &run->job,        &run->identity, &run->settings,
+                             &run->data,    &run->build,      &run->reason,   &run->result,
+                             &run->command, &run->start_model};
     _Static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = keep(&texts[i], *fields[i]);

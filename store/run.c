@@ -27,15 +27,22 @@ int store_epoch_next(struct store *store, uint64_t *epoch) {
     return code;
 }
 
+int store_run_next(struct store *store, int64_t *run) {
+    return store_run_statement(store, STATEMENT_RUN_NEXT, NULL, 0, take_number, run);
+}
+
 int store_run_begin(struct store *store, struct store_run *run) {
+    int64_t number = 0;
     int code = store_begin_durably(store);
     if (!code)
-        code = store_run_statement(store, STATEMENT_RUN_INSERT,
-                                   VALUES(text(run->uuid), text(run->job), text(run->identity),
-                                          text(run->settings), text(run->data), text(run->build),
-                                          integer(run->started_ms)),
-                                   NULL, NULL);
-    int64_t number = sqlite3_last_insert_rowid(store->database);
+        code = store_run_next(store, &number);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_RUN_INSERT,
+            VALUES(integer(number), text(run->uuid), text(run->job), text(run->identity),
+                   text(run->settings), text(run->data), text(run->build), integer(run->started_ms),
+                   text(run->command), text(run->start_model), integer(run->start_run)),
+            NULL, NULL);
     code = store_end_durably(store, code);
     if (!code)
         run->run = number;
@@ -82,14 +89,5 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
         code =
             store_run_statement(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)), NULL, NULL);
     store->chain_run = 0;
-    return store_end_durably(store, code);
-}
-
-int store_model(struct store *store, int64_t run, const char *folder, const char *sha256) {
-    int code = store_begin_durably(store);
-    if (!code)
-        code = store_run_statement(
-            store, STATEMENT_MODEL_INSERT,
-            VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)), NULL, NULL);
     return store_end_durably(store, code);
 }

@@ -109,4 +109,27 @@
     "  state BLOB NOT NULL,"                                                                       \
     "  checksum INTEGER NOT NULL);"
 
+/* Runs that start from a model, what they were made from, and which model is live. */
+#define SCHEMA_3                                                                                   \
+    "ALTER TABLE runs ADD COLUMN command TEXT NOT NULL DEFAULT 'run';"                             \
+    "ALTER TABLE runs ADD COLUMN start_model TEXT NOT NULL DEFAULT '';"                            \
+    "ALTER TABLE runs ADD COLUMN start_run INTEGER NOT NULL DEFAULT 0;"                            \
+    "ALTER TABLE models ADD COLUMN removed_ms INTEGER NOT NULL DEFAULT 0;"                         \
+    "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';"                              \
+    "CREATE TABLE sources ("                                                                       \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  position INTEGER NOT NULL,"                                                                 \
+    "  path TEXT NOT NULL,"                                                                        \
+    "  fingerprint TEXT NOT NULL,"                                                                 \
+    "  bytes INTEGER NOT NULL,"                                                                    \
+    "  rows INTEGER NOT NULL,"                                                                     \
+    "  PRIMARY KEY (run, position)) WITHOUT ROWID;"                                                \
+    "CREATE TABLE publications ("                                                                  \
+    "  publication INTEGER PRIMARY KEY,"                                                           \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  kind TEXT NOT NULL,"                                                                        \
+    "  run INTEGER NOT NULL,"                                                                      \
+    "  previous_run INTEGER NOT NULL,"                                                             \
+    "  text TEXT NOT NULL);"
+
 #endif

@@ -5,10 +5,11 @@
  * schema's version, and a database of a newer version is refused by name.
  *
  * Durability. store_epoch_next(), store_run_begin(), store_run_resume(), store_run_end(),
- * store_attempt(), store_durable_step() and store_model() return after the disk has them. All else
- * is collected in an open transaction that store_flush() commits (synchronous = NORMAL): the caller
- * does that every 100 ms or so, and before it sends what relies on a journal entry. A crash of the
- * process loses what was not flushed, a crash of the machine perhaps a little more.
+ * store_attempt(), store_durable_step(), store_model() and store_publish() return after the disk
+ * has them. All else is collected in an open transaction that store_flush() commits (synchronous =
+ * NORMAL): the caller does that every 100 ms or so, and before it sends what relies on a journal
+ * entry. A crash of the process loses what was not flushed, a crash of the machine perhaps a little
+ * more.
  *
  * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H
@@ -51,7 +52,14 @@ struct store_run {
     double seconds;    /* spent on it, as store_run_progress() said last */
     uint64_t restarts; /* how often it was resumed */
     uint64_t restarts_coordinator, restarts_shard, restarts_replica;
+    const char *command;     /* that began it: "run" or "retrain"; NULL in what is begun: "run" */
+    const char *start_model; /* SHA-256 of the model that it started from; "" or NULL: from zero */
+    int64_t start_run;       /* the run of that model; 0: not known here */
 };
+
+/* The number that the next run gets: what has to be there before a run begins is put in place under
+ * it. */
+int store_run_next(struct store *store, int64_t *run);
 
 /* Begins a run; run->run is set. */
 int store_run_begin(struct store *store, struct store_run *run);
@@ -110,7 +118,51 @@ int store_process(struct store *store, int64_t run, const char *role, uint32_t i
 
 int store_event(struct store *store, int64_t run, const char *kind, const char *text);
 
+/* ---- models, what they were made from, and which of them is live ---- */
+
 int store_model(struct store *store, int64_t run, const char *folder, const char *sha256);
+
+/* Figures on the holdout, as JSON. Collected. */
+int store_model_figures(struct store *store, int64_t run, const char *figures);
+
+/* The model's folder is about to go. Collected. */
+int store_model_removed(struct store *store, int64_t run);
+
+struct store_model_row {
+    int64_t run;
+    int64_t wall_ms;
+    const char *folder, *sha256;
+    int64_t removed_ms;  /* 0: it is kept */
+    const char *figures; /* JSON, or "" */
+};
+/* Models in the order of their writing. */
+int store_models(struct store *store,
+                 int (*each)(void *context, const struct store_model_row *model), void *context);
+
+struct store_source {
+    uint32_t position; /* in the order of reading, from 0 */
+    const char *path;
+    const char *fingerprint; /* of the source's bytes and how they were read: names its pack */
+    uint64_t bytes, rows;
+};
+/* Collected. */
+int store_source(struct store *store, int64_t run, const struct store_source *source);
+int store_sources(struct store *store, int64_t run,
+                  int (*each)(void *context, const struct store_source *source), void *context);
+
+struct store_publication {
+    int64_t publication, wall_ms; /* set by the store */
+    const char *kind;             /* "published", "refused" or "rolled back" */
+    int64_t run;                  /* whose model is live from now on, or was refused */
+    int64_t previous_run;         /* whose model was live before; 0: none */
+    const char *text;             /* why, for people */
+};
+/* Durable. */
+int store_publish(struct store *store, const struct store_publication *publication);
+/* Oldest first. */
+int store_publications(struct store *store,
+                       int (*each)(void *context, const struct store_publication *publication),
+                       void *context);
 
 /* ---- what a run resumes from ---- */
 

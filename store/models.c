@@ -1,0 +1,117 @@
+/* Models, what they were made from, and which of them was live when. */
+#include "base/clock.h"
+#include "store/internal.h"
+
+/* ---- models ---- */
+
+int store_model(struct store *store, int64_t run, const char *folder, const char *sha256) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_MODEL_INSERT,
+            VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)), NULL, NULL);
+    return store_end_durably(store, code);
+}
+
+int store_model_figures(struct store *store, int64_t run, const char *figures) {
+    return store_collect(store, STATEMENT_MODEL_FIGURES, VALUES(text(figures), integer(run)));
+}
+
+int store_model_removed(struct store *store, int64_t run) {
+    return store_collect(store, STATEMENT_MODEL_REMOVED,
+                         VALUES(integer(clock_wall_ms()), integer(run)));
+}
+
+struct each_model {
+    int (*each)(void *context, const struct store_model_row *model);
+    void *context;
+};
+
+static int take_model(void *context, sqlite3_stmt *row) {
+    const struct each_model *models = context;
+    struct store_model_row model = {
+        .run = sqlite3_column_int64(row, 0),
+        .wall_ms = sqlite3_column_int64(row, 1),
+        .folder = column_text(row, 2),
+        .sha256 = column_text(row, 3),
+        .removed_ms = sqlite3_column_int64(row, 4),
+        .figures = column_text(row, 5),
+    };
+    return models->each(models->context, &model);
+}
+
+int store_models(struct store *store,
+                 int (*each)(void *context, const struct store_model_row *model), void *context) {
+    return store_run_statement(store, STATEMENT_MODELS, NULL, 0, take_model,
+                               &(struct each_model){each, context});
+}
+
+/* ---- what a run was made from ---- */
+
+int store_source(struct store *store, int64_t run, const struct store_source *source) {
+    return store_collect(store, STATEMENT_SOURCE_INSERT,
+                         VALUES(integer(run), count(source->position), text(source->path),
+                                text(source->fingerprint), count(source->bytes),
+                                count(source->rows)));
+}
+
+struct each_source {
+    int (*each)(void *context, const struct store_source *source);
+    void *context;
+};
+
+static int take_source(void *context, sqlite3_stmt *row) {
+    const struct each_source *sources = context;
+    struct store_source source = {
+        .position = (uint32_t)sqlite3_column_int64(row, 0),
+        .path = column_text(row, 1),
+        .fingerprint = column_text(row, 2),
+        .bytes = (uint64_t)sqlite3_column_int64(row, 3),
+        .rows = (uint64_t)sqlite3_column_int64(row, 4),
+    };
+    return sources->each(sources->context, &source);
+}
+
+int store_sources(struct store *store, int64_t run,
+                  int (*each)(void *context, const struct store_source *source), void *context) {
+    return store_run_statement(store, STATEMENT_SOURCES, VALUES(integer(run)), take_source,
+                               &(struct each_source){each, context});
+}
+
+/* ---- what is live ---- */
+
+int store_publish(struct store *store, const struct store_publication *publication) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_PUBLICATION_INSERT,
+            VALUES(integer(clock_wall_ms()), text(publication->kind), integer(publication->run),
+                   integer(publication->previous_run), text(publication->text)),
+            NULL, NULL);
+    return store_end_durably(store, code);
+}
+
+struct each_publication {
+    int (*each)(void *context, const struct store_publication *publication);
+    void *context;
+};
+
+static int take_publication(void *context, sqlite3_stmt *row) {
+    const struct each_publication *publications = context;
+    struct store_publication publication = {
+        .publication = sqlite3_column_int64(row, 0),
+        .wall_ms = sqlite3_column_int64(row, 1),
+        .kind = column_text(row, 2),
+        .run = sqlite3_column_int64(row, 3),
+        .previous_run = sqlite3_column_int64(row, 4),
+        .text = column_text(row, 5),
+    };
+    return publications->each(publications->context, &publication);
+}
+
+int store_publications(struct store *store,
+                       int (*each)(void *context, const struct store_publication *publication),
+                       void *context) {
+    return store_run_statement(store, STATEMENT_PUBLICATIONS, NULL, 0, take_publication,
+                               &(struct each_publication){each, context});
+}
