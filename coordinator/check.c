@@ -1,41 +1,41 @@
 #include "base/error.h"
 #include "coordinator/command.h"
+#include "coordinator/dataset.h"
 #include "coordinator/job.h"
 #include "coordinator/report.h"
 
-static int count_files(const struct job *job, char **patterns, unsigned *count) {
-    char **paths;
-    *count = 0;
-    if (!patterns[0])
-        return 0;
-    int code = source_paths(job->folder, (const char *const *)patterns, &paths);
-    if (code)
-        return code;
-    while (paths[*count])
-        ++*count;
-    source_paths_free(paths);
-    return 0;
+static void print_count(const char *before, char *const *paths, const char *kind) {
+    unsigned count = 0;
+    while (paths[count])
+        count++;
+    printf("%s%u %s file%s", before, count, kind, count == 1 ? "" : "s");
+}
+
+static void print_counts(const struct dataset_paths *paths) {
+    print_count("# ", paths->data, "data");
+    print_count(", ", paths->test, "test");
+    if (paths->holdout[0])
+        print_count(", ", paths->holdout, "holdout");
+    putchar('\n');
 }
 
 int command_check(const struct options *options) {
     struct job *job;
-    unsigned data = 0, test = 0;
+    struct dataset_paths paths;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &job);
     if (code)
         return code;
-    code = count_files(job, job->data, &data);
-    if (!code)
-        code = count_files(job, job->test, &test);
+    code = dataset_find(job, &paths);
     if (!code && options->json) {
         json_t *settings = job_settings(job);
         report_print_json(settings);
         json_decref(settings);
     } else if (!code && !options->quiet) {
         job_print(job);
-        printf("# %u data file%s, %u test file%s\n", data, data == 1 ? "" : "s", test,
-               test == 1 ? "" : "s");
+        print_counts(&paths);
     }
+    dataset_paths_release(&paths);
     job_free(job);
     return code;
 }

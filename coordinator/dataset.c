@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,6 +34,44 @@ unsigned dataset_threads(void) {
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
+static int find(const struct job *job, char *const *patterns, char ***paths) {
+    if (patterns[0])
+        return source_paths(job->folder, (const char *const *)patterns, paths);
+    *paths = memory_new(1, sizeof **paths);
+    return 0;
+}
+
+/* A file that is trained on cannot judge the model. */
+static int check_apart(const struct job *job, const struct dataset_paths *paths) {
+    for (char *const *one = paths->data; *one; one++)
+        for (char *const *other = paths->holdout; *other; other++)
+            if (!strcmp(*one, *other))
+                return error_set(ERROR_CONFIG,
+                                 "%s: key `holdout`: %s is one of the files of `data`, too; "
+                                 "allowed: files that are not trained on",
+                                 job->file, *one);
+    return 0;
+}
+
+int dataset_find(const struct job *job, struct dataset_paths *paths) {
+    *paths = (struct dataset_paths){0};
+    int code = find(job, job->data, &paths->data);
+    if (!code)
+        code = find(job, job->test, &paths->test);
+    if (!code)
+        code = find(job, job_holdout_paths(job), &paths->holdout);
+    if (!code)
+        code = check_apart(job, paths);
+    return code;
+}
+
+void dataset_paths_release(struct dataset_paths *paths) {
+    source_paths_free(paths->data);
+    source_paths_free(paths->test);
+    source_paths_free(paths->holdout);
+    *paths = (struct dataset_paths){0};
+}
+
 int dataset_make_state(const struct job *job) {
     int code = folder_make(job->state, 0700);
     if (!code && access(job->state, W_OK | X_OK))
@@ -44,6 +83,17 @@ int dataset_make_state(const struct job *job) {
 
 static double seconds_since(int64_t start_ns) {
     return (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
+}
+
+struct pack_list {
+    struct pack **packs;
+    uint32_t count;
+};
+
+static void list_release(struct pack_list *list) {
+    while (list->count)
+        pack_close(list->packs[--list->count]);
+    free(list->packs);
 }
 
 static int pack_one(const struct job *job, const char *folder, const char *path,
@@ -61,52 +111,81 @@ static int pack_one(const struct job *job, const char *folder, const char *path,
     return 0;
 }
 
-static int merge(const struct job *job, const char *folder, struct pack **packs, uint32_t count,
-                 struct set **set) {
+static int pack_all(const struct job *job, const char *folder, char *const *paths,
+                    struct pack_list *list) {
+    uint32_t count = 0;
+    while (paths[count])
+        count++;
+    list->packs = memory_new(count, sizeof(struct pack *));
+    int code = 0;
+    while (!code && list->count < count) {
+        code = pack_one(job, folder, paths[list->count], &list->packs[list->count]);
+        if (!code)
+            list->count++;
+    }
+    return code;
+}
+
+static int merge(const struct job *job, const char *folder, const struct pack_list *data,
+                 const struct pack_list *held_out, struct set **set) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
-    int code = set_of_packs(folder, packs, count, dataset_labels(job->objective), job->positive,
-                            dataset_threads(), set, &made);
+    struct set_options options = {.labels = dataset_labels(job->objective),
+                                  .positive = job->positive,
+                                  .holdout = job_holdout_share(job),
+                                  .holdout_packs = held_out->packs,
+                                  .holdout_count = held_out->count,
+                                  .keep_holdout = job->early_stopping > 0,
+                                  .threads = dataset_threads()};
+    int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);
     if (!code && made)
-        log_info("merged %u pack%s in %.2f s into %s", count, count == 1 ? "" : "s",
+        log_info("merged %u pack%s in %.2f s into %s", data->count, data->count == 1 ? "" : "s",
                  seconds_since(start), set_path(*set));
     return code;
 }
 
-static int pack_and_merge(const struct job *job, const char *folder, char **paths,
-                          struct set **set) {
-    uint32_t count = 0, opened = 0;
-    while (paths[count])
-        count++;
-    struct pack **packs = memory_new(count, sizeof *packs);
-    int code = 0;
-    while (!code && opened < count) {
-        code = pack_one(job, folder, paths[opened], &packs[opened]);
-        if (!code)
-            opened++;
-    }
+/* The packs that the holdout is taken from become its own. */
+static struct holdout *take_holdout(const struct job *job, struct pack_list *data,
+                                    struct pack_list *held_out) {
+    double share = job_holdout_share(job);
+    struct pack_list *of = share > 0 ? data : held_out;
+    if (!of->count)
+        return NULL;
+    struct holdout *holdout = holdout_new(of->packs, of->count, share);
+    of->count = 0;
+    return holdout;
+}
+
+static int pack_and_merge(const struct job *job, const char *folder,
+                          const struct dataset_paths *paths, struct set **set,
+                          struct holdout **holdout) {
+    struct pack_list data = {0}, held_out = {0};
+    int code = pack_all(job, folder, paths->data, &data);
     if (!code)
-        code = merge(job, folder, packs, count, set);
-    while (opened)
-        pack_close(packs[--opened]);
-    free(packs);
+        code = pack_all(job, folder, paths->holdout, &held_out);
+    if (!code)
+        code = merge(job, folder, &data, &held_out, set);
+    *holdout = code ? NULL : take_holdout(job, &data, &held_out);
+    list_release(&data);
+    list_release(&held_out);
     return code;
 }
 
-int dataset_open(const struct job *job, struct set **set, double *seconds) {
+int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
+                 double *seconds) {
     int64_t start = clock_monotonic_ns();
-    char **paths = NULL;
+    struct dataset_paths paths = {0};
     char *folder = memory_format("%s/packs", job->state);
-    int code = source_paths(job->folder, (const char *const *)job->data, &paths);
+    int code = dataset_find(job, &paths);
     if (!code)
         code = dataset_make_state(job);
     if (!code)
         code = folder_make(folder, 0700);
     state_sweep(job->state);
     if (!code)
-        code = pack_and_merge(job, folder, paths, set);
+        code = pack_and_merge(job, folder, &paths, set, holdout);
     *seconds = seconds_since(start);
-    source_paths_free(paths);
+    dataset_paths_release(&paths);
     free(folder);
     return code;
 }

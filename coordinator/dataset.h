@@ -2,6 +2,7 @@
 #ifndef DML_COORDINATOR_DATASET_H
 #define DML_COORDINATOR_DATASET_H
 
+#include "coordinator/holdout.h"
 #include "coordinator/job.h"
 #include "data/set.h"
 
@@ -14,8 +15,19 @@ unsigned dataset_threads(void);
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */
 int dataset_make_state(const struct job *job);
 
+/* The files that a job's patterns name now; lists are NULL-terminated, test and holdout may be
+ * empty. Release also after a failure. ERROR_DATA for a pattern without a file, ERROR_CONFIG for a
+ * file that is both in the data and in the holdout. */
+struct dataset_paths {
+    char **data, **test, **holdout;
+};
+int dataset_find(const struct job *job, struct dataset_paths *paths);
+void dataset_paths_release(struct dataset_paths *paths);
+
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
- * merges and opens it; logs what it did. *seconds is how long it took. */
-int dataset_open(const struct job *job, struct set **set, double *seconds);
+ * merges and opens it; logs what it did. *holdout is what is held out, NULL if the job has no
+ * holdout; its rows are in the set too if the job stops early. *seconds is how long it took. */
+int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
+                 double *seconds);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "coordinator/job_text.h"
 #include "coordinator/key.h"
+#include "data/number.h"
 
 #define KEYS_MAX 64
 #define SECTION "csv"
@@ -207,6 +208,32 @@ static char *default_name(const char *path) {
     return name;
 }
 
+/* The text of a holdout that is a share: a number. */
+static bool is_share(const char *text) {
+    double number;
+    return number_of_text(text, &number);
+}
+
+double job_holdout_share(const struct job *job) {
+    return job->holdout[0] && is_share(job->holdout[0]) ? strtod(job->holdout[0], NULL) : 0;
+}
+
+char *const *job_holdout_paths(const struct job *job) {
+    static char *const none[] = {NULL};
+    return job_holdout_share(job) > 0 ? none : job->holdout;
+}
+
+/* A share stands alone. */
+static int check_holdout(const struct job *job) {
+    for (char **entry = job->holdout; entry[0]; entry++)
+        if (is_share(*entry) && job->holdout[1])
+            return error_set(ERROR_CONFIG,
+                             "%s: key `holdout`: the share %s cannot stand with other entries; "
+                             "allowed: a share alone, or files alone",
+                             job->file, *entry);
+    return 0;
+}
+
 /* The defaults that follow from the file's name, and what no key's own check can see. */
 static int complete(struct job *job, const char *state) {
     if (!job->name)
@@ -228,7 +255,7 @@ static int complete(struct job *job, const char *state) {
                          "%s: key `csv.positive`: goes with two classes; allowed: "
                          "only with objective = logistic",
                          job->file);
-    return 0;
+    return check_holdout(job);
 }
 
 int job_read(const char *path, const char *const *settings, uint32_t settings_count,

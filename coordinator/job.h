@@ -60,6 +60,12 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
              const char *state, struct job **job);
 void job_free(struct job *job);
 
+/* The share of the rows that is held out by hash, in (0, 1); 0: none is. */
+double job_holdout_share(const struct job *job);
+
+/* The patterns of the holdout's own files, NULL-terminated; empty if it has none. */
+char *const *job_holdout_paths(const struct job *job);
+
 /* The effective settings: every key with its value. A new reference. */
 json_t *job_settings(const struct job *job);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "data/number.h"
 
 static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
@@ -21,6 +22,11 @@ static bool is_address(const char *text) {
     if (strncmp(text, "unix:", 5) == 0)
         return text[5] != '\0';
     return is_host_and_port(text);
+}
+
+static bool is_holdout(const char *text) {
+    double share;
+    return !number_of_text(text, &share) || (share > 0 && share < 1);
 }
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
@@ -108,7 +114,8 @@ const struct key keys[] = {
      .help = "replicas that someone else started; then none is started here"},
     {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
      .help = "whether a straggler's portions are also given to whoever would finish them first"},
-    {"holdout", KEY_LIST, AT(holdout), .allowed = "a share of the rows like 0.1, or " PATHS,
+    {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout,
+     .allowed = "a share of the rows between 0 and 1, like 0.1, or " PATHS,
      .help = "rows that are not trained on but judge the model: a share, or files of their own"},
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
      .initial = "off", .help = "stop after as many steps without a better loss on the holdout"},

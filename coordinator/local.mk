@@ -12,6 +12,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
 	coordinator/handing.c \
+	coordinator/holdout.c coordinator/holdout.h \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \

@@ -41,6 +41,7 @@ static void print_set_json(const struct set *set, double seconds) {
 int command_pack(const struct options *options) {
     struct job *job;
     struct set *set = NULL;
+    struct holdout *holdout = NULL;
     double seconds;
     int lock = -1;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
@@ -51,13 +52,13 @@ int command_pack(const struct options *options) {
     if (!code)
         code = state_lock(job->state, &lock);
     if (!code)
-        code = dataset_open(job, &set, &seconds);
+        code = dataset_open(job, &set, &holdout, &seconds);
     if (!code && options->json)
         print_set_json(set, seconds);
     else if (!code && !options->quiet)
         print_set(set, seconds);
-    if (set)
-        set_close(set);
+    holdout_free(holdout);
+    set_close(set);
     if (lock >= 0)
         close(lock);
     job_free(job);

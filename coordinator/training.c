@@ -38,7 +38,7 @@ static int open_state(struct training *run) {
 
 static int open_data(struct training *run) {
     progress_stage("reading the data");
-    int code = dataset_open(run->job, &run->set, &run->seconds.pack);
+    int code = dataset_open(run->job, &run->set, &run->holdout, &run->seconds.pack);
     if (code)
         return code;
     const struct set_info *info = set_info(run->set);
@@ -405,6 +405,7 @@ void training_release(struct training *run, int code) {
     free(run->addresses);
     free(run->shards_folder);
     store_saved_release(&run->saved);
+    holdout_free(run->holdout);
     set_close(run->set);
     if (run->store)
         store_close(run->store);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control.h"
+#include "coordinator/holdout.h"
 #include "coordinator/job.h"
 #include "coordinator/options.h"
 #include "coordinator/recorder.h"
@@ -26,6 +27,7 @@ struct training {
     int lock; /* descriptor, or −1 */
     struct store *store;
     struct set *set;
+    struct holdout *holdout; /* or NULL */
     struct objective_shape shape;
     struct sizing sizing;
     char uuid[37];

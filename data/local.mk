@@ -8,13 +8,14 @@ libdata_a_SOURCES = \
 	data/csv.c data/csv_layout.c \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \
+	data/holdout.c data/holdout.h \
 	data/input.c data/input.h \
 	data/inspect.c \
 	data/labels.c \
 	data/libsvm.c \
 	data/merge.h \
 	data/number.c data/number.h \
-	data/pack.c data/pack.h data/pack_file.h data/pack_write.c \
+	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/source.c data/source.h \

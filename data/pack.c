@@ -100,6 +100,10 @@ const char *pack_fingerprint(const struct pack *pack) {
     return pack->facts->fingerprint;
 }
 
+enum source_format pack_format(const struct pack *pack) {
+    return (enum source_format)pack->facts->format;
+}
+
 struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
     const struct pack_block *block = &pack->block[number];
     struct pack_block_layout layout = pack_block_layout(block);
@@ -113,6 +117,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
         .value = block->type == VALUE_ONES ? NULL : data + layout.value,
         .label = (const void *)(data + layout.label),
         .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
+        .position = block->positions ? (const void *)(data + layout.position) : NULL,
     };
 }
 

@@ -27,5 +27,11 @@ void pack_close(struct pack *pack);
 const char *pack_path(const struct pack *pack);
 const char *pack_source(const struct pack *pack);
 const char *pack_fingerprint(const struct pack *pack);
+enum source_format pack_format(const struct pack *pack);
+
+/* Hands out the rows as source_read() would: original ids, values and labels as the text had them,
+ * in the file's order. But rows are not lines: `first_line` counts rows, from 1. An answer of
+ * `take` other than 0 ends the reading with that code. Safe from many threads. */
+int pack_read(const struct pack *pack, source_take *take, void *context);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 1
+#define PACK_VERSION 2
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -46,17 +46,19 @@ _Static_assert(sizeof(struct pack_facts) == 176, "no padding");
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
  * label f64 × rows (NaN: a text or absent), label_text u32 × rows (only if `texts`: number of the
- * text + 1, or 0). */
+ * text + 1, or 0), position u32 × values (only if `positions`: place of each value in its row's
+ * text; else they stand as in the text). */
 struct pack_block {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows, values;
-    uint8_t type, dense, texts, unused[5];
+    uint8_t type, dense, texts, positions, unused[4];
 };
 _Static_assert(sizeof(struct pack_block) == 48, "no padding");
 
 struct pack_block_layout {
-    uint64_t start, feature, value, label, label_text, bytes; /* offsets within the block */
+    uint64_t start, feature, value, label, label_text, position,
+        bytes; /* offsets within the block */
 };
 struct pack_block_layout pack_block_layout(const struct pack_block *block);
 
@@ -67,7 +69,7 @@ struct pack_rows {
     const uint32_t *start, *feature;
     const void *value;
     const double *label;
-    const uint32_t *label_text;
+    const uint32_t *label_text, *position;
 };
 
 struct pack {

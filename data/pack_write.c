@@ -39,7 +39,9 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     layout.label = at;
     at = align_up(at + rows * sizeof(double));
     layout.label_text = at;
-    layout.bytes = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
+    at = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
+    layout.position = at;
+    layout.bytes = align_up(at + (block->positions ? values * sizeof(uint32_t) : 0));
     return layout;
 }
 
@@ -158,6 +160,8 @@ static void fill_block(struct pack_writer *writer, const struct source_rows *row
     memcpy(data + layout.label, rows->label, rows->count * sizeof *rows->label);
     if (block->texts)
         put_label_texts(writer, rows, (uint32_t *)(void *)(data + layout.label_text));
+    if (block->positions)
+        memcpy(data + layout.position, rows->position, block->values * sizeof(uint32_t));
 }
 
 static int take_rows(void *context, const struct source_rows *rows) {
@@ -174,7 +178,8 @@ static int take_rows(void *context, const struct source_rows *rows) {
                                .first_row = writer->facts.rows,
                                .type = (uint8_t)narrowest_type(rows->value, values),
                                .dense = alike && are_consecutive(local, rows->start[1]),
-                               .texts = rows->label_text != NULL};
+                               .texts = rows->label_text != NULL,
+                               .positions = rows->position != NULL};
     fill_block(writer, rows, &block, local);
     if (writer->label_texts.count > CLASSES_MAX)
         return error_set(ERROR_DATA,

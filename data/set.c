@@ -161,16 +161,23 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
-/* The name of the set that these packs give. */
-static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
-                       enum label_kind labels, const char *positive) {
-    struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {SET_VERSION, labels, positive != NULL};
-    hash_stream_add(stream, numbers, sizeof numbers);
-    if (positive)
-        hash_stream_add(stream, positive, strlen(positive) + 1);
+static void add_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         hash_stream_add(stream, pack_fingerprint(packs[i]), HASH128_TEXT);
+}
+
+/* The name of the set that these packs give. */
+static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
+                       const struct set_options *options) {
+    struct hash_stream *stream = hash_stream_new();
+    uint64_t numbers[] = {SET_VERSION,           options->labels, options->positive != NULL,
+                          options->keep_holdout, count,           options->holdout_count};
+    hash_stream_add(stream, numbers, sizeof numbers);
+    hash_stream_add(stream, &options->holdout, sizeof options->holdout);
+    if (options->positive)
+        hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
+    add_packs(stream, packs, count);
+    add_packs(stream, options->holdout_packs, options->holdout_count);
     char key[HASH128_TEXT];
     hash_stream_text(stream, key);
     hash_stream_free(stream);
@@ -187,19 +194,29 @@ static struct set *reuse(const char *path) {
     return set;
 }
 
+/* Options that make no difference are as if they were not there. */
+static struct set_options simplify(const struct set_options *options) {
+    struct set_options simple = *options;
+    if (simple.labels != LABEL_BINARY)
+        simple.positive = NULL;
+    if (!simple.keep_holdout)
+        simple.holdout_count = 0;
+    if (simple.holdout == 0 && !simple.holdout_count)
+        simple.keep_holdout = false;
+    return simple;
+}
+
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
-                 enum label_kind labels, const char *positive, unsigned threads, struct set **set,
-                 bool *made) {
-    if (labels != LABEL_BINARY)
-        positive = NULL;
+                 const struct set_options *options, struct set **set, bool *made) {
+    struct set_options simple = simplify(options);
     int code = folder_make(sets, 0755);
     if (code)
         return code;
-    char *path = make_path(sets, packs, count, labels, positive);
+    char *path = make_path(sets, packs, count, &simple);
     *set = reuse(path);
     *made = !*set;
     if (*made)
-        code = set_write(path, packs, count, labels, positive, threads);
+        code = set_write(path, packs, count, &simple);
     if (*made && !code)
         code = set_open(path, set);
     free(path);

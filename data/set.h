@@ -38,16 +38,39 @@ struct set_info {
     int uniform_exponent;
     const char *fingerprint; /* of the data and how it was merged */
     uint64_t rejected;       /* malformed lines skipped, over all sources */
+
+    /* All of the above but `chunks` is that of the rows that are trained on. */
+    double holdout;          /* the share of the rows that is held out by hash, or 0 */
+    uint64_t rows_held_out;  /* by that share, whether they are kept here or not */
+    uint32_t holdout_chunks; /* the last ones of `chunks`, 0 unless holdout rows were kept: */
+    uint64_t holdout_rows;   /* the rows in them, */
+    uint64_t holdout_unseen; /* and those left out of them, for training never saw their label */
+    uint64_t holdout_unlabelled; /* or for they have none */
 };
 
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
 
-/* Merges the packs, in order, into `sets`/FINGERPRINT.set unless it is there. `positive` names the
- * positive class of binary labels, or NULL. ERROR_DATA if labels do not fit the kind: one class
- * only, more than two for binary, a text for a target. */
+/* What a set is made of besides the packs that are trained on, and how. */
+struct set_options {
+    enum label_kind labels;
+    const char *positive; /* the positive class of binary labels, or NULL */
+    double holdout;       /* share of the packs' rows that is held out by hash (data/holdout.h) */
+    struct pack *const *holdout_packs; /* or packs of their own that are */
+    uint32_t holdout_count;
+    bool keep_holdout; /* put what is held out into chunks behind those of training */
+    unsigned threads;
+};
+
+/* Merges the packs, in order, into `sets`/FINGERPRINT.set unless it is there. Rows that are held
+ * out leave no trace in columns, classes, exponents, counts and training chunks: the set is as if
+ * they were not in the files. If they are kept, their chunks have columns and classes of training
+ * alone: values of other features are dropped, rows of other labels left out and counted. Chunks
+ * of training are [0, chunks − holdout_chunks).
+ *
+ * ERROR_DATA if labels do not fit the kind (one class only, more than two for binary, a text for a
+ * target), or if the share leaves no row on one of the sides. */
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
-                 enum label_kind labels, const char *positive, unsigned threads, struct set **set,
-                 bool *made);
+                 const struct set_options *options, struct set **set, bool *made);
 
 int set_open(const char *path, struct set **set);
 void set_close(struct set *set);

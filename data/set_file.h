@@ -54,7 +54,7 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
                                          enum value_type type);
 
 /* Merges packs into the new file `path`. As set_of_packs(). */
-int set_write(const char *path, struct pack *const *packs, uint32_t count, enum label_kind labels,
-              const char *positive, unsigned threads);
+int set_write(const char *path, struct pack *const *packs, uint32_t count,
+              const struct set_options *options);
 
 #endif

@@ -232,18 +232,18 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
     return code;
 }
 
-int set_write(const char *path, struct pack *const *packs, uint32_t count, enum label_kind labels,
-              const char *positive, unsigned threads) {
+int set_write(const char *path, struct pack *const *packs, uint32_t count,
+              const struct set_options *options) {
     struct set_writer writer = {.packs = packs,
                                 .pack_count = count,
                                 .mutex = PTHREAD_MUTEX_INITIALIZER,
                                 .turn = PTHREAD_COND_INITIALIZER};
     int code = columns_find(&writer.columns, packs, count);
     if (!code)
-        code = labels_find(&writer.labels, packs, count, labels, positive);
+        code = labels_find(&writer.labels, packs, count, options->labels, options->positive);
     if (!code) {
         chunk_plan_make(&writer.plan, packs, count, &writer.columns);
-        code = write_file(&writer, path, threads);
+        code = write_file(&writer, path, options->threads);
     }
     chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);

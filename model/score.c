@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/holdout.h"
 #include "model/figures.h"
 #include "model/lines.h"
 
@@ -15,6 +16,7 @@ struct scorer {
     struct figures *figures;     /* or NULL */
     struct lines *lines;         /* or NULL */
     FILE *predictions;
+    double share;    /* that rows are held out by and the others passed over; 0: all count */
     double *margins; /* of one example */
     uint64_t unseen_features;
 };
@@ -86,6 +88,8 @@ static int check_row(const struct scorer *scorer, uint64_t known, uint64_t line)
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     for (uint32_t row = 0; row < rows->count; row++) {
+        if (scorer->share > 0 && !holdout_has(scorer->share, holdout_hash(rows, row)))
+            continue;
         uint64_t known = compute_margins(scorer, rows, row);
         int code = check_row(scorer, known, rows->first_line + row);
         if (code)
@@ -101,8 +105,8 @@ static int take_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
-static int score_all(struct scorer *scorer, char *const *paths,
-                     const struct source_options *options, unsigned threads) {
+static int read_files(struct scorer *scorer, char *const *paths,
+                      const struct source_options *options, unsigned threads) {
     for (; *paths; paths++) {
         scorer->path = *paths;
         int code = source_read(*paths, options, threads, take_rows, scorer, &scorer->report);
@@ -115,24 +119,52 @@ static int score_all(struct scorer *scorer, char *const *paths,
     return 0;
 }
 
+static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t count) {
+    int code = 0;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        scorer->path = pack_source(packs[i]);
+        scorer->report = (struct source_report){.format = pack_format(packs[i])};
+        code = pack_read(packs[i], take_rows, scorer);
+    }
+    return code;
+}
+
+static void begin(struct scorer *scorer, const struct model *model, bool figures) {
+    *scorer = (struct scorer){.model = model};
+    scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
+    if (figures)
+        scorer->figures = figures_new(&model->layout);
+}
+
+/* Lets go of the scorer; fills the figures if all went well. */
+static int finish(struct scorer *scorer, int code, struct score_figures *figures) {
+    if (!code && figures) {
+        figures_finish(scorer->figures, figures);
+        figures->unseen_features = scorer->unseen_features;
+    }
+    lines_free(scorer->lines);
+    figures_free(scorer->figures);
+    free(scorer->margins);
+    return code;
+}
+
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, FILE *predictions, enum score_format format,
                 struct score_figures *figures) {
-    struct scorer scorer = {.model = model, .predictions = predictions};
-    scorer.margins = memory_new(model->layout.outputs, sizeof *scorer.margins);
-    if (figures)
-        scorer.figures = figures_new(&model->layout);
+    struct scorer scorer;
+    begin(&scorer, model, figures != NULL);
+    scorer.predictions = predictions;
     if (predictions)
         scorer.lines = lines_new(&model->layout, predictions, format);
-    int code = score_all(&scorer, paths, options, threads);
-    if (!code && figures) {
-        figures_finish(scorer.figures, figures);
-        figures->unseen_features = scorer.unseen_features;
-    }
-    lines_free(scorer.lines);
-    figures_free(scorer.figures);
-    free(scorer.margins);
-    return code;
+    return finish(&scorer, read_files(&scorer, paths, options, threads), figures);
+}
+
+int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
+                struct score_figures *figures) {
+    struct scorer scorer;
+    begin(&scorer, model, true);
+    scorer.share = share;
+    return finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 
 static void set_figure(json_t *object, const char *name, double value) {

@@ -1,4 +1,4 @@
-/* Scoring: predictions and figures of a model on data files, which are streamed. */
+/* Scoring: predictions and figures of a model on data files, which are streamed, or on packs. */
 #ifndef DML_MODEL_SCORE_H
 #define DML_MODEL_SCORE_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/source.h"
+#include "data/pack.h"
 #include "model/model.h"
 
 /* Figures over labelled examples. A figure that does not apply is NaN. */
@@ -35,6 +35,11 @@ enum score_format {
  * lacks a column that the model was trained on. */
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, FILE *predictions, enum score_format format,
+                struct score_figures *figures);
+
+/* Figures over the rows of packs: all of them if `share` is 0, else those that the holdout of that
+ * share has (data/holdout.h). The same, bit for bit, as score_files() has of these rows. */
+int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
                 struct score_figures *figures);
 
 /* {"examples": …, "loss": …}; members that do not apply are left out, the counts of what was not

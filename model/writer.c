@@ -177,11 +177,30 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
     return 0;
 }
 
-int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
+static int check_whole(const struct model_writer *writer) {
     if (writer->received != writer->parameters)
         return error_set(ERROR_INTERNAL, "the model %s has %llu of its %llu parameters",
                          writer->folder, (unsigned long long)writer->received,
                          (unsigned long long)writer->parameters);
+    return 0;
+}
+
+int model_writer_view(const struct model_writer *writer, struct model *view) {
+    int code = check_whole(writer);
+    if (code)
+        return code;
+    *view = (struct model){
+        .layout = *writer->layout, .weight = weight_of(writer), .bias = bias_of(writer)};
+    view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
+    view->layout.original_order = NULL;
+    view->layout.feature_names = NULL; /* they go by column */
+    return 0;
+}
+
+int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
+    int code = check_whole(writer);
+    if (code)
+        return code;
     tensors_hash(&writer->tensors, weight_of(writer), bias_of(writer), text);
     return 0;
 }

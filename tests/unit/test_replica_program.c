@@ -216,8 +216,10 @@ static void make_set(struct world *world) {
     bool made;
     struct source_options options = {0};
     assert_int_equal(pack_of_source(world->folder, path, &options, 1, &pack, &made), 0);
-    assert_int_equal(
-        set_of_packs(world->folder, &pack, 1, LABEL_BINARY, NULL, 1, &world->set, &made), 0);
+    assert_int_equal(set_of_packs(world->folder, &pack, 1,
+                                  &(struct set_options){.labels = LABEL_BINARY, .threads = 1},
+                                  &world->set, &made),
+                     0);
     pack_close(pack);
     free(path);
     world->shape = (struct objective_shape){.kind = OBJECTIVE_LOGISTIC,

@@ -19,7 +19,8 @@ static int merge(const char *const *files, enum label_kind labels, const char *p
         if (pack_of_source(fixture_path("packs"), files[count], &options, threads, &pack[count],
                            made))
             fail_msg("%s", error_text());
-    int code = set_of_packs(fixture_path(sets), pack, count, labels, positive, threads, set, made);
+    struct set_options options = {.labels = labels, .positive = positive, .threads = threads};
+    int code = set_of_packs(fixture_path(sets), pack, count, &options, set, made);
     while (count)
         pack_close(pack[--count]);
     return code;
