@@ -42,6 +42,20 @@ static json_t *model_details(const struct training *run) {
                      numeric_description());
 }
 
+/* Before the model is published, whose details have the figures. */
+static int score_holdout(struct training *run) {
+    struct model model;
+    struct score_figures figures;
+    if (!run->holdout)
+        return 0;
+    int code = model_writer_view(run->recorder.writer, &model);
+    if (!code)
+        code = holdout_score(run->holdout, &model, &figures);
+    if (!code)
+        json_object_set_new(run->result, "holdout", score_figures_json(&figures));
+    return code;
+}
+
 static int publish_model(struct training *run) {
     char sha256[SHA256_TEXT], name[32];
     int code = model_writer_hash(run->recorder.writer, sha256);
@@ -125,6 +139,8 @@ static bool has_ended_for_good(enum reason reason) {
 static int end_done(struct training *run) {
     enum reason reason = run->coordinator->optimizer.reason;
     int code = make_result(run);
+    if (!code)
+        code = score_holdout(run);
     if (!code)
         code = publish_model(run);
     if (!code)

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "coordinator/job_text.h"
 #include "coordinator/key.h"
-#include "data/number.h"
 
 #define KEYS_MAX 64
 #define SECTION "csv"
@@ -208,14 +207,9 @@ static char *default_name(const char *path) {
     return name;
 }
 
-/* The text of a holdout that is a share: a number. */
-static bool is_share(const char *text) {
-    double number;
-    return number_of_text(text, &number);
-}
-
 double job_holdout_share(const struct job *job) {
-    return job->holdout[0] && is_share(job->holdout[0]) ? strtod(job->holdout[0], NULL) : 0;
+    double share;
+    return job->holdout[0] && key_number(job->holdout[0], &share) ? share : 0;
 }
 
 char *const *job_holdout_paths(const struct job *job) {
@@ -225,8 +219,9 @@ char *const *job_holdout_paths(const struct job *job) {
 
 /* A share stands alone. */
 static int check_holdout(const struct job *job) {
-    for (char **entry = job->holdout; entry[0]; entry++)
-        if (is_share(*entry) && job->holdout[1])
+    double share;
+    for (char **entry = job->holdout; *entry; entry++)
+        if (key_number(*entry, &share) && job->holdout[1])
             return error_set(ERROR_CONFIG,
                              "%s: key `holdout`: the share %s cannot stand with other entries; "
                              "allowed: a share alone, or files alone",

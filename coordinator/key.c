@@ -117,15 +117,20 @@ static double number(const struct key *key, const struct job *job) {
     return *(const double *)field_of(key, job);
 }
 
+bool key_number(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end > text && !*end && !isnan(*value);
+}
+
 static int assign_number(const struct key *key, struct job *job, const char *text,
                          const char *place) {
     if (key->word && strcmp(text, key->word) == 0) {
         store_number(key, job, key->word_value);
         return 0;
     }
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || isnan(value))
+    double value;
+    if (!key_number(text, &value))
         return refuse(key, place, text, "is not a number");
     if (key->type != KEY_NUMBER && isfinite(value) && value != floor(value))
         return refuse(key, place, text, "is not a whole number");

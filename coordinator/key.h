@@ -45,6 +45,9 @@ const struct key *key_find(const char *name);
  * text is "`place`: key `x`: … allowed: …". */
 int key_assign(const struct key *key, struct job *job, const char *text, const char *place);
 
+/* The number that a whole text is; false if it is none. */
+bool key_number(const char *text, double *value);
+
 /* Back to nothing: no text, an empty list. For texts and lists. */
 void key_clear(const struct key *key, struct job *job);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "data/number.h"
 
 static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
@@ -26,7 +25,7 @@ static bool is_address(const char *text) {
 
 static bool is_holdout(const char *text) {
     double share;
-    return !number_of_text(text, &share) || (share > 0 && share < 1);
+    return !key_number(text, &share) || (share > 0 && share < 1);
 }
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};

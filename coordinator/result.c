@@ -55,16 +55,18 @@ static double number_of(const json_t *result, const char *member) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static void print_test(const json_t *test) {
-    if (!test)
+/* Figures over the test data or the holdout, if there are any. */
+static void print_figures(const json_t *result, const char *over) {
+    const json_t *all = json_object_get(result, over);
+    if (!all)
         return;
-    printf("%-12s %lld examples", "test", count_of(test, "examples"));
+    printf("%-12s %lld examples", over, count_of(all, "examples"));
     static const char *const figures[] = {"loss", "accuracy", "auc", "rmse"};
     for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        if (json_object_get(test, figures[i]))
-            printf(", %s %.6g", figures[i], number_of(test, figures[i]));
-    if (count_of(test, "unseen_labels"))
-        printf(", %lld with labels that training never saw", count_of(test, "unseen_labels"));
+        if (json_object_get(all, figures[i]))
+            printf(", %s %.6g", figures[i], number_of(all, figures[i]));
+    if (count_of(all, "unseen_labels"))
+        printf(", %lld with labels that training never saw", count_of(all, "unseen_labels"));
     putchar('\n');
 }
 
@@ -90,7 +92,8 @@ void result_print(const json_t *result) {
            count_of(result, "evaluations"));
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
-    print_test(json_object_get(result, "test"));
+    print_figures(result, "holdout");
+    print_figures(result, "test");
     print_redone(result);
     printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
            number_of(seconds, "total"), number_of(seconds, "pack"), number_of(seconds, "train"));

@@ -16,7 +16,8 @@ struct result_restarts {
     uint64_t coordinator, shard, replica;
 };
 
-/* What the coordinator knows: everything but the test figures and the model. A new reference. */
+/* What the coordinator knows: everything but the model and its figures on other data. A new
+ * reference. */
 json_t *result_json(const struct coordinator *coordinator, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts);
 

@@ -73,33 +73,22 @@ static void sort_keys(uint64_t *key, uint64_t *scratch, size_t count) {
     }
 }
 
-/* The values of the row at which the walk stands: [*first, end) of the block; feature i of it is
- * feature[i], or i − *first where the block is dense. */
-static uint64_t row_values(const struct row_walk *walk, uint64_t *first) {
-    const struct pack_rows *rows = &walk->rows;
-    if (rows->start) {
-        *first = rows->start[walk->row];
-        return rows->start[walk->row + 1];
-    }
-    uint64_t width = rows->values / rows->rows;
-    *first = walk->row * width;
-    return *first + width;
-}
-
 static uint32_t column_of(const struct filling *filling, const struct row_walk *walk,
                           uint64_t first, uint64_t i) {
-    const uint32_t *feature = walk->rows.feature;
-    return filling->columns->of_pack[walk->pack][feature ? feature[i] : i - first];
+    return filling->columns->of_pack[walk->pack][pack_feature(&walk->rows, first, i)];
 }
 
-/* A key is the column, then the place in the row. */
+/* A key is the column, then the place in the row. Values of no column are dropped. */
 static void fill_sparse_row(struct chunk_buffer *buffer, struct filling *filling,
                             const struct row_walk *walk) {
-    uint64_t first, end = row_values(walk, &first), count = end - first;
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first), count = 0;
     bytes_clear(&buffer->keys);
-    uint64_t *key = bytes_extend(&buffer->keys, 2 * count * sizeof *key);
-    for (uint64_t i = 0; i < count; i++)
-        key[i] = (uint64_t)column_of(filling, walk, first, first + i) << 32 | i;
+    uint64_t *key = bytes_extend(&buffer->keys, 2 * (end - first) * sizeof *key);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t column = column_of(filling, walk, first, i);
+        if (column != DICTIONARY_NONE)
+            key[count++] = (uint64_t)column << 32 | (i - first);
+    }
     sort_keys(key, key + count, count);
     for (uint64_t i = 0; i < count; i++) {
         uint64_t from = first + (key[i] & UINT32_MAX);
@@ -109,30 +98,32 @@ static void fill_sparse_row(struct chunk_buffer *buffer, struct filling *filling
 }
 
 static void fill_dense_row(struct filling *filling, const struct row_walk *walk) {
-    uint64_t first, end = row_values(walk, &first);
-    for (uint64_t i = first; i < end; i++)
-        put_value(filling, filling->values + column_of(filling, walk, first, i),
-                  pack_value(&walk->rows, i));
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t column = column_of(filling, walk, first, i);
+        if (column != DICTIONARY_NONE)
+            put_value(filling, filling->values + column, pack_value(&walk->rows, i));
+    }
     filling->values += filling->columns->count;
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
-                struct pack *const *packs, const struct chunk_plan *plan,
+                const struct split *split, const struct plan_part *part, bool dense,
                 const struct columns *columns, const struct labels *labels) {
-    struct set_chunk_layout layout = set_chunk_layout(chunk, plan->dense, plan->type);
+    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
     reserve(buffer, layout.bytes);
     struct filling filling = {
         .columns = columns,
-        .type = plan->type,
+        .type = (enum value_type)chunk->type,
         .start = (void *)(buffer->data + layout.start),
         .feature = (void *)(buffer->data + layout.feature),
         .value = buffer->data + layout.value,
         .label = (void *)(buffer->data + layout.label),
     };
-    struct row_walk walk = row_walk_from(packs, plan, chunk->first_row);
+    struct row_walk walk = row_walk_from(split, part, chunk->first_row);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         filling.label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
-        if (plan->dense) {
+        if (dense) {
             fill_dense_row(&filling, &walk);
             continue;
         }

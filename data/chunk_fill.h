@@ -14,9 +14,9 @@ struct chunk_buffer {
 void chunk_buffer_init(struct chunk_buffer *buffer);
 void chunk_buffer_release(struct chunk_buffer *buffer);
 
-/* Fills buffer->data; chunk->bytes of it. */
+/* Fills buffer->data, chunk->bytes of it, with rows of `part`. */
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
-                struct pack *const *packs, const struct chunk_plan *plan,
+                const struct split *split, const struct plan_part *part, bool dense,
                 const struct columns *columns, const struct labels *labels);
 
 #endif

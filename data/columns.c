@@ -11,22 +11,90 @@ static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);
 }
 
-/* Numbers all features by first appearance; of_pack then holds these numbers. */
-static int collect(struct columns *columns, struct dictionary *dictionary,
-                   struct pack *const *packs) {
-    for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = packs[p];
-        uint32_t *of_pack = columns->of_pack[p] =
-            memory_new(pack->facts->features, sizeof *of_pack);
-        for (uint32_t i = 0; i < pack->facts->features; i++) {
-            of_pack[i] = dictionary_add(dictionary, pack->id[i]);
-            if (of_pack[i] == DICTIONARY_NONE)
-                return error_set(ERROR_DATA, "the data has more than %u different features",
-                                 FEATURES_MAX);
-        }
+/* What is found out on the way. */
+struct collecting {
+    const struct split *split;
+    struct dictionary
+        dictionary;     /* columns by first appearance; of_pack then holds these numbers */
+    uint64_t **trained; /* for each pack that is split: values of each of its features in
+                           rows that are trained on */
+    struct bytes order; /* scratch: features of a row in the text's order */
+};
+
+static bool add_feature(struct collecting *collecting, uint32_t p, uint32_t feature,
+                        uint32_t *of_pack) {
+    if (of_pack[feature] == DICTIONARY_NONE)
+        of_pack[feature] =
+            dictionary_add(&collecting->dictionary, collecting->split->packs[p]->id[feature]);
+    return of_pack[feature] != DICTIONARY_NONE;
+}
+
+/* Shows a row to the dictionary as the text has it. */
+static bool add_row(struct collecting *collecting, uint32_t p, const struct pack_rows *rows,
+                    uint32_t row, uint32_t *of_pack) {
+    uint64_t first, end = pack_row(rows, row, &first);
+    bytes_clear(&collecting->order);
+    uint32_t *order = bytes_extend(&collecting->order, (end - first) * sizeof *order);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t feature = pack_feature(rows, first, i);
+        collecting->trained[p][feature]++;
+        order[rows->position ? rows->position[i] : i - first] = feature;
     }
-    if (!dictionary->count)
-        return error_set(ERROR_DATA, "%s: no row has a single feature", pack_source(packs[0]));
+    for (uint64_t i = 0; i < end - first; i++)
+        if (!add_feature(collecting, p, order[i], of_pack))
+            return false;
+    return true;
+}
+
+/* A pack of which only some rows are trained on has to be gone through. */
+static bool add_split_pack(struct collecting *collecting, uint32_t p, uint32_t *of_pack) {
+    const struct pack *pack = collecting->split->packs[p];
+    collecting->trained[p] = memory_new(pack->facts->features, sizeof(uint64_t));
+    for (uint32_t b = 0; b < pack->facts->blocks; b++) {
+        struct pack_rows rows = pack_rows(pack, b);
+        for (uint32_t row = 0; row < rows.rows; row++)
+            if (split_side(collecting->split, p, b, row) == ROW_TRAINED &&
+                !add_row(collecting, p, &rows, row, of_pack))
+                return false;
+    }
+    return true;
+}
+
+static bool add_whole_pack(struct collecting *collecting, uint32_t p, uint32_t *of_pack) {
+    for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++)
+        if (!add_feature(collecting, p, i, of_pack))
+            return false;
+    return true;
+}
+
+/* Features that only held rows of a pack have may be columns by rows of another. */
+static void find_others(const struct collecting *collecting, struct columns *columns) {
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = collecting->split->packs[p];
+        for (uint32_t i = 0; i < pack->facts->features; i++)
+            if (columns->of_pack[p][i] == DICTIONARY_NONE)
+                columns->of_pack[p][i] = dictionary_find(&collecting->dictionary, pack->id[i]);
+    }
+}
+
+/* Numbers all features by first appearance. */
+static int collect(struct columns *columns, struct collecting *collecting) {
+    const struct split *split = collecting->split;
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        uint32_t features = split->packs[p]->facts->features;
+        uint32_t *of_pack = columns->of_pack[p] = memory_new(features, sizeof *of_pack);
+        for (uint32_t i = 0; i < features; i++)
+            of_pack[i] = DICTIONARY_NONE;
+        bool fits = split->side[p] ? add_split_pack(collecting, p, of_pack)
+                                   : add_whole_pack(collecting, p, of_pack);
+        if (!fits)
+            return error_set(ERROR_DATA, "the data has more than %u different features",
+                             FEATURES_MAX);
+    }
+    if (!collecting->dictionary.count)
+        return error_set(ERROR_DATA, "%s: no row has a single feature",
+                         pack_source(split->packs[0]));
+    find_others(collecting, columns);
     return 0;
 }
 
@@ -44,40 +112,46 @@ static uint32_t *sort_by_frequency(const uint64_t *values, uint32_t count) {
 }
 
 /* Sums of the counts over all packs, by first appearance. */
-static uint64_t *sum_counts(const struct columns *columns, struct pack *const *packs) {
+static uint64_t *sum_counts(const struct columns *columns, const struct collecting *collecting) {
     uint64_t *values = memory_new(columns->count, sizeof *values);
-    for (uint32_t p = 0; p < columns->packs; p++)
-        for (uint32_t i = 0; i < packs[p]->facts->features; i++)
-            values[columns->of_pack[p][i]] += packs[p]->count[i];
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = collecting->split->packs[p];
+        const uint64_t *count = collecting->trained[p] ? collecting->trained[p] : pack->count;
+        for (uint32_t i = 0; i < pack->facts->features; i++)
+            if (columns->of_pack[p][i] != DICTIONARY_NONE)
+                values[columns->of_pack[p][i]] += count[i];
+    }
     return values;
 }
 
-static void renumber(struct columns *columns, struct pack *const *packs,
-                     const struct dictionary *dictionary) {
-    uint64_t *values = sum_counts(columns, packs);
+static void renumber(struct columns *columns, const struct collecting *collecting) {
+    uint64_t *values = sum_counts(columns, collecting);
     uint32_t *column = sort_by_frequency(values, columns->count);
     columns->id = memory_new(columns->count, sizeof *columns->id);
     columns->values = memory_new(columns->count, sizeof *columns->values);
     for (uint32_t i = 0; i < columns->count; i++) {
-        columns->id[column[i]] = dictionary->id[i];
+        columns->id[column[i]] = collecting->dictionary.id[i];
         columns->values[column[i]] = values[i];
     }
     for (uint32_t p = 0; p < columns->packs; p++)
-        for (uint32_t i = 0; i < packs[p]->facts->features; i++)
-            columns->of_pack[p][i] = column[columns->of_pack[p][i]];
+        for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++)
+            if (columns->of_pack[p][i] != DICTIONARY_NONE)
+                columns->of_pack[p][i] = column[columns->of_pack[p][i]];
     free(values);
     free(column);
 }
 
 /* Takes the names from the header lines, which must agree. */
-static int take_names(struct columns *columns, struct pack *const *packs) {
+static int take_names(struct columns *columns, const struct split *split) {
     for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = packs[p];
+        const struct pack *pack = split->packs[p];
         if (!pack->name)
             continue;
         if (!columns->name)
             columns->name = memory_new(columns->count, sizeof *columns->name);
         for (uint32_t i = 0; i < pack->facts->features; i++) {
+            if (columns->of_pack[p][i] == DICTIONARY_NONE)
+                continue;
             const char **name = &columns->name[columns->of_pack[p][i]];
             if (*name && strcmp(*name, pack->name[i]))
                 return error_set(
@@ -113,19 +187,29 @@ static void sort_by_id(struct columns *columns) {
     free(entries);
 }
 
-int columns_find(struct columns *columns, struct pack *const *packs, uint32_t count) {
-    *columns = (struct columns){.packs = count};
-    columns->of_pack = memory_new(count, sizeof *columns->of_pack);
-    struct dictionary dictionary;
-    dictionary_init(&dictionary);
-    int code = collect(columns, &dictionary, packs);
+static void collecting_release(struct collecting *collecting) {
+    for (uint32_t p = 0; p < collecting->split->count; p++)
+        free(collecting->trained[p]);
+    free(collecting->trained);
+    bytes_release(&collecting->order);
+    dictionary_release(&collecting->dictionary);
+}
+
+int columns_find(struct columns *columns, const struct split *split) {
+    *columns = (struct columns){.packs = split->count};
+    columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
+    struct collecting collecting = {.split = split};
+    collecting.trained = memory_new(split->count, sizeof *collecting.trained);
+    bytes_init(&collecting.order);
+    dictionary_init(&collecting.dictionary);
+    int code = collect(columns, &collecting);
     if (!code) {
-        columns->count = dictionary.count;
-        renumber(columns, packs, &dictionary);
+        columns->count = collecting.dictionary.count;
+        renumber(columns, &collecting);
         sort_by_id(columns);
-        code = take_names(columns, packs);
+        code = take_names(columns, split);
     }
-    dictionary_release(&dictionary);
+    collecting_release(&collecting);
     return code;
 }
 

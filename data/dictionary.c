@@ -112,7 +112,7 @@ const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32
     return (const char *)dictionary->texts.data + dictionary->offset[number];
 }
 
-static uint32_t *find_text(struct text_dictionary *dictionary, const char *text) {
+static uint32_t *find_text(const struct text_dictionary *dictionary, const char *text) {
     uint64_t mask = dictionary->table_size - 1;
     uint64_t i = hash64(text, strlen(text)) & mask;
     while (dictionary->table[i] &&
@@ -142,4 +142,9 @@ uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *tex
         *place = ++dictionary->count;
     }
     return *place - 1;
+}
+
+uint32_t text_dictionary_find(const struct text_dictionary *dictionary, const char *text) {
+    uint32_t after = dictionary->table_size ? *find_text(dictionary, text) : 0;
+    return after ? after - 1 : DICTIONARY_NONE;
 }

@@ -45,6 +45,9 @@ void text_dictionary_release(struct text_dictionary *dictionary);
 /* The number of `text`, which is added if it is new. */
 uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *text);
 
+/* The number of `text`, or DICTIONARY_NONE. */
+uint32_t text_dictionary_find(const struct text_dictionary *dictionary, const char *text);
+
 /* Valid until the next text is added. */
 const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32_t number);
 

@@ -93,6 +93,18 @@ static int describe_sources(const struct container *container, const struct set_
     return 0;
 }
 
+static void describe_holdout(const struct set_info *info, json_t *object) {
+    if (info->holdout > 0) {
+        json_object_set_new(object, "holdout", json_real(info->holdout));
+        json_object_set_new(object, "rows_held_out", integer(info->rows_held_out));
+    }
+    if (info->holdout_chunks) {
+        json_object_set_new(object, "holdout_chunks", integer(info->holdout_chunks));
+        json_object_set_new(object, "holdout_rows", integer(info->holdout_rows));
+        json_object_set_new(object, "holdout_unseen", integer(info->holdout_unseen));
+    }
+}
+
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
                             uint64_t bytes) {
     json_t *object = json_object();
@@ -117,6 +129,7 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     if (info->uniform)
         json_object_set_new(object, "uniform_exponent", json_integer(info->uniform_exponent));
     json_object_set_new(object, "rejected", integer(info->rejected));
+    describe_holdout(info, object);
     return object;
 }
 

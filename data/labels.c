@@ -24,21 +24,33 @@ static uint64_t bits_of(double number) {
     return bits;
 }
 
-static uint32_t text_of_row(const struct labels *labels, uint32_t pack,
-                            const struct pack_rows *rows, uint32_t row) {
-    if (!rows->label_text || !rows->label_text[row])
-        return DICTIONARY_NONE;
-    return labels->text_of_pack[pack][rows->label_text[row] - 1];
-}
-
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row) {
     if (labels->kind == LABEL_TARGET)
         return rows->label[row];
-    uint32_t text = text_of_row(labels, pack, rows, row);
-    if (text != DICTIONARY_NONE)
-        return labels->class_of_text[text];
-    return labels->class_of_number[dictionary_find(&labels->numbers, bits_of(rows->label[row]))];
+    bool is_text = rows->label_text && rows->label_text[row];
+    uint32_t index = is_text ? labels->text_of_pack[pack][rows->label_text[row] - 1]
+                             : dictionary_find(&labels->numbers, bits_of(rows->label[row]));
+    if (index == DICTIONARY_NONE)
+        return NAN;
+    return (is_text ? labels->class_of_text : labels->class_of_number)[index];
+}
+
+uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
+    uint64_t left_out = 0;
+    for (uint32_t p = 0; p < split->count; p++) {
+        const struct pack *pack = split->packs[p];
+        for (uint32_t b = 0; split->side[p] && b < pack->facts->blocks; b++) {
+            struct pack_rows rows = pack_rows(pack, b);
+            for (uint32_t row = 0; row < rows.rows; row++)
+                if (split_side(split, p, b, row) == ROW_HELD &&
+                    isnan(label_of_row(labels, p, &rows, row))) {
+                    split->side[p][pack->block[b].first_row + row] = ROW_LEFT_OUT;
+                    left_out++;
+                }
+        }
+    }
+    return left_out;
 }
 
 static void label_name(const struct labels *labels, uint32_t text, double number, char *name,
@@ -96,23 +108,19 @@ static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32
     return *text;
 }
 
-static int look_at_rows(struct labels *labels, const struct pack *pack, uint32_t p,
-                        const struct pack_rows *rows, uint64_t first_row) {
-    int code = 0;
-    for (uint32_t i = 0; i < rows->rows && !code; i++) {
-        uint32_t text = meet_text(labels, pack, p, rows, i);
-        if (text == DICTIONARY_NONE && isnan(rows->label[i]))
-            code = error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
-                             (unsigned long long)(first_row + i + 1));
-        else if (labels->kind == LABEL_TARGET)
-            code = check_target(labels, pack, first_row + i, text, rows->label[i]);
-        else
-            code = check_class(labels, pack, first_row + i, text, rows->label[i]);
-    }
-    return code;
+static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t p,
+                       const struct pack_rows *rows, uint32_t row, uint64_t row_of_pack) {
+    uint32_t text = meet_text(labels, pack, p, rows, row);
+    if (text == DICTIONARY_NONE && isnan(rows->label[row]))
+        return error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
+                         (unsigned long long)row_of_pack + 1);
+    if (labels->kind == LABEL_TARGET)
+        return check_target(labels, pack, row_of_pack, text, rows->label[row]);
+    return check_class(labels, pack, row_of_pack, text, rows->label[row]);
 }
 
-static int look_at_pack(struct labels *labels, const struct pack *pack, uint32_t p) {
+static int look_at_pack(struct labels *labels, const struct split *split, uint32_t p) {
+    const struct pack *pack = split->packs[p];
     uint32_t *of_pack = memory_new(pack->facts->label_texts, sizeof *of_pack);
     for (uint32_t i = 0; i < pack->facts->label_texts; i++)
         of_pack[i] = DICTIONARY_NONE;
@@ -120,9 +128,20 @@ static int look_at_pack(struct labels *labels, const struct pack *pack, uint32_t
     int code = 0;
     for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
         struct pack_rows rows = pack_rows(pack, b);
-        code = look_at_rows(labels, pack, p, &rows, pack->block[b].first_row);
+        for (uint32_t row = 0; row < rows.rows && !code; row++)
+            if (split_side(split, p, b, row) == ROW_TRAINED)
+                code = look_at_row(labels, pack, p, &rows, row, pack->block[b].first_row + row);
     }
     return code;
+}
+
+/* Texts that only held rows of a pack have may be labels of rows of another. */
+static void find_other_texts(struct labels *labels, const struct split *split) {
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t i = 0; i < split->packs[p]->facts->label_texts; i++)
+            if (labels->text_of_pack[p][i] == DICTIONARY_NONE)
+                labels->text_of_pack[p][i] =
+                    text_dictionary_find(&labels->texts, split->packs[p]->label_text[i]);
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -196,17 +215,19 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
     return code;
 }
 
-int labels_find(struct labels *labels, struct pack *const *packs, uint32_t count,
-                enum label_kind kind, const char *positive) {
-    *labels = (struct labels){.kind = kind, .packs = count};
-    labels->text_of_pack = memory_new(count, sizeof *labels->text_of_pack);
+int labels_find(struct labels *labels, const struct split *split, enum label_kind kind,
+                const char *positive) {
+    *labels = (struct labels){.kind = kind, .packs = split->count};
+    labels->text_of_pack = memory_new(split->count, sizeof *labels->text_of_pack);
     dictionary_init(&labels->numbers);
     text_dictionary_init(&labels->texts);
     int code = 0;
-    for (uint32_t p = 0; p < count && !code; p++)
-        code = look_at_pack(labels, packs[p], p);
+    for (uint32_t p = 0; p < split->count && !code; p++)
+        code = look_at_pack(labels, split, p);
+    if (!code)
+        find_other_texts(labels, split);
     if (!code && kind != LABEL_TARGET)
-        code = make_classes(labels, packs[0], positive);
+        code = make_classes(labels, split->packs[0], positive);
     return code;
 }
 

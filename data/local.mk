@@ -18,6 +18,7 @@ libdata_a_SOURCES = \
 	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
+	data/split.c \
 	data/source.c data/source.h \
 	data/source_paths.c
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)

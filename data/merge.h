@@ -1,5 +1,5 @@
-/* What a merge decides before it writes a row: columns, classes, chunks. All of it is a function
- * of the rows alone, however they are spread over packs. */
+/* What a merge decides before it writes a row: sides, columns, classes, chunks. All of it is a
+ * function of the rows alone, however they are spread over packs. */
 #ifndef DML_DATA_MERGE_H
 #define DML_DATA_MERGE_H
 
@@ -10,19 +10,48 @@
 #include "data/pack_file.h"
 #include "data/set_file.h"
 
+/* ---- sides ---- */
+
+enum row_side {
+    ROW_TRAINED,
+    ROW_HELD,     /* kept for chunks of the holdout */
+    ROW_LEFT_OUT, /* of the set */
+};
+
+/* The packs of a merge, those of a holdout of files behind the others, and which rows are what. */
+struct split {
+    struct pack **packs; /* the array is owned */
+    uint32_t count;
+    uint32_t trained;  /* the first packs, without those of the holdout */
+    uint8_t **side;    /* for each pack: enum row_side of each row; NULL: all are trained on */
+    uint64_t held_out; /* rows, by their hash */
+};
+
+int split_make(struct split *split, struct pack *const *packs, uint32_t count,
+               const struct set_options *options);
+void split_release(struct split *split);
+
+/* The side of row `row` of a block. */
+static inline enum row_side split_side(const struct split *split, uint32_t pack, uint32_t block,
+                                       uint32_t row) {
+    const uint8_t *side = split->side[pack];
+    return side ? side[split->packs[pack]->block[block].first_row + row] : ROW_TRAINED;
+}
+
 /* ---- columns ---- */
 
+/* Of the rows that are trained on. */
 struct columns {
     uint32_t count;
     uint64_t *id;       /* original id of each column */
     uint64_t *values;   /* how many values the text had of each */
     const char **name;  /* into the packs, or NULL */
     uint32_t *order;    /* columns by rising id */
-    uint32_t **of_pack; /* for each pack: column of each of its features */
+    uint32_t **of_pack; /* for each pack: column of each of its features, or DICTIONARY_NONE */
     uint32_t packs;
 };
 
-int columns_find(struct columns *columns, struct pack *const *packs, uint32_t count);
+int columns_find(struct columns *columns, const struct split *split);
 void columns_release(struct columns *columns);
 
 /* ---- labels ---- */
@@ -39,51 +68,67 @@ struct labels {
     double max_abs;    /* of targets */
 };
 
-/* Looks at the labels of all rows. */
-int labels_find(struct labels *labels, struct pack *const *packs, uint32_t count,
-                enum label_kind kind, const char *positive);
+/* Looks at the labels of the rows that are trained on. */
+int labels_find(struct labels *labels, const struct split *split, enum label_kind kind,
+                const char *positive);
 void labels_release(struct labels *labels);
 
-/* The label of a row as the set stores it. Safe from many threads. */
+/* The label of a row as the set stores it; NaN if no row that is trained on has it. Safe from many
+ * threads. */
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row);
 
+/* Leaves those held rows out whose label training never saw; answers how many. */
+uint64_t labels_leave_out(const struct labels *labels, struct split *split);
+
 /* ---- chunks ---- */
 
-/* A block of a pack, and where its rows are among all. */
+/* A block of a pack with rows of a side, and where they are among all of that side. */
 struct merge_block {
     uint64_t first_row;
     uint32_t pack, block;
 };
 
-struct chunk_plan {
-    bool dense;
-    enum value_type type;
-    uint64_t rows, values, text_values;
+/* The rows of one side. */
+struct plan_part {
+    enum row_side side;
+    enum value_type type; /* the narrowest that all values have */
+    uint64_t rows;
+    uint64_t values;           /* in the text, of features that are columns */
     struct merge_block *block; /* owned */
     uint32_t blocks;
-    struct set_chunk *chunk; /* owned; offsets and checksums are not set */
-    uint32_t chunks;
 };
 
-void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
+struct chunk_plan {
+    struct plan_part trained, held;
+    bool dense;
+    uint64_t values;         /* of what is trained on, as stored */
+    struct set_chunk *chunk; /* owned; offsets and checksums are not set. Those of `held` last */
+    uint32_t chunks, held_chunks;
+};
+
+void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
                      const struct columns *columns);
 void chunk_plan_release(struct chunk_plan *plan);
 
+static inline bool chunk_plan_is_held(const struct chunk_plan *plan, uint32_t chunk) {
+    return chunk >= plan->chunks - plan->held_chunks;
+}
+
 /* ---- rows ---- */
 
-/* Walks over the rows of all packs. */
+/* Walks over the rows of a side. */
 struct row_walk {
-    struct pack *const *packs;
-    const struct chunk_plan *plan;
-    uint32_t block; /* of the plan */
+    const struct split *split;
+    const struct plan_part *part;
+    uint32_t block; /* of the part */
     uint32_t pack;
     struct pack_rows rows;
     uint32_t row; /* within `rows` */
 };
 
-/* Stands at row `first` of all. */
-struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan,
+/* Stands at row `first` of the part. */
+struct row_walk row_walk_from(const struct split *split, const struct plan_part *part,
                               uint64_t first);
 void row_walk_next(struct row_walk *walk);
 

@@ -2,6 +2,7 @@
 #ifndef DML_DATA_PACK_FILE_H
 #define DML_DATA_PACK_FILE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -85,6 +86,18 @@ struct pack {
 
 struct pack_rows pack_rows(const struct pack *pack, uint32_t block);
 
+/* The values of a row are [*first, the answer); feature i of them is pack_feature(rows, *first, i).
+ */
+static inline uint64_t pack_row(const struct pack_rows *rows, uint32_t row, uint64_t *first) {
+    uint64_t width = rows->start ? 0 : rows->values / rows->rows;
+    *first = rows->start ? rows->start[row] : row * width;
+    return rows->start ? rows->start[row + 1] : *first + width;
+}
+
+static inline uint32_t pack_feature(const struct pack_rows *rows, uint64_t first, uint64_t i) {
+    return rows->feature ? rows->feature[i] : (uint32_t)(i - first);
+}
+
 static inline double pack_value(const struct pack_rows *rows, uint64_t i) {
     switch (rows->type) {
     case VALUE_ONES:
@@ -94,6 +107,11 @@ static inline double pack_value(const struct pack_rows *rows, uint64_t i) {
     default:
         return ((const double *)rows->value)[i];
     }
+}
+
+/* Whether a float holds a value exactly. */
+static inline bool pack_is_float(double value) {
+    return fabs(value) <= (double)3.4028234663852886e38f && (double)(float)value == value;
 }
 
 static inline size_t value_bytes(enum value_type type) {

@@ -1,7 +1,6 @@
 /* Writes a pack while its source is read: a block of rows at a time, then what is known at the end.
  */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +48,7 @@ static enum value_type narrowest_type(const double *value, uint64_t count) {
     bool ones = true, floats = true;
     for (uint64_t i = 0; i < count && floats; i++) {
         ones &= value[i] == 1;
-        floats &=
-            fabs(value[i]) <= (double)3.4028234663852886e38f && (double)(float)value[i] == value[i];
+        floats &= pack_is_float(value[i]);
     }
     return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
 }

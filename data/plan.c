@@ -5,8 +5,7 @@
 #include "base/memory.h"
 #include "data/merge.h"
 
-struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense,
-                                         enum value_type type) {
+struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense) {
     struct set_chunk_layout layout = {0};
     uint64_t rows = chunk->rows, at = 0;
     layout.start = at;
@@ -14,121 +13,211 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     layout.feature = at;
     at = align_up(at + (dense ? 0 : chunk->values * sizeof(uint32_t)));
     layout.value = at;
-    at = align_up(at + chunk->values * value_bytes(type));
+    at = align_up(at + chunk->values * value_bytes((enum value_type)chunk->type));
     layout.label = at;
     layout.bytes = align_up(at + rows * sizeof(double));
     return layout;
 }
 
-static void list_blocks(struct chunk_plan *plan, struct pack *const *packs, uint32_t count) {
-    for (uint32_t p = 0; p < count; p++)
-        plan->blocks += packs[p]->facts->blocks;
-    plan->block = memory_new(plan->blocks, sizeof *plan->block);
-    struct merge_block *next = plan->block;
-    for (uint32_t p = 0; p < count; p++) {
-        const struct pack_facts *facts = packs[p]->facts;
-        for (uint32_t b = 0; b < facts->blocks; b++)
-            *next++ = (struct merge_block){plan->rows + packs[p]->block[b].first_row, p, b};
-        plan->rows += facts->rows;
-        plan->text_values += facts->values;
-        if (facts->type > plan->type)
-            plan->type = facts->type;
+static enum value_type type_of(double value) {
+    return value == 1 ? VALUE_ONES : pack_is_float(value) ? VALUE_FLOAT : VALUE_DOUBLE;
+}
+
+/* Counts a row into the part. */
+static void count_row(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
+                      const uint32_t *column) {
+    uint64_t first, end = pack_row(rows, row, &first);
+    part->rows++;
+    for (uint64_t i = first; i < end; i++) {
+        if (column[pack_feature(rows, first, i)] == DICTIONARY_NONE)
+            continue;
+        part->values++;
+        if (part->type < rows->type) {
+            enum value_type type = type_of(pack_value(rows, i));
+            part->type = type > part->type ? type : part->type;
+        }
     }
 }
 
-/* What a row takes, without the padding between arrays. */
-static uint64_t row_bytes(const struct chunk_plan *plan, uint64_t values) {
-    uint64_t index = plan->dense ? 0 : sizeof(uint32_t);
-    return sizeof(double) + index + values * (index + value_bytes(plan->type));
+/* A block of a pack that is trained on as it is. */
+static void count_block(struct plan_part *part, const struct pack_block *block) {
+    part->rows += block->rows;
+    part->values += block->values;
+    if (block->type > part->type)
+        part->type = (enum value_type)block->type;
 }
 
+static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
+                       const struct columns *columns) {
+    if (!split->side[p]) {
+        if (part->side == ROW_TRAINED)
+            count_block(part, &split->packs[p]->block[b]);
+        return;
+    }
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; row < rows.rows; row++)
+        if (split_side(split, p, b, row) == part->side)
+            count_row(part, &rows, row, columns->of_pack[p]);
+}
+
+/* Lists the blocks that have rows of the side, and counts what is in them. */
+static void part_make(struct plan_part *part, enum row_side side, const struct split *split,
+                      const struct columns *columns) {
+    *part = (struct plan_part){.side = side, .type = VALUE_ONES};
+    uint32_t blocks = 0;
+    for (uint32_t p = 0; p < split->count; p++)
+        blocks += split->packs[p]->facts->blocks;
+    part->block = memory_new(blocks, sizeof *part->block);
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
+            uint64_t before = part->rows;
+            count_side(part, split, p, b, columns);
+            if (part->rows > before)
+                part->block[part->blocks++] = (struct merge_block){before, p, b};
+        }
+}
+
+/* What a row takes, without the padding between arrays. */
+static uint64_t row_bytes(bool dense, enum value_type type, uint64_t values) {
+    uint64_t index = dense ? 0 : sizeof(uint32_t);
+    return sizeof(double) + index + values * (index + value_bytes(type));
+}
+
+/* Follows from what is trained on, for the chunks of the holdout too. */
 static uint64_t aimed_bytes(const struct chunk_plan *plan) {
-    uint64_t bytes =
-        row_bytes(plan, 0) * plan->rows + plan->values * (row_bytes(plan, 1) - row_bytes(plan, 0));
-    bytes /= CHUNKS_AIMED_AT;
+    uint64_t empty = row_bytes(plan->dense, plan->trained.type, 0);
+    uint64_t value = row_bytes(plan->dense, plan->trained.type, 1) - empty;
+    uint64_t bytes = (empty * plan->trained.rows + plan->values * value) / CHUNKS_AIMED_AT;
     return bytes < CHUNK_BYTES_MIN   ? CHUNK_BYTES_MIN
            : bytes > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX
                                      : bytes;
 }
 
-static struct set_chunk *add_chunk(struct chunk_plan *plan, uint32_t *capacity,
-                                   uint64_t first_row) {
-    if (plan->chunks == *capacity) {
-        *capacity = 2 * *capacity + CHUNKS_AIMED_AT;
-        plan->chunk = memory_resize(plan->chunk, *capacity, sizeof *plan->chunk);
+/* Cuts a part into chunks as its rows are shown in order. */
+struct cutting {
+    struct chunk_plan *plan;
+    const struct plan_part *part;
+    const struct columns *columns;
+    uint64_t aim, filled, next_row;
+    uint32_t capacity;
+    bool open; /* a chunk that takes more rows */
+};
+
+static void add_chunk(struct cutting *cutting) {
+    struct chunk_plan *plan = cutting->plan;
+    if (plan->chunks == cutting->capacity) {
+        cutting->capacity = 2 * cutting->capacity + CHUNKS_AIMED_AT;
+        plan->chunk = memory_resize(plan->chunk, cutting->capacity, sizeof *plan->chunk);
     }
-    plan->chunk[plan->chunks] = (struct set_chunk){.first_row = first_row};
-    return &plan->chunk[plan->chunks++];
+    plan->chunk[plan->chunks++] =
+        (struct set_chunk){.first_row = cutting->next_row, .type = cutting->part->type};
+    cutting->filled = 0;
+    cutting->open = true;
 }
 
-/* Rows are taken in order; a chunk ends before the row that would make it too large. */
-static void cut_chunks(struct chunk_plan *plan, struct pack *const *packs, uint32_t columns) {
-    uint64_t aim = aimed_bytes(plan), filled = 0;
-    uint32_t capacity = 0;
-    struct set_chunk *chunk = NULL;
-    for (uint32_t b = 0; b < plan->blocks; b++) {
-        const struct merge_block *block = &plan->block[b];
-        struct pack_rows rows = pack_rows(packs[block->pack], block->block);
-        for (uint32_t row = 0; row < rows.rows; row++) {
-            uint64_t values = plan->dense  ? columns
-                              : rows.start ? rows.start[row + 1] - rows.start[row]
-                                           : rows.values / rows.rows;
-            uint64_t bytes = row_bytes(plan, values);
-            if (!chunk || filled + bytes > aim) {
-                chunk = add_chunk(plan, &capacity, block->first_row + row);
-                filled = 0;
-            }
-            chunk->rows++;
-            chunk->values += values;
-            filled += bytes;
-        }
+static uint64_t stored_values(const struct cutting *cutting, const struct split *split, uint32_t p,
+                              const struct pack_rows *rows, uint32_t row) {
+    if (cutting->plan->dense)
+        return cutting->columns->count;
+    uint64_t first, end = pack_row(rows, row, &first), values = end - first;
+    if (split->side[p])
+        for (uint64_t i = first; i < end; i++)
+            values -= cutting->columns->of_pack[p][pack_feature(rows, first, i)] == DICTIONARY_NONE;
+    return values;
+}
+
+/* A chunk ends before the row that would make it too large. */
+static void cut_row(struct cutting *cutting, uint64_t values) {
+    uint64_t bytes = row_bytes(cutting->plan->dense, cutting->part->type, values);
+    if (!cutting->open || cutting->filled + bytes > cutting->aim)
+        add_chunk(cutting);
+    struct set_chunk *chunk = &cutting->plan->chunk[cutting->plan->chunks - 1];
+    chunk->rows++;
+    chunk->values += values;
+    cutting->filled += bytes;
+    cutting->next_row++;
+}
+
+static void cut_part(struct cutting *cutting, const struct plan_part *part,
+                     const struct split *split) {
+    cutting->part = part;
+    cutting->next_row = 0;
+    cutting->open = false;
+    for (uint32_t i = 0; i < part->blocks; i++) {
+        const struct merge_block *block = &part->block[i];
+        struct pack_rows rows = pack_rows(split->packs[block->pack], block->block);
+        for (uint32_t row = 0; row < rows.rows; row++)
+            if (split_side(split, block->pack, block->block, row) == part->side)
+                cut_row(cutting, stored_values(cutting, split, block->pack, &rows, row));
     }
 }
 
-void chunk_plan_make(struct chunk_plan *plan, struct pack *const *packs, uint32_t count,
+void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
                      const struct columns *columns) {
-    *plan = (struct chunk_plan){.type = VALUE_ONES};
-    list_blocks(plan, packs, count);
-    plan->dense = plan->text_values * 2 >= plan->rows * columns->count;
-    if (plan->dense && plan->type == VALUE_ONES)
-        plan->type = VALUE_FLOAT; /* there are zeros to tell from the ones */
-    plan->values = plan->dense ? plan->rows * columns->count : plan->text_values;
-    cut_chunks(plan, packs, columns->count);
+    *plan = (struct chunk_plan){0};
+    part_make(&plan->trained, ROW_TRAINED, split, columns);
+    part_make(&plan->held, ROW_HELD, split, columns);
+    plan->dense = plan->trained.values * 2 >= plan->trained.rows * columns->count;
+    plan->values = plan->dense ? plan->trained.rows * columns->count : plan->trained.values;
+    if (plan->dense) { /* there are zeros to tell from the ones */
+        plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;
+        plan->held.type = plan->held.type == VALUE_ONES ? VALUE_FLOAT : plan->held.type;
+    }
+    struct cutting cutting = {.plan = plan, .columns = columns, .aim = aimed_bytes(plan)};
+    cut_part(&cutting, &plan->trained, split);
+    uint32_t trained_chunks = plan->chunks;
+    cut_part(&cutting, &plan->held, split);
+    plan->held_chunks = plan->chunks - trained_chunks;
 }
 
 void chunk_plan_release(struct chunk_plan *plan) {
-    free(plan->block);
+    free(plan->trained.block);
+    free(plan->held.block);
     free(plan->chunk);
     *plan = (struct chunk_plan){0};
 }
 
 static void enter_block(struct row_walk *walk) {
-    const struct merge_block *block = &walk->plan->block[walk->block];
+    const struct merge_block *block = &walk->part->block[walk->block];
     walk->pack = block->pack;
-    walk->rows = pack_rows(walk->packs[block->pack], block->block);
+    walk->rows = pack_rows(walk->split->packs[block->pack], block->block);
+    walk->row = 0;
 }
 
-struct row_walk row_walk_from(struct pack *const *packs, const struct chunk_plan *plan,
+/* Goes on to a row of the side, which may be the one where it stands; beyond the last there is
+ * none. */
+static void find_row(struct row_walk *walk) {
+    for (;;) {
+        uint32_t block = walk->part->block[walk->block].block;
+        while (walk->row < walk->rows.rows &&
+               split_side(walk->split, walk->pack, block, walk->row) != walk->part->side)
+            walk->row++;
+        if (walk->row < walk->rows.rows || walk->block + 1 == walk->part->blocks)
+            return;
+        walk->block++;
+        enter_block(walk);
+    }
+}
+
+struct row_walk row_walk_from(const struct split *split, const struct plan_part *part,
                               uint64_t first) {
-    uint32_t low = 0, high = plan->blocks;
+    uint32_t low = 0, high = part->blocks;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (plan->block[middle].first_row <= first)
+        if (part->block[middle].first_row <= first)
             low = middle;
         else
             high = middle;
     }
-    struct row_walk walk = {.packs = packs, .plan = plan, .block = low};
+    struct row_walk walk = {.split = split, .part = part, .block = low};
     enter_block(&walk);
-    walk.row = (uint32_t)(first - plan->block[low].first_row);
+    find_row(&walk);
+    for (uint64_t row = part->block[low].first_row; row < first; row++)
+        row_walk_next(&walk);
     return walk;
 }
 
 void row_walk_next(struct row_walk *walk) {
     walk->row++;
-    while (walk->row == walk->rows.rows && walk->block + 1 < walk->plan->blocks) {
-        walk->block++;
-        walk->row = 0;
-        enter_block(walk);
-    }
+    find_row(walk);
 }

@@ -73,14 +73,21 @@ static void fill_info(struct set *set) {
     info->uniform_exponent = facts->uniform_exponent;
     info->fingerprint = facts->fingerprint;
     info->rejected = facts->rejected;
+    info->holdout = facts->holdout;
+    info->rows_held_out = facts->rows_held_out;
+    info->holdout_chunks = facts->holdout_chunks;
+    info->holdout_rows = facts->holdout_rows;
+    info->holdout_unseen = facts->holdout_unseen;
 }
 
 static int check_bounds(const struct set *set) {
+    if (set->facts->holdout_chunks > set->facts->chunks)
+        return container_damaged(&set->container, "it has more chunks of the holdout than chunks");
     for (uint32_t i = 0; i < set->facts->chunks; i++) {
         const struct set_chunk *chunk = &set->chunk[i];
         if (chunk->offset > set->container.length ||
-            chunk->bytes > set->container.length - chunk->offset ||
-            set_chunk_layout(chunk, set->facts->dense, set->facts->type).bytes != chunk->bytes)
+            chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||
+            set_chunk_layout(chunk, set->facts->dense).bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
     return 0;
@@ -146,16 +153,16 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         return code;
     const struct set_chunk *chunk = &set->chunk[number];
     const uint8_t *data = set->container.data + chunk->offset;
-    struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense, facts->type);
+    struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense);
     *rows = (struct rows){
         .count = chunk->rows,
         .features = facts->features,
         .values = chunk->values,
         .dense = facts->dense,
-        .type = facts->type,
+        .type = chunk->type,
         .start = facts->dense ? NULL : (const void *)(data + layout.start),
         .feature = facts->dense ? NULL : (const void *)(data + layout.feature),
-        .value = facts->type == VALUE_ONES ? NULL : data + layout.value,
+        .value = chunk->type == VALUE_ONES ? NULL : data + layout.value,
         .label = (const void *)(data + layout.label),
     };
     return 0;

@@ -45,7 +45,6 @@ struct set_info {
     uint32_t holdout_chunks; /* the last ones of `chunks`, 0 unless holdout rows were kept: */
     uint64_t holdout_rows;   /* the rows in them, */
     uint64_t holdout_unseen; /* and those left out of them, for training never saw their label */
-    uint64_t holdout_unlabelled; /* or for they have none */
 };
 
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */

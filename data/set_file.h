@@ -10,7 +10,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
  * same packs would give another set: sets are made again from packs. */
-#define SET_VERSION 1
+#define SET_VERSION 2
 extern const struct container_kind set_kind;
 
 enum set_section {
@@ -33,16 +33,20 @@ struct set_facts {
     uint32_t type, labels; /* enum value_type, enum label_kind */
     uint8_t dense, named, uniform, unused[1];
     int32_t uniform_exponent;
+    double holdout; /* as in struct set_info, as what follows is */
+    uint64_t rows_held_out, holdout_rows, holdout_unseen;
+    uint32_t holdout_chunks, unused_too;
     char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
 };
-_Static_assert(sizeof(struct set_facts) == 112, "no padding");
+_Static_assert(sizeof(struct set_facts) == 152, "no padding");
 
-/* A chunk. At `offset`, each array aligned: start u32 × rows+1 and feature u32 × values (sparse
- * only), value float or double × values, label f64 × rows. */
+/* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
+ * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value float or double ×
+ * values, label f64 × rows. */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
-    uint32_t rows, unused;
+    uint32_t rows, type; /* enum value_type */
     uint64_t values;
 };
 _Static_assert(sizeof(struct set_chunk) == 48, "no padding");
@@ -50,8 +54,7 @@ _Static_assert(sizeof(struct set_chunk) == 48, "no padding");
 struct set_chunk_layout {
     uint64_t start, feature, value, label, bytes; /* offsets within the chunk */
 };
-struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense,
-                                         enum value_type type);
+struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense);
 
 /* Merges packs into the new file `path`. As set_of_packs(). */
 int set_write(const char *path, struct pack *const *packs, uint32_t count,

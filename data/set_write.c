@@ -14,8 +14,7 @@
 #include "numeric/fixed.h"
 
 struct set_writer {
-    struct pack *const *packs;
-    uint32_t pack_count;
+    struct split split;
     struct columns columns;
     struct labels labels;
     struct chunk_plan plan;
@@ -34,17 +33,17 @@ struct set_writer {
 /* Sums are taken row after row, so that they do not depend on who made which chunk. */
 static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
                       const uint8_t *data) {
-    const struct chunk_plan *plan = &writer->plan;
-    if (plan->type == VALUE_ONES)
+    bool dense = writer->plan.dense;
+    if (chunk->type == VALUE_ONES)
         return;
-    struct set_chunk_layout layout = set_chunk_layout(chunk, plan->dense, plan->type);
+    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
     const uint32_t *feature = (const void *)(data + layout.feature);
     const float *narrow = (const void *)(data + layout.value);
     const double *wide = (const void *)(data + layout.value);
     uint32_t columns = writer->columns.count, column = 0;
     for (uint64_t i = 0; i < chunk->values; i++) {
-        double value = plan->type == VALUE_FLOAT ? (double)narrow[i] : wide[i];
-        writer->absolute_sum[plan->dense ? column : feature[i]] += fabs(value);
+        double value = chunk->type == VALUE_FLOAT ? (double)narrow[i] : wide[i];
+        writer->absolute_sum[dense ? column : feature[i]] += fabs(value);
         column = column + 1 == columns ? 0 : column + 1;
     }
 }
@@ -67,7 +66,7 @@ static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t 
         writer->text = memory_copy_string(error_text());
     }
     error_clear();
-    if (!writer->code)
+    if (!writer->code && !chunk_plan_is_held(&writer->plan, number))
         sum_chunk(writer, &writer->plan.chunk[number], data);
     writer->next_turn = number + 1;
     pthread_cond_broadcast(&writer->turn);
@@ -81,7 +80,10 @@ static void *make_chunks(void *argument) {
     uint32_t number;
     while (take_chunk(writer, &number)) {
         struct set_chunk *chunk = &writer->plan.chunk[number];
-        chunk_fill(&buffer, chunk, writer->packs, &writer->plan, &writer->columns, &writer->labels);
+        const struct chunk_plan *plan = &writer->plan;
+        chunk_fill(&buffer, chunk, &writer->split,
+                   chunk_plan_is_held(plan, number) ? &plan->held : &plan->trained, plan->dense,
+                   &writer->columns, &writer->labels);
         chunk->checksum = hash64(buffer.data, chunk->bytes);
         int code = container_write(&writer->container, chunk->offset, buffer.data, chunk->bytes);
         end_chunk(writer, number, buffer.data, code);
@@ -93,7 +95,7 @@ static void *make_chunks(void *argument) {
 static int make_all_chunks(struct set_writer *writer, unsigned threads) {
     for (uint32_t i = 0; i < writer->plan.chunks; i++) {
         struct set_chunk *chunk = &writer->plan.chunk[i];
-        chunk->bytes = set_chunk_layout(chunk, writer->plan.dense, writer->plan.type).bytes;
+        chunk->bytes = set_chunk_layout(chunk, writer->plan.dense).bytes;
         chunk->offset = container_reserve(&writer->container, chunk->bytes);
     }
     pthread_t others[THREADS_MAX];
@@ -112,11 +114,11 @@ static void find_exponents(struct set_writer *writer) {
     uint32_t columns = writer->columns.count;
     uint64_t *count = memory_new((size_t)columns + 1, sizeof *count);
     memcpy(count, writer->columns.values, columns * sizeof *count);
-    count[columns] = writer->plan.rows;
-    writer->absolute_sum[columns] = (double)writer->plan.rows;
+    count[columns] = writer->plan.trained.rows;
+    writer->absolute_sum[columns] = (double)writer->plan.trained.rows;
     writer->exponent = memory_new((size_t)columns + 1, sizeof *writer->exponent);
     for (uint32_t i = 0; i <= columns; i++) {
-        if (writer->plan.type == VALUE_ONES)
+        if (writer->plan.trained.type == VALUE_ONES)
             writer->absolute_sum[i] = (double)count[i];
         writer->exponent[i] = (int16_t)fixed_exponent(writer->absolute_sum[i], count[i]);
     }
@@ -147,20 +149,23 @@ static void make_fingerprint(struct set_writer *writer) {
 static void fill_facts(struct set_writer *writer) {
     const struct chunk_plan *plan = &writer->plan;
     struct set_facts *facts = &writer->facts;
-    facts->rows = plan->rows;
+    facts->rows = plan->trained.rows;
     facts->values = plan->values;
-    facts->text_values = plan->text_values;
+    facts->text_values = plan->trained.values;
     facts->label_max_abs = writer->labels.max_abs;
     facts->features = writer->columns.count;
     facts->chunks = plan->chunks;
     facts->classes = writer->labels.classes;
-    facts->sources = writer->pack_count;
-    facts->type = plan->type;
+    facts->sources = writer->split.count;
+    facts->type = plan->trained.type;
     facts->labels = writer->labels.kind;
     facts->dense = plan->dense;
     facts->named = writer->columns.name != NULL;
-    for (uint32_t i = 0; i < writer->pack_count; i++)
-        facts->rejected += writer->packs[i]->facts->rejected;
+    facts->rows_held_out = writer->split.held_out;
+    facts->holdout_rows = plan->held.rows;
+    facts->holdout_chunks = plan->held_chunks;
+    for (uint32_t i = 0; i < writer->split.trained; i++)
+        facts->rejected += writer->split.packs[i]->facts->rejected;
     make_fingerprint(writer);
 }
 
@@ -176,12 +181,13 @@ static int write_texts(struct set_writer *writer, unsigned section, const char *
 }
 
 static int write_sources(struct set_writer *writer) {
-    const char **text = memory_new(2 * (size_t)writer->pack_count, sizeof *text);
-    for (uint32_t i = 0; i < writer->pack_count; i++) {
-        text[2 * i] = pack_source(writer->packs[i]);
-        text[2 * i + 1] = pack_fingerprint(writer->packs[i]);
+    const struct split *split = &writer->split;
+    const char **text = memory_new(2 * (size_t)split->count, sizeof *text);
+    for (uint32_t i = 0; i < split->count; i++) {
+        text[2 * i] = pack_source(split->packs[i]);
+        text[2 * i + 1] = pack_fingerprint(split->packs[i]);
     }
-    int code = write_texts(writer, SET_SOURCES, text, 2 * (uint64_t)writer->pack_count);
+    int code = write_texts(writer, SET_SOURCES, text, 2 * (uint64_t)split->count);
     free(text);
     return code;
 }
@@ -234,20 +240,23 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
 
 int set_write(const char *path, struct pack *const *packs, uint32_t count,
               const struct set_options *options) {
-    struct set_writer writer = {.packs = packs,
-                                .pack_count = count,
+    struct set_writer writer = {.facts.holdout = options->holdout,
                                 .mutex = PTHREAD_MUTEX_INITIALIZER,
                                 .turn = PTHREAD_COND_INITIALIZER};
-    int code = columns_find(&writer.columns, packs, count);
+    int code = split_make(&writer.split, packs, count, options);
     if (!code)
-        code = labels_find(&writer.labels, packs, count, options->labels, options->positive);
+        code = columns_find(&writer.columns, &writer.split);
+    if (!code)
+        code = labels_find(&writer.labels, &writer.split, options->labels, options->positive);
     if (!code) {
-        chunk_plan_make(&writer.plan, packs, count, &writer.columns);
+        writer.facts.holdout_unseen = labels_leave_out(&writer.labels, &writer.split);
+        chunk_plan_make(&writer.plan, &writer.split, &writer.columns);
         code = write_file(&writer, path, options->threads);
     }
     chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);
     columns_release(&writer.columns);
+    split_release(&writer.split);
     free(writer.absolute_sum);
     free(writer.exponent);
     free(writer.text);

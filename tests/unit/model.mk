@@ -7,5 +7,5 @@ MODEL_TEST_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_model_CFLAGS = $(MODEL_TEST_CFLAGS)
 tests_unit_test_model_LDADD = $(MODEL_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_score_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_score_LDADD = $(MODEL_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_score_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

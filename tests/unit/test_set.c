@@ -12,11 +12,11 @@
 /* Packs the files (NULL-terminated) and merges them; answers what set_of_packs() does. */
 static int merge(const char *const *files, enum label_kind labels, const char *positive,
                  unsigned threads, const char *sets, struct set **set, bool *made) {
-    static const struct source_options options;
+    static const struct source_options reading;
     struct pack *pack[PACKS_MAX];
     uint32_t count = 0;
     for (; files[count]; count++)
-        if (pack_of_source(fixture_path("packs"), files[count], &options, threads, &pack[count],
+        if (pack_of_source(fixture_path("packs"), files[count], &reading, threads, &pack[count],
                            made))
             fail_msg("%s", error_text());
     struct set_options options = {.labels = labels, .positive = positive, .threads = threads};
