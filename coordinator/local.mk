@@ -11,6 +11,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/dataset.c coordinator/dataset.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
+	coordinator/export.c \
 	coordinator/handing.c \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \

@@ -2,6 +2,7 @@
 INTEGRATION_TESTS = \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \
+	tests/integration/test_export.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
