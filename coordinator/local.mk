@@ -26,6 +26,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/optimizer.c coordinator/optimizer.h \
 	coordinator/options.c coordinator/options.h \
 	coordinator/output.c coordinator/parts.h \
+	coordinator/pace.c coordinator/pace.h \
 	coordinator/pack.c \
 	coordinator/place.c coordinator/place.h \
 	coordinator/plan.c coordinator/plan.h \
