@@ -10,6 +10,7 @@ libbase_a_SOURCES = \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \
 	base/mutant.h \
-	base/random.h base/rows.h
+	base/random.h base/rows.h \
+	base/terminal.c base/terminal.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS)
 BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS)

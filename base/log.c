@@ -1,22 +1,23 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/terminal.h"
 
 enum log_level log_level_now = LOG_INFO;
 
 static char program_name[64] = "dml";
-static void (*before_line)(void);
+static bool erases; /* standard error is a terminal: a progress line may stand there */
 
 void log_open(const char *program, enum log_level level) {
     snprintf(program_name, sizeof program_name, "%s", program);
     log_level_now = level;
-}
-
-void log_set_before(void (*before)(void)) {
-    before_line = before;
+    erases = terminal_erases(STDERR_FILENO);
 }
 
 void log_line(enum log_level level, const char *format, ...) {
@@ -27,7 +28,8 @@ void log_line(enum log_level level, const char *format, ...) {
 
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
-    size_t length = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
+    size_t length = erases ? strlen(strcpy(line, TERMINAL_ERASE)) : 0;
+    length += strftime(line + length, sizeof line - length, "%Y-%m-%dT%H:%M:%S", &utc);
     length += (size_t)snprintf(line + length, sizeof line - length,
                                ".%03dZ %s %s: ", (int)(now.tv_nsec / 1000000), program_name,
                                names[level]);
@@ -39,8 +41,6 @@ void log_line(enum log_level level, const char *format, ...) {
     if (length > sizeof line - 2)
         length = sizeof line - 2;
     line[length++] = '\n';
-    if (before_line)
-        before_line();
     /* One write a line keeps the lines of several processes whole; nobody is told if it fails. */
     if (write(STDERR_FILENO, line, length) < 0)
         return;

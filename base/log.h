@@ -2,7 +2,8 @@
  *
  *     2026-01-31T23:59:59.123Z coordinator info: step 12: loss 0.3244 gradient 1.2e-05
  *
- * Levels below the set one cost a comparison. Safe from any thread. */
+ * Levels below the set one cost a comparison. Safe from any thread. On a terminal a line erases
+ * what stands in its place: a progress line, also another program's. */
 #ifndef DML_BASE_LOG_H
 #define DML_BASE_LOG_H
 
@@ -24,8 +25,5 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
 #define log_warning(...) log_at(LOG_WARNING, __VA_ARGS__)
 #define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
-
-/* Called before a line is written; a progress line takes itself off the terminal there. */
-void log_set_before(void (*before)(void));
 
 #endif

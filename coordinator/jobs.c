@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include "base/error.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "coordinator/ask.h"
 #include "coordinator/command.h"
 #include "coordinator/place.h"
@@ -12,7 +15,7 @@ static int add_folder(const struct options *options, const char *state, json_t *
         return code;
     if (!options->json) {
         printf("%s\n", state);
-        report_print_runs(runs);
+        report_print_runs(runs, terminal_colors(STDOUT_FILENO));
     }
     json_object_set_new(runs, "folder", json_string(state));
     json_array_append_new(all, runs);

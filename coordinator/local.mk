@@ -11,6 +11,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/dataset.c coordinator/dataset.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
+	coordinator/export.c \
 	coordinator/handing.c \
 	coordinator/holdout.c coordinator/holdout.h \
 	coordinator/job.c coordinator/job.h \
@@ -26,6 +27,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/optimizer.c coordinator/optimizer.h \
 	coordinator/options.c coordinator/options.h \
 	coordinator/output.c coordinator/parts.h \
+	coordinator/pace.c coordinator/pace.h \
 	coordinator/pack.c \
 	coordinator/place.c coordinator/place.h \
 	coordinator/plan.c coordinator/plan.h \

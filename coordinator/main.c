@@ -28,6 +28,8 @@ static const struct command commands[] = {
      "a prediction a line for each example"},
     {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
      "loss and accuracy of a model on labelled data"},
+    {"export", command_export, "MODEL", 1, 1, OPTION_FORMAT | OPTION_OUTPUT, false,
+     "a model in the format of another program"},
     {0},
 };
 /* clang-format on */

@@ -17,11 +17,12 @@ static const struct row {
     char letter;          /* 0: none */
     const char *argument; /* NULL: none */
     unsigned taken;       /* the bit of the commands that take it; 0: all */
-    size_t offset;        /* of the bool in struct options, for those without an argument */
+    size_t offset;        /* of the bool or, with an argument, of the text in struct options */
     const char *help;
 } rows[] = {
     {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
-    {"state", 0, "DIR", 0, 0, "the state folder, in place of the job file's"},
+    {"state", 0, "DIR", 0, offsetof(struct options, state),
+     "the state folder, in place of the job file's"},
     {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
     {"quiet", 'q', NULL, 0, offsetof(struct options, quiet), "only warnings and errors"},
     {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "more about what goes on"},
@@ -36,6 +37,10 @@ static const struct row {
     {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
      "silent unless something is wrong"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},
+    {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
+     "the format to write"},
+    {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
+     "where to write, in place of standard output"},
 };
 
 #define ROWS (int)(sizeof rows / sizeof rows[0])
@@ -49,6 +54,8 @@ static void build_getopt(struct option *longs, char *shorts) {
                                    .val = LONG_BASE + i};
         if (rows[i].letter)
             *shorts++ = rows[i].letter;
+        if (rows[i].letter && rows[i].argument)
+            *shorts++ = ':';
     }
     longs[ROWS] = (struct option){0};
     *shorts = '\0';
@@ -66,10 +73,10 @@ static int row_of(int answer) {
 static void take(struct options *options, const struct row *row, const char *argument) {
     if (!row->argument)
         *(bool *)((char *)options + row->offset) = true;
-    else if (strcmp(row->name, "state") == 0)
-        options->state = argument;
-    else
+    else if (strcmp(row->name, "set") == 0)
         options->settings[options->settings_count++] = argument;
+    else
+        *(const char **)((char *)options + row->offset) = argument;
 }
 
 /* What getopt_long() stumbled over: a letter, or the word before the next to be read. */
@@ -87,7 +94,7 @@ static int refuse(int answer, char **argv) {
 
 static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {
     struct option longs[ROWS + 1];
-    char shorts[ROWS + 2];
+    char shorts[2 * ROWS + 2];
     int answer;
     build_getopt(longs, shorts);
     optind = 0; /* getopt starts afresh */
@@ -162,7 +169,10 @@ static void print_row(const struct row *row, FILE *out) {
     snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
              row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
              row->argument ? " " : "", row->argument ? row->argument : "");
-    fprintf(out, "  %-24s %s\n", left, row->help);
+    if (strlen(left) > 24)
+        fprintf(out, "  %s\n  %-24s %s\n", left, "", row->help);
+    else
+        fprintf(out, "  %-24s %s\n", left, row->help);
 }
 
 static void print_command(const struct command *command, FILE *out) {

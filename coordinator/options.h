@@ -15,6 +15,8 @@ enum command_option {
     OPTION_FRESH = 1 << 1,
     OPTION_CRON = 1 << 2,
     OPTION_WATCH = 1 << 3,
+    OPTION_FORMAT = 1 << 4,
+    OPTION_OUTPUT = 1 << 5,
 };
 
 struct command {
@@ -34,7 +36,8 @@ struct options {
     int operands_count;
     const char **settings; /* of --set */
     uint32_t settings_count;
-    const char *state; /* or NULL */
+    const char *state; /* or NULL, as are */
+    const char *format, *output;
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;

@@ -1,92 +1,117 @@
+#define _GNU_SOURCE
 #include "coordinator/progress.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/terminal.h"
+#include "coordinator/pace.h"
 
-static bool shown;   /* there is a terminal to write to */
-static bool on_line; /* something stands there now */
+static bool shown; /* there is a terminal to write to */
+static struct pace pace;
 
-static void take_away(void) {
-    if (on_line)
-        fputs("\r\033[K", stderr);
-    on_line = false;
-    fflush(stderr);
+/* The terminal is gone if this fails, and the line with it. */
+static void write_text(const char *text, size_t length) {
+    if (write(STDERR_FILENO, text, length) < 0)
+        return;
+}
+
+static void end_by_signal(int number) {
+    write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
+    raise(number); /* the handler is for once */
+}
+
+/* While the run lasts, the event loop takes these signals; before and after they end the process.
+ */
+static void catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction old;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 void progress_open(bool wanted) {
-    shown = wanted && isatty(STDERR_FILENO);
+    shown = wanted && terminal_erases(STDERR_FILENO);
+    pace = (struct pace){0};
     if (shown)
-        log_set_before(take_away);
+        catch_signals();
 }
 
-static void draw(const char *text) {
-    struct winsize size;
-    int columns = 80;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        columns = size.ws_col;
-    fprintf(stderr, "\r%.*s\033[K", columns - 1, text);
-    fflush(stderr);
-    on_line = true;
+static int columns_now(void) {
+    int rows, columns;
+    terminal_size(STDERR_FILENO, &rows, &columns);
+    return columns;
+}
+
+/* In one write, so that no other line comes between. The last column stays free: a terminal may
+ * wrap behind it. */
+static void draw(const char *text, int columns) {
+    char line[512];
+    int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);
+    write_text(line, (size_t)length);
 }
 
 void progress_stage(const char *text) {
     if (shown)
-        draw(text);
+        draw(text, columns_now());
 }
 
-/* What is left, guessed from the pace of the gradient's fall to its tolerance. */
-static double seconds_left(const struct coordinator *c, double seconds) {
-    static double first_gradient;
-    const struct optimizer *o = &c->optimizer;
-    if (o->step < 2) {
-        first_gradient = o->gradient_max;
-        return NAN;
-    }
-    double fallen = log(first_gradient / o->gradient_max);
-    double to_fall = log(first_gradient / o->settings.gradient_tolerance);
-    if (!(fallen > 0) || !isfinite(to_fall))
-        return NAN;
-    return seconds * (to_fall / fallen - 1);
-}
-
-static void append_left(char *text, size_t size, double left) {
-    size_t length = strlen(text);
-    if (!isfinite(left) || left < 0 || left > 1e6)
-        return;
-    if (left < 90)
-        snprintf(text + length, size - length, "  about %.0f s left", left);
+/* "12.3/s", or "34 s each" where one takes longer than a second. */
+static void write_rate(double rate, char *text, size_t size) {
+    if (!(rate > 0))
+        *text = '\0';
+    else if (rate >= 1)
+        snprintf(text, size, ", %.3g/s", rate);
     else
-        snprintf(text + length, size - length, "  about %.0f min left", left / 60);
+        snprintf(text, size, ", %.3g s each", 1 / rate);
 }
 
-void progress_run(const struct coordinator *c, double seconds) {
+static void write_left(double left, char *text, size_t size) {
+    if (!(left < 1e8))
+        *text = '\0';
+    else if (left < 90)
+        snprintf(text, size, "  %.0f s left", left);
+    else if (left < 5400)
+        snprintf(text, size, "  %.0f min left", left / 60);
+    else
+        snprintf(text, size, "  %.1f h left", left / 3600);
+}
+
+/* Fewer digits of the loss leave room for the rest in 80 columns. */
+static void write_run(const struct coordinator *c, double seconds_max, int columns, char *text,
+                      size_t size) {
+    const struct optimizer *o = &c->optimizer;
+    double percent = 100.0 * c->plan.counted_chunks / c->plan.chunks;
+    char rate[32], left[32];
+    write_rate(pace_rate(&pace, c), rate, sizeof rate);
+    write_left(pace_left(&pace, c, seconds_max), left, sizeof left);
+    if (!o->started)
+        snprintf(text, size, "first evaluation %.0f%%%s", percent, rate);
+    else
+        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %.0f%%%s%s",
+                 (unsigned long long)o->step, columns < 90 ? 6 : 10, o->loss, o->gradient_max,
+                 percent, rate, left);
+}
+
+void progress_run(const struct coordinator *c, double seconds, double seconds_max) {
+    char text[256];
+    int columns;
     if (!shown)
         return;
-    char text[256];
-    const struct optimizer *o = &c->optimizer;
-    if (!o->started) {
-        snprintf(text, sizeof text, "first evaluation %3.0f%%",
-                 100.0 * c->plan.counted_chunks / c->plan.chunks);
-    } else {
-        double rate = seconds > 0 ? (double)c->evaluations / seconds : 0;
-        snprintf(text, sizeof text,
-                 "step %llu  loss %.9g  gradient %.2e  evaluation %3.0f%%  %.3g/s",
-                 (unsigned long long)o->step, o->loss, o->gradient_max,
-                 100.0 * c->plan.counted_chunks / c->plan.chunks, rate);
-        append_left(text, sizeof text, seconds_left(c, seconds));
-    }
-    draw(text);
+    pace_note(&pace, c, seconds);
+    columns = columns_now();
+    write_run(c, seconds_max, columns, text, sizeof text);
+    draw(text, columns);
 }
 
 void progress_close(void) {
-    if (!shown)
-        return;
-    take_away();
-    log_set_before(NULL);
+    if (shown)
+        write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
     shown = false;
 }

@@ -1,4 +1,5 @@
-/* One line on a terminal that says how far the run is; nothing where there is no terminal. */
+/* One line on a terminal that says how far the run is; nothing where there is no terminal. Log
+ * lines erase it, also those of workers that write to the same terminal; it is drawn anew. */
 #ifndef DML_COORDINATOR_PROGRESS_H
 #define DML_COORDINATOR_PROGRESS_H
 
@@ -6,11 +7,12 @@
 
 #include "coordinator/coordinator.h"
 
-/* Shows the line if standard error is a terminal and `wanted`. Log lines take it away first. */
+/* Shows the line if standard error is a terminal and `wanted`. A signal that ends the process takes
+ * it away. */
 void progress_open(bool wanted);
 
-/* Draws it anew. `seconds` since the run began; at most `seconds_max`. */
-void progress_run(const struct coordinator *coordinator, double seconds);
+/* Draws it anew. `seconds` since the run began; it ends at `seconds_max` (infinity: never). */
+void progress_run(const struct coordinator *coordinator, double seconds, double seconds_max);
 
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);

@@ -1,16 +1,40 @@
 #include "coordinator/recorder.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+
+/* Now and then a line: steps may come a thousand a second. With --verbose all of them. */
+#define STEP_LOG_NS (5 * NS_PER_S)
+
+static void log_step(struct recorder *recorder, const struct store_step *step) {
+    int64_t now_ns = clock_monotonic_ns();
+    char *line = recorder->step_unlogged;
+    snprintf(line, sizeof recorder->step_unlogged,
+             "step %llu: loss %.12g gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step->step, step->loss, step->gradient_max, step->step_length,
+             step->trials, step->history, *step->note ? ": " : "", step->note);
+    if (recorder->step_logged_ns && now_ns - recorder->step_logged_ns < STEP_LOG_NS &&
+        log_level_now < LOG_DEBUG)
+        return;
+    log_info("%s", line);
+    recorder->step_logged_ns = now_ns;
+    *line = '\0';
+}
+
+void recorder_finish(struct recorder *recorder) {
+    if (*recorder->step_unlogged)
+        log_info("%s", recorder->step_unlogged);
+    *recorder->step_unlogged = '\0';
+}
 
 static int take_step(struct recorder *recorder, const struct record *record) {
     struct store_step step = record->step;
     step.note = record->note;
     step.wall_ms = clock_wall_ms();
-    log_info("step %llu: loss %.12g gradient %.3e step length %.3g trials %u history %u%s%s",
-             (unsigned long long)step.step, step.loss, step.gradient_max, step.step_length,
-             step.trials, step.history, *step.note ? ": " : "", step.note);
+    log_step(recorder, &step);
     return store_step(recorder->store, recorder->run, &step);
 }
 

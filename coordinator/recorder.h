@@ -11,10 +11,15 @@ struct recorder {
     int64_t run;
     struct model_writer *writer; /* set before the model is read */
     const char **addresses;      /* of the workers, by link */
+    int64_t step_logged_ns;      /* when a step was last logged; 0: none was */
+    char step_unlogged[512];     /* the line of the last step, if it was left out */
 };
 
 /* Takes one record; answers the first error. */
 int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
                   const struct output *output, const struct record *record);
+
+/* After the last record: logs the last step, if its line was left out. */
+void recorder_finish(struct recorder *recorder);
 
 #endif

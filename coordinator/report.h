@@ -3,6 +3,8 @@
 #define DML_COORDINATOR_REPORT_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
 
 #include "store/store.h"
 
@@ -19,10 +21,9 @@ int report_runs(struct store *store, json_t **runs);
 /* A number, null if it is not finite. */
 json_t *report_number(double number);
 
-void report_print_status(const json_t *status);
-
-/* A table of at most 80 columns. */
-void report_print_runs(const json_t *runs);
+/* Tables of at most 80 columns; `colors` as terminal_colors() has it. */
+void report_print_status(const json_t *status, FILE *out, bool colors);
+void report_print_runs(const json_t *runs, bool colors); /* on standard output */
 
 /* One line of JSON on standard output. */
 void report_print_json(const json_t *value);

@@ -2,6 +2,7 @@
 #include "coordinator/training.h"
 
 #include <event2/event.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,7 +311,7 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
         let_go_of_lock(run);
     if (!run->store)
         return 0;
-    progress_run(coordinator, training_seconds(run));
+    progress_run(coordinator, training_seconds(run), run->job->max_seconds);
     int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
     return code ? code : store_flush(run->store);
 }
@@ -352,6 +353,7 @@ static int open_loop(struct training *run) {
         .tick = on_tick,
         .context = run,
     };
+    signal(SIGPIPE, SIG_IGN); /* who asks for the status may leave before it is answered */
     run->base = event_base_new();
     if (!run->base)
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
@@ -367,6 +369,7 @@ static int train(struct training *run) {
     if (!code)
         code = cluster_run(run->cluster);
     run->seconds.train = training_seconds(run) - start;
+    recorder_finish(&run->recorder);
     progress_close();
     return code;
 }

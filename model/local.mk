@@ -1,5 +1,7 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
+	model/export.c model/export.h \
+	model/export_liblinear.c \
 	model/figures.c model/figures.h \
 	model/labels.c model/labels.h \
 	model/lines.c model/lines.h \

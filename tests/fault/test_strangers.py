@@ -97,7 +97,7 @@ def long_run(folder, name, steps=12):
     expected = quiet(job)
     with run_of(job, name, '--verbose', **SLOW) as run:
         run.start()
-        run.now.until(lambda: 'info: step 2' in run.now.so_far(run.now.errors), 'step 2')
+        run.now.until(lambda: 'info: step 2:' in run.now.so_far(run.now.errors), 'step 2')
         before = {pid: memory_of(pid) for pid in run.workers()}
         yield run
         assert run.now.popen.poll() is None, 'the run ended before the strangers'

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -245,3 +246,17 @@ def small_job(folder, **settings):
     """A job that trains on small_data() in a blink."""
     data = small_data(folder)
     return write_job(folder, **{'data': [data.name], 'l2': 1e-3, **settings})
+
+
+# A run that goes on until it is told to stop.
+ENDLESS = {'gradient_tolerance': 0, 'loss_tolerance': 0, 'max_steps': 100000000}
+
+
+def endless_job(folder, **settings):
+    """Columns from 0.6 down to 1e-4 and a single curvature pair: steps get ever smaller, but there
+    is always another."""
+    data = small_data(folder, rows=3000)
+    data.write_text(re.sub(r'\b(\d+):(\S+)',
+                           lambda m: f'{m[1]}:{float(m[2]) * 10 ** (-0.2 * int(m[1]))!r}',
+                           data.read_text()))
+    return write_job(folder, data=[data.name], history=1, **{**ENDLESS, **settings})

@@ -2,6 +2,8 @@
 INTEGRATION_TESTS = \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \
+	tests/integration/test_export.py \
+	tests/integration/test_terminal.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
@@ -9,7 +11,8 @@ INTEGRATION_TESTS = \
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
-	tests/integration/optimum.py
+	tests/integration/optimum.py \
+	tests/integration/terminal.py
 
 # Every combination of the settings that must not change a bit: takes minutes.
 check-bits: all

@@ -8,32 +8,19 @@ import math
 import os
 import re
 import signal
+import socket
 import sqlite3
 import struct
 import sys
 import time
 
-from harness import (AGAIN, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml, main, run,
-                     small_data, small_job, test, train, write_job, COORDINATOR)
+from harness import (AGAIN, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml, endless_job, main,
+                     run, small_data, small_job, test, train, write_job, COORDINATOR)
 
 RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
     'shard_rounds', 'history', 'examples', 'features', 'values', 'parameters', 'replicas', 'shards',
     'backup_copies', 'restarts', 'seconds', 'safeguards', 'model', 'model_sha256'}
-
-# A run that goes on until it is told to stop.
-ENDLESS = {'gradient_tolerance': 0, 'loss_tolerance': 0, 'max_steps': 100000000}
-
-
-def endless_job(folder, **settings):
-    """Columns from 0.6 down to 1e-4 and a single curvature pair: steps get ever smaller, but there
-    is always another."""
-    data = small_data(folder, rows=3000)
-    data.write_text(re.sub(r'\b(\d+):(\S+)',
-                           lambda m: f'{m[1]}:{float(m[2]) * 10 ** (-0.2 * int(m[1]))!r}',
-                           data.read_text()))
-    return write_job(folder, data=[data.name], history=1, **{**ENDLESS, **settings})
-
 
 def read_safetensors(path):
     """The arrays of a model, as a dict of name to (shape, list of numbers)."""
@@ -462,6 +449,25 @@ def stopped_by(folder, stop):
 def ctrl_c_stops_a_run_and_all_it_started_without_a_model(folder):
     finished = stopped_by(folder, lambda process, _: process.signal(signal.SIGINT))
     assert finished.json['reason'] == 'cancelled', finished
+
+
+@test
+def a_run_survives_who_asks_and_leaves_before_the_answer(folder):
+    job = endless_job(folder)
+    process = Process(COORDINATOR, 'run', job)
+    socket_path = folder / 'job.state/control.sock'
+    try:
+        process.until(socket_path.exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
+        process.signal(signal.SIGSTOP)
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(socket_path))
+            asking.send(b'status\n')
+        process.signal(signal.SIGCONT)
+        step = dml('status', job, '--json').json['step']
+        process.until(lambda: dml('status', job, '--json').json['step'] > step, 'it goes on')
+    finally:
+        process.end()
 
 
 @test

@@ -31,6 +31,10 @@ check_PROGRAMS += tests/unit/test_plan
 TESTS += tests/unit/test_plan
 tests_unit_test_plan_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_pace
+TESTS += tests/unit/test_pace
+tests_unit_test_pace_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_coordinator
 TESTS += tests/unit/test_coordinator
 tests_unit_test_coordinator_SOURCES = tests/unit/test_coordinator.c \

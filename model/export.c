@@ -1,0 +1,121 @@
+/* A table for spreadsheets and scripts, and JSON. */
+#include "model/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
+
+int export_check(const struct model *model, enum export_format format) {
+    return format == EXPORT_LIBLINEAR ? export_liblinear_check(model) : 0;
+}
+
+/* The name of a feature, or NULL if it has none. */
+static const char *name_of(const struct model_layout *layout, uint64_t feature) {
+    const char *name = layout->feature_names ? layout->feature_names[feature] : "";
+    return *name ? name : NULL;
+}
+
+/* ---- tsv ---- */
+
+/* A text that stays within its field: what would end it, and the backslash, as C writes them. */
+static void put_field(const char *text, FILE *file) {
+    static const char special[] = "\t\n\r\\", letters[] = "tnr\\";
+    for (; *text; text++) {
+        const char *found = strchr(special, *text);
+        if (found)
+            putc('\\', file);
+        putc(found ? letters[found - special] : *text, file);
+    }
+}
+
+static void put_rows(const struct model *model, const char *name, const double *weights,
+                     uint64_t stride, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    for (uint32_t k = 0; k < layout->outputs; k++) {
+        put_field(name, file);
+        if (layout->outputs > 1) {
+            putc('\t', file);
+            put_field(layout->class_names[k], file);
+        }
+        fprintf(file, "\t%.17g\n", weights[k * stride]);
+    }
+}
+
+static void write_tsv(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    fputs(layout->outputs > 1 ? "feature\tclass\tweight\n" : "feature\tweight\n", file);
+    for (uint64_t j = 0; j < layout->features; j++) {
+        char id[24];
+        const char *name = name_of(layout, j);
+        snprintf(id, sizeof id, "%llu", (unsigned long long)layout->feature_id[j]);
+        put_rows(model, name ? name : id, model->weight + j, layout->features, file);
+    }
+    if (model->bias)
+        put_rows(model, "(intercept)", model->bias, 1, file);
+}
+
+/* ---- JSON: written as it goes, since a model may have many millions of weights ---- */
+
+static void put_json(json_t *value, FILE *file) {
+    json_dumpf(value, file, JSON_ENCODE_ANY | JSON_COMPACT);
+    json_decref(value);
+}
+
+static void put_numbers(const double *values, uint32_t count, uint64_t stride, FILE *file) {
+    for (uint32_t k = 0; k < count; k++)
+        fprintf(file, "%c%.17g", k ? ',' : '[', values[k * stride]);
+    putc(']', file);
+}
+
+static void put_head(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    const json_t *details = model->details;
+    json_t *classes = json_object_get(details, "classes");
+    fputs("{\"format_version\":1,\"objective\":", file);
+    put_json(json_string(layout->objective), file);
+    if (classes) {
+        fputs(",\"classes\":", file);
+        put_json(json_incref(classes), file);
+    }
+    fputs(",\"model_sha256\":", file);
+    json_t *hash = json_object_get(details, "model_sha256");
+    put_json(hash ? json_incref(hash) : json_null(), file);
+    if (model->bias) {
+        fputs(",\n\"intercepts\":", file);
+        put_numbers(model->bias, layout->outputs, 1, file);
+    }
+}
+
+static void write_json(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    put_head(model, file);
+    fputs(",\n\"features\":[", file);
+    for (uint64_t j = 0; j < layout->features; j++) {
+        const char *name = name_of(layout, j);
+        fprintf(file, "%s\n{\"id\":%llu,", j ? "," : "", (unsigned long long)layout->feature_id[j]);
+        if (name) {
+            fputs("\"name\":", file);
+            put_json(json_string(name), file);
+            putc(',', file);
+        }
+        fputs("\"weights\":", file);
+        put_numbers(model->weight + j, layout->outputs, layout->features, file);
+        putc('}', file);
+    }
+    fputs("]}\n", file);
+}
+
+void export_write(const struct model *model, enum export_format format, FILE *file) {
+    switch (format) {
+    case EXPORT_LIBLINEAR:
+        export_liblinear_write(model, file);
+        break;
+    case EXPORT_TSV:
+        write_tsv(model, file);
+        break;
+    case EXPORT_JSON:
+        write_json(model, file);
+        break;
+    }
+}

@@ -1,0 +1,32 @@
+/* Models in the formats of others: LIBLINEAR's model file, a table, JSON. See doc/FORMATS.md. */
+#ifndef DML_MODEL_EXPORT_H
+#define DML_MODEL_EXPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "model/model.h"
+
+/* LIBLINEAR's file has a line for each index up to the largest: beyond as many bytes it is refused.
+ */
+#define EXPORT_LIBLINEAR_BYTES_MAX (UINT64_C(1) << 30)
+
+enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
+
+/* The formats' names in the order of the enum, NULL-terminated. */
+extern const char *const export_format_names[];
+
+/* Whether the model can be written so: ERROR_DATA says what stands against it. Logs what the file
+ * will not have: probabilities, labels that are no integers. */
+int export_check(const struct model *model, enum export_format format);
+
+/* Writes a model that was checked; numbers have 17 significant digits. What goes wrong with the
+ * file shows in ferror(). */
+void export_write(const struct model *model, enum export_format format, FILE *file);
+
+/* ---- inside model/ only ---- */
+
+int export_liblinear_check(const struct model *model);
+void export_liblinear_write(const struct model *model, FILE *file);
+
+#endif
