@@ -64,6 +64,7 @@ struct coordinator_settings {
     uint32_t shards, replicas;
     uint32_t threads;        /* per replica; 0: the replica decides */
     uint32_t portion_chunks; /* 0: adapts */
+    bool backup_copies;      /* whether one replica is given what another has and is late with */
     uint32_t flush_ms, reconnect_seconds;
     const char *const *shard_addresses; /* [shards], as replicas reach them */
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */

@@ -85,7 +85,7 @@ static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, s
 
 static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct run run;
-    if (!handing_backup(c, link, now_ns, &run))
+    if (!c->settings.backup_copies || !handing_backup(c, link, now_ns, &run))
         return false;
     c->backup_copies++;
     send_portion(c, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
@@ -298,6 +298,8 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
     } else if (shards_are_living(c, &flushed->incarnations) &&
                plan_may_count(&c->plan, &flushed->portions) && loss_is_whole(&flushed->loss)) {
         accept_flush(c, link, flushed, out);
+        if (c->plan.waiting == 0)
+            evaluating_wake_idle(c, now_ns, out);
     } else {
         drop_flush(c, link, flushed, now_ns, out);
     }

@@ -235,6 +235,7 @@ static int make_coordinator(struct training *run) {
         .replicas = run->sizing.replicas,
         .threads = run->sizing.threads,
         .portion_chunks = job->portion_chunks,
+        .backup_copies = job->backup_copies,
         .flush_ms = job->flush_ms,
         .reconnect_seconds = job->reconnect_seconds,
         .shard_addresses = run->addresses,

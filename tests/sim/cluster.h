@@ -17,10 +17,12 @@
 struct cluster_shape {
     uint32_t shards, replicas;
     uint32_t portion_chunks, flush_ms;
+    bool backup_copies;
     uint32_t reconnect_seconds;
     int64_t checkpoint_ns;
     bool launched; /* the coordinator starts workers; else somebody else does */
     bool shared_memory;
+    bool rivals;      /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* usual, of a message */
     int64_t disk_ns;  /* usual, to write a checkpoint */
     int64_t chunk_ns; /* usual, to compute one */

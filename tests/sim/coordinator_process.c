@@ -306,6 +306,7 @@ static struct coordinator *new_machine(struct process *process) {
         .replicas = cluster->shape.replicas,
         .threads = 1,
         .portion_chunks = cluster->shape.portion_chunks,
+        .backup_copies = cluster->shape.backup_copies,
         .flush_ms = cluster->shape.flush_ms,
         .reconnect_seconds = cluster->shape.reconnect_seconds,
         .shard_addresses = addresses,

@@ -20,9 +20,13 @@ static void say(struct process *process, uint32_t link, const struct message *me
     outbox_release(&outbox);
 }
 
-/* One that was fenced out learns it at once. */
+/* One that was fenced out learns it at once; and none that was is ever obeyed again, which is held
+ * here whether the rest of the run shows it or not. */
 static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
                              uint64_t epoch) {
+    if (epoch < host->epoch)
+        world_fail(process->world, "%s obeys the coordinator of epoch %llu after that of epoch %llu",
+                   process->name, (unsigned long long)epoch, (unsigned long long)host->epoch);
     if (host->coordinator && host->coordinator != link && epoch > host->epoch)
         say(process, host->coordinator,
             &(struct message){.type = MESSAGE_REFUSED,

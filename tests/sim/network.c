@@ -169,6 +169,16 @@ void network_cut_off(struct process *process) {
             network_break(network, i);
 }
 
+void network_separate(struct process *a, struct process *b) {
+    struct network *network = a->world->network;
+    for (uint32_t i = 0; i < network->count; i++) {
+        const struct end *ends = network->connections[i].ends;
+        if ((ends[0].process == a && ends[1].process == b) ||
+            (ends[0].process == b && ends[1].process == a))
+            network_break(network, i);
+    }
+}
+
 uint32_t network_connections(const struct network *network) {
     return network->count;
 }

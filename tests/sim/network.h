@@ -32,6 +32,7 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
 uint32_t network_connections(const struct network *network);
 bool network_break(struct network *network, uint32_t number);
 void network_cut_off(struct process *process); /* all of its connections break */
+void network_separate(struct process *a, struct process *b); /* those of the two do */
 
 /* Until then nothing passes between the processes in `set`, a bit each, and the others. */
 void network_part(struct network *network, uint64_t set, int64_t until_ns);

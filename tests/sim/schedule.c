@@ -27,6 +27,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .shards = (uint32_t)between(&random, 1, 3),
         .replicas = (uint32_t)between(&random, 1, SIM_REPLICAS_MAX),
         .portion_chunks = random_below(&random, 2) ? (uint32_t)between(&random, 1, 5) : 0,
+        .backup_copies = seed % 16 != 3,
         .flush_ms = (uint32_t)between(&random, 0, 60),
         .reconnect_seconds = random_below(&random, 4) ? 30 : 2,
         .checkpoint_ns = checkpoint_ns(&random),
@@ -37,9 +38,12 @@ struct cluster_shape schedule_shape(uint64_t seed) {
             (int64_t)between(&random, 1, 10) * (random_below(&random, 3) ? 4 : 100) * NS_PER_MS,
         .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
         .slow = UINT32_MAX,
+        .rivals = seed % 4 == 1,
     };
     if (random_below(&random, 3) == 0)
         shape.slow = (uint32_t)random_below(&random, shape.replicas);
+    if (shape.rivals)
+        shape.launched = false; /* so that a worker outlives what one coordinator does to it */
     return shape;
 }
 
@@ -159,6 +163,24 @@ static void take_over(struct world *world, uint64_t what) {
     process_begin(rival);
 }
 
+/* Whoever is fenced out and does not know it yet loses replicas, and greets them again. */
+static void greet_again(struct world *world, uint64_t former) {
+    struct cluster *cluster = world->context;
+    for (uint32_t i = 0; i < cluster->shape.replicas; i++)
+        if (world_chance(world, 2))
+            network_separate(&world->processes[former], cluster_replica(cluster, i));
+}
+
+static void take_over_and_meet(struct world *world, uint64_t what) {
+    struct cluster *cluster = world->context;
+    struct process *former = cluster_coordinator(cluster);
+    if (!former->alive)
+        former = cluster_rival(cluster);
+    take_over(world, what);
+    world_call(world, world->now_ns + world_delay(world, 50 * NS_PER_MS), greet_again,
+               former->number);
+}
+
 /* The newest file of some shard. */
 static void damage(struct world *world, uint64_t what) {
     (void)what;
@@ -179,6 +201,23 @@ static fault *const faults[] = {stop_one,    stop_one,  freeze_one, break_some, 
                                 part,        kill_some, kill_some,  kill_midway, kill_midway,
                                 kill_midway, cut_power, fill_disk,  take_over,   take_over};
 
+/* Two coordinators at once: while an evaluation runs, or while the older one is only about to greet
+ * workers, which its messages take long to reach. */
+static int64_t schedule_rivals(struct cluster *cluster, uint64_t horizon_ns) {
+    struct world *world = &cluster->world;
+    int64_t last_ns = 0;
+    if (world_chance(world, 3)) {
+        cluster_coordinator(cluster)->far = true;
+        world_call(world, world_delay(world, 10 * cluster->shape.delay_ns), take_over, 0);
+    }
+    for (uint64_t i = world_between(world, 1, 3); i-- > 0;) {
+        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
+        world_call(world, at_ns, take_over_and_meet, 0);
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns;
+}
+
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
@@ -193,6 +232,10 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         uint64_t kind = world_between(world, 0, sizeof faults / sizeof *faults - 1);
         world_call(world, at_ns, faults[kind], 0);
         last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    if (cluster->shape.rivals) {
+        int64_t rivals_ns = schedule_rivals(cluster, horizon_ns);
+        last_ns = rivals_ns > last_ns ? rivals_ns : last_ns;
     }
     return last_ns;
 }

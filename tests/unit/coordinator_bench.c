@@ -32,6 +32,7 @@ int bench_set_up(void **state) {
         .shards = 2,
         .replicas = 2,
         .portion_chunks = 2,
+        .backup_copies = true,
         .shard_addresses = addresses,
         .shards_folder = "",
         .restarts_max = 3,

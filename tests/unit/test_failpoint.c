@@ -29,6 +29,7 @@ static int disarm(void **state) {
     error_clear();
     unsetenv("DML_FAILPOINT");
     unsetenv("DML_FAILPOINT_LOG");
+    unsetenv("DML_FAILPOINT_ONCE");
     return failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
 }
 
@@ -170,6 +171,28 @@ static void first_visits_are_logged_once(void **state) {
     unlink(path);
 }
 
+/* Each setup() is a process of its own as far as failpoints can tell: visits count from 1 again. */
+static void what_is_to_happen_once_happens_in_the_first_process_that_comes_there(void **state) {
+    (void)state;
+    char folder[] = "/tmp/dml-failpoint-XXXXXX";
+    static const char rules[] = "file_write:1:eio,epoch_write:1:enospc";
+    assert_non_null(mkdtemp(folder));
+    char *once = path_join(folder, "fired"), *first = path_join(folder, "fired.0"),
+         *second = path_join(folder, "fired.1");
+    setenv("DML_FAILPOINT_ONCE", once, 1);
+    assert_int_equal(setup(rules), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_file_write), EIO);
+    assert_int_equal(access(first, F_OK), 0);
+    assert_int_equal(access(second, F_OK), -1);
+    assert_int_equal(setup(rules), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_file_write), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_epoch_write), ENOSPC); /* each rule for itself */
+    assert_int_equal(unlink(first) | unlink(second) | rmdir(folder), 0);
+    free(once);
+    free(first);
+    free(second);
+}
+
 int main(void) {
 #define T(test) cmocka_unit_test_setup(test, disarm)
     const struct CMUnitTest tests[] = {
@@ -182,6 +205,7 @@ int main(void) {
         T(what_the_table_lacks_is_refused),
         T(a_file_that_cannot_be_brought_to_disk_is_not_published),
         T(first_visits_are_logged_once),
+        T(what_is_to_happen_once_happens_in_the_first_process_that_comes_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "coordinator/state.h"
 #include "tests/unit/coordinator_bench.h"
@@ -139,6 +140,38 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 500 * ms, &f->out); /* once is enough */
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
+}
+
+/* All is handed out: replica 1 is slow with chunks 4 and 5, replica 0 has nothing left to do. */
+static void leave_a_straggler(struct fixture *f) {
+    struct run run;
+    bench_start(f);
+    while (plan_take(&f->coordinator->plan, 0, 8, &run))
+        continue;
+    f->coordinator->workers[REPLICA_0].chunks_per_ns = 1e-6; /* a chunk a millisecond */
+    f->coordinator->workers[REPLICA_1].chunks_per_ns = 1e-8;
+}
+
+static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
+    struct fixture *f = *state;
+    leave_a_straggler(f);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
+    assert_int_equal(f->coordinator->backup_copies, 1);
+}
+
+static void without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost(void **state) {
+    struct fixture *f = *state;
+    f->settings.backup_copies = false;
+    bench_begin(f, &f->settings);
+    leave_a_straggler(f);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    for (int64_t now = 0; now < 5 * NS_PER_S; now += NS_PER_S / 10)
+        coordinator_tick(f->coordinator, now, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
+    lose(f, REPLICA_1);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
+    assert_int_equal(f->coordinator->backup_copies, 0);
 }
 
 static void what_comes_back_late_goes_to_who_has_had_its_last_portion(void **state) {
@@ -458,6 +491,8 @@ int main(void) {
         TEST(a_worker_that_is_lost_too_often_ends_the_run),
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
+        TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
+        TEST(without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost),
         TEST(what_comes_back_late_goes_to_who_has_had_its_last_portion),
         TEST(a_step_is_durable_when_every_shard_has_written_it),
         TEST(a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt),
