@@ -33,6 +33,7 @@ static const struct row {
      "only checks the job file and the data's paths"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
      "a new run, also if one could be resumed"},
+    {"start", 0, "MODEL", OPTION_START, 0, "a new run starts from this model's parameters"},
     {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
      "silent unless something is wrong"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},
@@ -68,6 +69,8 @@ static void take(struct options *options, const struct row *row, const char *arg
         *(bool *)((char *)options + row->offset) = true;
     else if (strcmp(row->name, "state") == 0)
         options->state = argument;
+    else if (strcmp(row->name, "start") == 0)
+        options->start = argument;
     else
         options->settings[options->settings_count++] = argument;
 }

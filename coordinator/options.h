@@ -15,6 +15,7 @@ enum command_option {
     OPTION_FRESH = 1 << 1,
     OPTION_CRON = 1 << 2,
     OPTION_WATCH = 1 << 3,
+    OPTION_START = 1 << 4,
 };
 
 struct command {
@@ -35,6 +36,7 @@ struct options {
     const char **settings; /* of --set */
     uint32_t settings_count;
     const char *state; /* or NULL */
+    const char *start; /* a model, or NULL */
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;
