@@ -29,7 +29,8 @@
     X(JOURNAL_NOT_COMPARED, "a run goes on though shards folded what the journal lacks")           \
     X(MEMORY_USED_EARLY, "a replica uses the memory of a flush again once it is staged")           \
     X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
-    X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")
+    X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
+    X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")
 
 enum mutant {
     MUTANT_NONE,

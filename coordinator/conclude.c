@@ -32,14 +32,16 @@ static int make_result(struct training *run) {
     if (!code)
         run->result = result_json(run->coordinator, run->job->name, run->recorder.run,
                                   &run->seconds, &of.restarts);
+    if (!code && *run->start_model)
+        result_add_start(run->result, run->start_model, run->start_run);
     return code;
 }
 
 static json_t *model_details(const struct training *run) {
-    return json_pack("{s:O, s:o, s:o, s:s, s:s}", "result", run->result, "settings",
+    return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
                      job_settings(run->job), "source", score_options_json(&run->job->source),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
-                     numeric_description());
+                     numeric_description(), "start", json_object_get(run->result, "start"));
 }
 
 /* Before the model is published, whose details have the figures. */

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
 	coordinator/ask.c coordinator/ask.h \
+	coordinator/begin.c \
 	coordinator/check.c \
 	coordinator/cluster.c coordinator/cluster.h \
 	coordinator/command.h \
@@ -44,6 +45,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/settings.c \
 	coordinator/setup.c \
 	coordinator/sizing.c coordinator/sizing.h \
+	coordinator/start.c coordinator/start.h \
 	coordinator/state.c coordinator/state.h \
 	coordinator/status.c \
 	coordinator/steering.c \

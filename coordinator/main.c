@@ -10,7 +10,7 @@
 
 /* clang-format off */
 static const struct command commands[] = {
-    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH, true,
+    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH | OPTION_START, true,
      "trains a model"},
     {"check", command_check, "JOBFILE", 1, 1, 0, true,
      "checks a job file and its data's paths, prints the settings"},

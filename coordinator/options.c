@@ -34,6 +34,8 @@ static const struct row {
      "only checks the job file and the data's paths"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
      "a new run, also if one could be resumed"},
+    {"start", 0, "MODEL", OPTION_START, offsetof(struct options, start),
+     "a new run starts from this model's parameters"},
     {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
      "silent unless something is wrong"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},

@@ -17,6 +17,7 @@ enum command_option {
     OPTION_WATCH = 1 << 3,
     OPTION_FORMAT = 1 << 4,
     OPTION_OUTPUT = 1 << 5,
+    OPTION_START = 1 << 6,
 };
 
 struct command {
@@ -38,6 +39,7 @@ struct options {
     uint32_t settings_count;
     const char *state; /* or NULL, as are */
     const char *format, *output;
+    const char *start; /* a model */
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;

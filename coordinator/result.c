@@ -36,6 +36,13 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         seconds->pack, "train", seconds->train, "safeguards", safeguards_json(o));
 }
 
+void result_add_start(json_t *result, const char *sha256, int64_t run) {
+    json_t *start = json_pack("{s:s}", "model_sha256", sha256);
+    if (run)
+        json_object_set_new(start, "run", json_integer((json_int_t)run));
+    json_object_set_new(result, "start", start);
+}
+
 void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model", json_string(folder));
     json_object_set_new(result, "model_sha256", json_string(sha256));

@@ -21,6 +21,9 @@ struct result_restarts {
 json_t *result_json(const struct coordinator *coordinator, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts);
 
+/* Adds where the run started: the model's hash, and its run if that is not 0. */
+void result_add_start(json_t *result, const char *sha256, int64_t run);
+
 /* Adds the model's place and hash. */
 void result_add_model(json_t *result, const char *folder, const char *sha256);
 

@@ -9,6 +9,8 @@ int command_run(const struct options *options) {
     if (options->dry_run)
         return command_check(options);
     struct training training = {.options = options,
+                                .command = "run",
+                                .start_from = options->start,
                                 .lock = -1,
                                 .started_ns = clock_monotonic_ns(),
                                 .started_ms = clock_wall_ms()};

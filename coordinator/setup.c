@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "coordinator/parts.h"
 
 /* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
@@ -23,6 +24,27 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
         send_to(c, link, message, out);
         feature += features;
     }
+}
+
+/* Where to start, in pieces of bounded size. */
+static void send_start(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t count,
+                       struct output *out) {
+    const uint64_t piece = 1 << 18;
+    for (uint64_t sent = 0; sent < count; sent += piece) {
+        uint64_t elements = count - sent < piece ? count - sent : piece;
+        struct message message = {.type = MESSAGE_START};
+        message.start =
+            (struct message_start){.attempt = c->attempt, .first = first + sent, .count = elements};
+        message.bulk = (struct bulk){.data = c->settings.start + first + sent,
+                                     .length = elements * sizeof(double)};
+        send_to(c, link, message, out);
+    }
+}
+
+/* What is restored needs no start. */
+static bool starts(const struct coordinator *c) {
+    bool forgotten = c->attempt > 1 && mutant(START_FORGOTTEN);
+    return c->settings.start && !c->restoring && !forgotten;
 }
 
 static void set_up_shard(const struct coordinator *c, uint32_t link, struct output *out) {
@@ -46,12 +68,15 @@ static void set_up_shard(const struct coordinator *c, uint32_t link, struct outp
         .examples = data->rows,
         .uniform = data->uniform,
         .uniform_exponent = data->uniform_exponent,
+        .start = starts(c),
         .folder = folder,
     };
     send_to(c, link, message, out);
     free(folder);
     if (!data->uniform)
         send_exponents(c, link, first, count, out);
+    if (starts(c))
+        send_start(c, link, first, count, out);
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {

@@ -18,7 +18,6 @@
 #include "coordinator/lock.h"
 #include "coordinator/progress.h"
 #include "coordinator/report.h"
-#include "coordinator/sweep.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -49,100 +48,21 @@ static int open_data(struct training *run) {
         .outputs = run->job->objective == OBJECTIVE_SOFTMAX ? info->classes : 1,
         .intercept = run->job->intercept,
     };
+    run->layout = (struct model_layout){
+        .objective = objective_name(run->shape.kind),
+        .outputs = run->shape.outputs,
+        .intercept = run->shape.intercept,
+        .features = info->features,
+        .feature_id = info->feature_id,
+        .original_order = info->original_order,
+        .feature_names = info->feature_names,
+        .classes = info->classes,
+        .class_names = info->class_names,
+    };
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
     return sizing_of(run->job, info, objective_parameters(&run->shape), &run->sizing);
-}
-
-static int new_uuid(char uuid[37]) {
-    char *text;
-    size_t length;
-    int code = file_read("/proc/sys/kernel/random/uuid", 64, &text, &length);
-    if (code)
-        return code;
-    snprintf(uuid, 37, "%.36s", text);
-    free(text);
-    return 0;
-}
-
-/* ---- a new run, or one that goes on ---- */
-
-static int begin_new(struct training *run, struct store_run *record) {
-    int code = new_uuid(run->uuid);
-    record->uuid = run->uuid;
-    record->data = set_info(run->set)->fingerprint;
-    record->build = numeric_description();
-    record->started_ms = run->started_ms;
-    if (!code)
-        code = store_run_begin(run->store, record);
-    run->recorder.run = record->run;
-    return code;
-}
-
-/* The number of shards is fixed for the life of a run, whatever machine it goes on upon. */
-static int take_up(struct training *run, const struct store_run *found, const char *settings) {
-    snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
-    run->recorder.run = found->run;
-    run->started_ms = found->started_ms;
-    run->seconds_before = found->seconds;
-    run->resumed = true;
-    int code = store_run_resume(run->store, found->run, settings);
-    if (!code)
-        code = store_saved_read(run->store, run->recorder.run, &run->saved);
-    if (code)
-        return code;
-    if (run->saved.step_count)
-        run->sizing.shards = run->saved.steps[0].shards;
-    if (run->saved.step_count)
-        log_info("run %lld goes on; step %llu is durable", (long long)run->recorder.run,
-                 (unsigned long long)run->saved.steps[0].step);
-    else
-        log_info("run %lld goes on; no step is durable yet", (long long)run->recorder.run);
-    return 0;
-}
-
-/* Says which setting keeps an unfinished run from being taken up. */
-static void explain_new_run(struct training *run) {
-    struct store_run last;
-    bool found = false;
-    if (store_run_last(run->store, &last, &found) || !found || last.reason) {
-        error_clear();
-        return;
-    }
-    json_t *settings = json_loads(last.settings, 0, NULL);
-    const char *key = settings ? job_first_difference(run->job, settings) : NULL;
-    if (key)
-        log_info("run %lld is unfinished, but has another `%s`: a new run starts",
-                 (long long)last.run, key);
-    else if (strcmp(last.data, set_info(run->set)->fingerprint))
-        log_info("run %lld is unfinished, but has other data: a new run starts",
-                 (long long)last.run);
-    json_decref(settings);
-}
-
-static int begin_run(struct training *run) {
-    char *identity = job_identity(run->job);
-    json_t *settings = job_settings(run->job);
-    char *text = json_dumps(settings, JSON_COMPACT);
-    struct store_run record = {.job = run->job->name, .identity = identity, .settings = text};
-    bool found = false;
-    int code = 0;
-    run->recorder.store = run->store;
-    if (!run->options->fresh)
-        code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint, &record,
-                                    &found);
-    if (!code && found) {
-        code = take_up(run, &record, text);
-    } else if (!code) {
-        record = (struct store_run){.job = run->job->name, .identity = identity, .settings = text};
-        explain_new_run(run);
-        code = begin_new(run, &record);
-    }
-    free(text);
-    json_decref(settings);
-    free(identity);
-    return code;
 }
 
 /* ---- workers ---- */
@@ -217,9 +137,6 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
 
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
-    run->shards_folder = memory_format("%s/shards/%lld", job->state, (long long)run->recorder.run);
-    if (!run->resumed)
-        checkpoints_remove(run->shards_folder); /* of a run in a database that is no more */
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,
@@ -242,6 +159,7 @@ static int make_coordinator(struct training *run) {
         .shards_folder = run->shards_folder,
         .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
         .restarts_max = RESTARTS_MAX,
+        .start = run->start.parameters,
     };
     struct coordinator_saved saved;
     struct blob *journal = memory_new(run->saved.journal_count, sizeof *journal);
@@ -257,21 +175,9 @@ static int make_coordinator(struct training *run) {
 
 /* The model is written beside its final place from the first slice on. */
 static int prepare_model(struct training *run) {
-    const struct set_info *info = set_info(run->set);
     model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
     run->recorder.writer = NULL;
     free(run->model_folder);
-    run->layout = (struct model_layout){
-        .objective = objective_name(run->shape.kind),
-        .outputs = run->shape.outputs,
-        .intercept = run->shape.intercept,
-        .features = info->features,
-        .feature_id = info->feature_id,
-        .original_order = info->original_order,
-        .feature_names = info->feature_names,
-        .classes = info->classes,
-        .class_names = info->class_names,
-    };
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
@@ -380,7 +286,7 @@ int training_run(struct training *run) {
     if (!code)
         code = open_data(run);
     if (!code)
-        code = begin_run(run);
+        code = training_begin(run);
     if (!code)
         code = start_workers(run);
     if (!code)
@@ -407,6 +313,8 @@ void training_release(struct training *run, int code) {
     launch_release(&run->launch, DISMISS_GRACE_MS);
     free(run->launched);
     free(run->addresses);
+    start_close(&run->start);
+    free(run->start_model);
     free(run->shards_folder);
     store_saved_release(&run->saved);
     holdout_free(run->holdout);

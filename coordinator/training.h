@@ -11,6 +11,7 @@
 #include "coordinator/recorder.h"
 #include "coordinator/result.h"
 #include "coordinator/sizing.h"
+#include "coordinator/start.h"
 #include "model/model.h"
 
 struct event_base;
@@ -35,7 +36,10 @@ struct training {
     bool resumed;
     double seconds_before; /* spent by earlier incarnations of the run */
     struct store_saved saved;
-    char *shards_folder; /* checkpoints; owned */
+    char *shards_folder; /* checkpoints, and where it starts; owned */
+    struct start start;  /* parameters are NULL: at zero */
+    char *start_model;   /* the hash of what it started from, "" if from zero; owned */
+    int64_t start_run;   /* whose model that is; 0: not known */
     struct launch launch;
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link: NULL for a worker of someone else's */
@@ -47,6 +51,11 @@ struct training {
     char *model_folder;
     json_t *result;
 };
+
+/* Takes up the run that the store has, or begins a new one; with what it starts from in `start`. A
+ * run that goes on keeps its own start, whatever start_from is now: another one begins a new run.
+ */
+int training_begin(struct training *training);
 
 /* Opens state and data, starts workers and trains, until the model was read or the run was
  * cancelled. */

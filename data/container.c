@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -54,6 +55,30 @@ int container_section(struct container_writer *writer, unsigned number, const vo
     uint64_t offset = container_reserve(writer, length);
     writer->header.section[number] = (struct section){offset, length, hash64(data, length)};
     return container_write(writer, offset, data, length);
+}
+
+int container_room(struct container_writer *writer, size_t length, struct container_room *room) {
+    uint64_t offset = container_reserve(writer, length);
+    uint64_t page = offset / (uint64_t)sysconf(_SC_PAGESIZE) * (uint64_t)sysconf(_SC_PAGESIZE);
+    *room = (struct container_room){.mapping_bytes = offset - page + length + 1,
+                                    .section = {offset, length, 0}};
+    /* The blocks are claimed now: a disk that fills up later would end the process at a store. */
+    errno = posix_fallocate(writer->file.descriptor, (off_t)offset, (off_t)length + 1);
+    if (errno)
+        return error_set_errno(ERROR_IO, "cannot make room for %s", writer->file.path);
+    void *start = mmap(NULL, room->mapping_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                       writer->file.descriptor, (off_t)page);
+    if (start == MAP_FAILED)
+        return error_set_errno(ERROR_IO, "cannot map %s", writer->file.path);
+    room->mapping = start;
+    room->data = (uint8_t *)start + (offset - page);
+    return 0;
+}
+
+void container_keep(struct container_writer *writer, unsigned number, struct container_room *room) {
+    room->section.checksum = hash64(room->data, room->section.length);
+    writer->header.section[number] = room->section;
+    munmap(room->mapping, room->mapping_bytes);
 }
 
 int container_publish(struct container_writer *writer, const char *path) {

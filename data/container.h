@@ -59,6 +59,20 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length);
 
+/* A section that is filled in place, through a mapping of the file, so that what is held in memory
+ * is up to the system. */
+struct container_room {
+    void *data; /* zeroed; aligned */
+    void *mapping;
+    size_t mapping_bytes;
+    struct section section;
+};
+
+/* Makes the room; the disk has it then. container_keep() follows. */
+int container_room(struct container_writer *writer, size_t length, struct container_room *room);
+/* What was filled in is the section. */
+void container_keep(struct container_writer *writer, unsigned number, struct container_room *room);
+
 /* Completes the file and puts it at `path`, which may differ from that of container_create() in
  * the same folder. Discards it on failure. */
 int container_publish(struct container_writer *writer, const char *path);

@@ -9,6 +9,7 @@ libmodel_a_SOURCES = \
 	model/options.c \
 	model/reader.c \
 	model/score.c model/score.h \
+	model/start.c \
 	model/tensors.c model/tensors.h \
 	model/text.c model/text.h \
 	model/writer.c

@@ -13,6 +13,15 @@
 /* The version of both files, raised when an older reader could not read a newer one. */
 #define MODEL_FORMAT_VERSION 1
 
+/* Features that a model has besides those of the run that wrote it: of an earlier model, and gone
+ * from the data since. */
+struct model_kept {
+    uint64_t features;
+    const uint64_t *feature_id; /* rising */
+    const double *weight;       /* outputs × features, row-major */
+    const char *const *names;   /* or NULL */
+};
+
 /* What a model is; enough to score data with it. `feature_id` and `feature_names` go by column as
  * the run numbers them; `original_order` lists the columns by rising original id. */
 struct model_layout {
@@ -25,6 +34,7 @@ struct model_layout {
     const char *const *feature_names; /* F, or NULL */
     uint32_t classes;                 /* 0 for targets */
     const char *const *class_names;   /* `classes`; the positive one of two is the second */
+    const struct model_kept *kept;    /* for writing: these as well; NULL: none */
 };
 
 /* ---- writing: slices in, files out, bounded memory ---- */
@@ -71,6 +81,7 @@ struct model {
     const double *weight;       /* K×F, row-major, mapped */
     const double *bias;         /* K, mapped, or NULL */
     json_t *details;            /* the whole of model.json; layout's strings belong to it */
+    char sha256[SHA256_TEXT];   /* of its parameters, as in model.json */
     const void *mapping;
     size_t mapping_bytes;
 };
@@ -79,5 +90,24 @@ struct model {
  * for anything that is not a whole model of a version that is known here. */
 int model_open(const char *path, struct model **model);
 void model_close(struct model *model); /* harmless on NULL */
+
+/* ---- a model as a starting point ---- */
+
+/* Whether a run of this layout can start from the model: ERROR_DATA says what is in the way, as in
+ * "its objective is …". Objective and intercept must be the same, of two classes both, and names
+ * of features that both name. */
+int model_fits(const struct model *model, const struct model_layout *layout);
+
+/* The model's parameters as the run's vector, of (features + intercept)·outputs; 0 for features and
+ * classes that the model lacks. Features are matched by id, classes by name. */
+void model_spread(const struct model *model, const struct model_layout *layout, double *parameters);
+
+/* How many of the model's features the layout lacks, and in ranks[] (may be NULL) which. */
+uint64_t model_vanished(const struct model *model, const struct model_layout *layout,
+                        uint64_t *ranks);
+
+/* Their weights for the layout's outputs: outputs × count, row-major. */
+void model_vanished_weights(const struct model *model, const struct model_layout *layout,
+                            const uint64_t *ranks, uint64_t count, double *weight);
 
 #endif

@@ -124,12 +124,11 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
 }
 
 /* The hash in model.json, if there is one, tells damage and files that do not belong together. */
-static int check_parameters(const char *tensors_path, const char *json_path,
-                            const struct model *model, const struct tensors *tensors) {
+static int check_parameters(const char *tensors_path, const char *json_path, struct model *model,
+                            const struct tensors *tensors) {
     const char *stored = json_string_value(json_object_get(model->details, "model_sha256"));
-    char actual[SHA256_TEXT];
-    tensors_hash(tensors, model->weight, model->bias, actual);
-    if (stored && strcmp(stored, actual))
+    tensors_hash(tensors, model->weight, model->bias, model->sha256);
+    if (stored && strcmp(stored, model->sha256))
         return error_set(ERROR_DATA, "%s is damaged: its parameters do not have the hash in %s",
                          tensors_path, json_path);
     for (uint64_t i = 0; i < tensors->features * tensors->outputs; i++)

@@ -28,7 +28,8 @@ struct model_writer {
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
-    uint32_t *rank;      /* of each column among the original ids; NULL: its own number */
+    uint64_t features;   /* F, and what is kept besides */
+    uint32_t *rank;      /* of each column among the features of the file */
     uint64_t parameters; /* n */
     uint64_t received;
 };
@@ -88,20 +89,53 @@ static int map_tensors(struct model_writer *writer) {
     return 0;
 }
 
-/* Writes the feature ids and turns the original order into ranks. */
+static uint32_t column_at(const struct model_layout *layout, uint64_t position) {
+    return layout->original_order ? layout->original_order[position] : (uint32_t)position;
+}
+
+/* The features of the file are the run's and those that are kept, by rising original id. */
+struct merge {
+    const struct model_layout *layout;
+    uint64_t own, kept; /* how many of each were passed */
+};
+
+/* The next feature: a column of the run, or, answering true, one that is kept. */
+static bool next_is_kept(struct merge *merge, uint64_t *number) {
+    const struct model_layout *layout = merge->layout;
+    const struct model_kept *kept = layout->kept;
+    bool none_left = !kept || merge->kept == kept->features;
+    *number = merge->own < layout->features ? column_at(layout, merge->own) : 0;
+    if (none_left || (merge->own < layout->features &&
+                      layout->feature_id[*number] < kept->feature_id[merge->kept])) {
+        merge->own++;
+        return false;
+    }
+    *number = merge->kept++;
+    return true;
+}
+
+static double positive_zero(double value) {
+    return value == 0 ? 0.0 : value;
+}
+
+/* Writes the feature ids, and the weights of what is kept; notes where the run's columns go. */
 static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
+    const struct model_kept *kept = layout->kept;
     uint64_t *feature_id = (uint64_t *)(writer->file + writer->tensors.feature_id);
-    if (!layout->original_order) {
-        if (layout->features)
-            memcpy(feature_id, layout->feature_id, layout->features * sizeof *feature_id);
-        return;
-    }
+    struct merge merge = {.layout = layout};
+    uint64_t number;
     writer->rank = memory_map(rank_bytes(writer));
-    for (uint64_t r = 0; r < layout->features; r++) {
-        uint32_t column = layout->original_order[r];
-        feature_id[r] = layout->feature_id[column];
-        writer->rank[column] = (uint32_t)r;
+    for (uint64_t r = 0; r < writer->features; r++) {
+        if (!next_is_kept(&merge, &number)) {
+            feature_id[r] = layout->feature_id[number];
+            writer->rank[number] = (uint32_t)r;
+            continue;
+        }
+        feature_id[r] = kept->feature_id[number];
+        for (uint32_t k = 0; k < layout->outputs; k++)
+            weight_of(writer)[k * writer->features + r] =
+                positive_zero(kept->weight[k * kept->features + number]);
     }
 }
 
@@ -115,7 +149,7 @@ static int start_files(struct model_writer *writer) {
         return code;
     const struct model_layout *layout = writer->layout;
     writer->tensors = (struct tensors){
-        .outputs = layout->outputs, .features = layout->features, .intercept = layout->intercept};
+        .outputs = layout->outputs, .features = writer->features, .intercept = layout->intercept};
     char *header = tensors_plan(&writer->tensors, layout->objective);
     code = map_tensors(writer);
     if (!code) {
@@ -137,6 +171,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->temporary = memory_format("%s.tmp.%d", writer->folder, (int)getpid());
     writer->tensors_path = path_join(writer->temporary, "model.safetensors");
     writer->json_path = path_join(writer->temporary, "model.json");
+    writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
     writer->parameters = (layout->features + layout->intercept) * layout->outputs;
     int code = start_files(writer);
     if (code) {
@@ -148,11 +183,9 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 }
 
 static double *place_of(const struct model_writer *writer, uint64_t column, uint32_t output) {
-    uint64_t features = writer->layout->features;
-    if (column == features)
+    if (column == writer->layout->features)
         return bias_of(writer) + output;
-    uint64_t rank = writer->rank ? writer->rank[column] : column;
-    return weight_of(writer) + output * features + rank;
+    return weight_of(writer) + output * writer->features + writer->rank[column];
 }
 
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
@@ -167,7 +200,7 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
         if (!isfinite(values[i]))
             return error_set(ERROR_INTERNAL, "parameter %llu of the model %s is %g: not written",
                              (unsigned long long)(first + i), writer->folder, values[i]);
-        *place_of(writer, column, output) = values[i] == 0 ? 0.0 : values[i];
+        *place_of(writer, column, output) = positive_zero(values[i]);
         if (++output == outputs) {
             output = 0;
             column++;
@@ -206,11 +239,14 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
 }
 
 /* Names in the order of the file: by rising original id. */
-static json_t *feature_names_json(const struct model_layout *layout) {
+static json_t *feature_names_json(const struct model_layout *layout, uint64_t features) {
     json_t *names = json_array();
-    for (uint64_t r = 0; r < layout->features; r++) {
-        uint64_t column = layout->original_order ? layout->original_order[r] : r;
-        json_array_append_new(names, text_to_json(layout->feature_names[column]));
+    struct merge merge = {.layout = layout};
+    uint64_t number;
+    for (uint64_t r = 0; r < features; r++) {
+        bool kept = next_is_kept(&merge, &number);
+        const char *const *of = kept ? layout->kept->names : layout->feature_names;
+        json_array_append_new(names, text_to_json(of ? of[number] : ""));
     }
     return names;
 }
@@ -222,16 +258,16 @@ static json_t *class_names_json(const struct model_layout *layout) {
     return names;
 }
 
-static json_t *description(const struct model_layout *layout, const char *sha256,
+static json_t *description(const struct model_layout *layout, uint64_t features, const char *sha256,
                            const json_t *details) {
     json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
                             MODEL_FORMAT_VERSION, "objective", layout->objective, "outputs",
                             (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
-                            (json_int_t)layout->features, "model_sha256", sha256);
+                            (json_int_t)features, "model_sha256", sha256);
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->feature_names)
-        json_object_set_new(all, "feature_names", feature_names_json(layout));
+        json_object_set_new(all, "feature_names", feature_names_json(layout, features));
     if (details)
         json_object_update_missing(all, (json_t *)details);
     return all;
@@ -242,7 +278,7 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
     int code = model_writer_hash((struct model_writer *)writer, sha256);
     if (code)
         return code;
-    json_t *all = description(writer->layout, sha256, details);
+    json_t *all = description(writer->layout, writer->features, sha256, details);
     char *text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(all);
     struct new_file file;

@@ -1,5 +1,6 @@
 #include "shard/registers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,8 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->uniform = setup->uniform;
     registers->exponent = (int)setup->uniform_exponent;
     registers->exponents_set = 0;
+    registers->starts = setup->start;
+    registers->start_set = 0;
     free(registers->exponents);
     registers->exponents =
         setup->uniform ? NULL : memory_new(registers->count, sizeof *registers->exponents);
@@ -130,8 +133,29 @@ int registers_set_exponents(struct registers *registers, uint32_t outputs, uint6
     return 0;
 }
 
+int registers_set_start(struct registers *registers, uint64_t first, const double *elements,
+                        uint64_t count) {
+    if (!registers->starts)
+        return error_set(ERROR_INTERNAL, "a starting point came, but zero is where to start");
+    /* Pieces come in order, so the elements that are lacking are the last ones. */
+    uint64_t next = registers->first + registers->start_set;
+    if (next < first)
+        return error_set(ERROR_INTERNAL, "elements of the starting point from %llu on are missing",
+                         (unsigned long long)next);
+    double *x = registers->vector[REGISTER_X].elements;
+    while (registers->start_set < registers->count && next - first < count) {
+        double element = elements[next++ - first];
+        if (!isfinite(element))
+            return error_set(ERROR_INTERNAL, "element %llu of the starting point is not finite",
+                             (unsigned long long)(next - 1));
+        x[registers->start_set++] = element;
+    }
+    return 0;
+}
+
 bool registers_complete(const struct registers *registers) {
-    return registers->uniform || registers->exponents_set == registers->count;
+    return (registers->uniform || registers->exponents_set == registers->count) &&
+           (!registers->starts || registers->start_set == registers->count);
 }
 
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {

@@ -26,6 +26,8 @@ struct registers {
     int exponent;                    /* if so, this */
     int16_t *exponents;              /* else, one an element */
     size_t exponents_set;            /* elements whose exponent came */
+    bool starts;                     /* x starts where START says, else at zero */
+    size_t start_set;                /* elements of x that came */
     int64_t *sum;                    /* the gradient, in fixed point */
     struct vector vector[REGISTERS]; /* x and t in segments: replicas read t in place */
     uint8_t *history;                /* s and y of slot 0, of slot 1, … */
@@ -40,6 +42,13 @@ void registers_release(struct registers *registers);
 /* Takes exponents of features first…, for features of `outputs` parameters each. */
 int registers_set_exponents(struct registers *registers, uint32_t outputs, uint64_t first_feature,
                             const int16_t *exponents, uint64_t features);
+
+/* Takes elements first… of the whole starting point into x. ERROR_INTERNAL if elements before them
+ * are missing, or one is not finite. */
+int registers_set_start(struct registers *registers, uint64_t first, const double *elements,
+                        uint64_t count);
+
+/* Whether all that was announced came. */
 bool registers_complete(const struct registers *registers);
 
 void registers_clear_sum(struct registers *registers);

@@ -191,3 +191,21 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
     else
         tell_if_ready(shard, out);
 }
+
+void on_start(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out) {
+    (void)from;
+    const struct message_start *start = &message->start;
+    if (!shard->outputs || start->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = message->bulk.length != start->count * sizeof(double)
+                   ? error_set(ERROR_INTERNAL, "a starting point of another length than it says")
+                   : registers_set_start(&shard->registers, start->first, message->bulk.data,
+                                         start->count);
+    if (code)
+        shard_fail(shard, code, out);
+    else
+        tell_if_ready(shard, out);
+}

@@ -67,6 +67,7 @@ static const struct handler handlers[] = {
     [MESSAGE_GREET] = {ANYBODY, on_greet},
     [MESSAGE_SHARD_SETUP] = {COORDINATOR, on_shard_setup},
     [MESSAGE_EXPONENTS] = {COORDINATOR, on_exponents},
+    [MESSAGE_START] = {COORDINATOR, on_start},
     [MESSAGE_PROGRAM] = {COORDINATOR, on_program},
     [MESSAGE_FOLD] = {COORDINATOR, on_fold},
     [MESSAGE_DROP] = {COORDINATOR, on_drop},

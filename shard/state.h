@@ -68,7 +68,7 @@ struct shard {
     struct replica_link *replicas;
     size_t replica_count, replica_capacity;
 
-    /* what: from SHARD_SETUP and EXPONENTS */
+    /* what: from SHARD_SETUP, EXPONENTS and START */
     uint32_t attempt;
     uint32_t outputs; /* 0: not set up */
     bool ready;
@@ -104,6 +104,8 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
                     struct outbox *out);
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
                   struct outbox *out);
+void on_start(struct shard *shard, uint32_t from, const struct message *message,
+              struct outbox *out);
 void on_program(struct shard *shard, uint32_t from, const struct message *message,
                 struct outbox *out);
 void on_fetch(struct shard *shard, uint32_t from, const struct message *message,
