@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""The page for people, in a real browser: against a coordinator made up of numbers, and a real one."""
+
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
+
+import chromium  # noqa: E402
+from harness import SOURCE, Skip, main, test  # noqa: E402
+from mock import Mock  # noqa: E402
+
+PAGE = SOURCE / 'coordinator' / 'page.html'
+LIVE = "document.getElementById('connection').className === 'live'"
+EVENTS = [('lost', 'replica 1 was lost: no sign of life for 2.5 s'),
+          ('recovery', 'back to step 31, attempt 2: shard 0 restarted'),
+          ('safeguard', 'step 34: pair skipped: too little curvature')]
+BROWSERS = []
+
+
+def browser():
+    """The one browser of all tests."""
+    if not BROWSERS:
+        if not chromium.program():
+            raise Skip('chromium is not installed')
+        BROWSERS.append(chromium.Browser())
+    return BROWSERS[0]
+
+
+def in_browser(function):
+    """A test with a mock and a way to open its page; sees that the console stays silent."""
+    def run(_):
+        tabs = browser()
+        mocks, pages = [], []
+
+        def mock(**how):
+            mocks.append(Mock(PAGE, **how))
+            return mocks[-1]
+
+        def page(of, **how):
+            pages.append(tabs.open(of.url, **how))
+            pages[-1].until(LIVE)
+            pages[-1].until(f"known.steps.last >= {of.step}")
+            settle(pages[-1])
+            return pages[-1]
+
+        try:
+            function(mock, page)
+            for opened in pages:
+                assert not opened.errors, opened.errors
+        finally:
+            for opened in pages:
+                opened.close()
+            for made in mocks:
+                made.stop()
+    run.__name__ = function.__name__
+    return test(run)
+
+
+def settle(page):
+    """Waits until what was asked for is drawn."""
+    page.run('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+
+
+def assert_fits(page, width):
+    page.resize(width)
+    settle(page)
+    assert page.run('document.documentElement.scrollWidth') <= width, f'wider than {width}'
+    clipped = page.run('''[...document.querySelectorAll('.figures dd, h1, h2, h3, figcaption')]
+        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML)''')
+    assert not clipped, f'at {width}: {clipped}'
+
+
+def colours_in(page, canvas):
+    """How many colours a canvas shows."""
+    return page.run(f'''(() => {{
+        const {{ width, height }} = document.getElementById('{canvas}');
+        const copy = Object.assign(document.createElement('canvas'), {{ width, height }});
+        const g = copy.getContext('2d', {{ willReadFrequently: true }});
+        g.drawImage(document.getElementById('{canvas}'), 0, 0);
+        return new Set(new Uint32Array(g.getImageData(0, 0, width, height).data.buffer)).size;
+        }})()''')
+
+
+# Every visible text whose contrast with what is behind it is below 4.5:1.
+PALE = '''(() => {
+  const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgba = css => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = css; paint.fillRect(0, 0, 1, 1);
+                        return [...paint.getImageData(0, 0, 1, 1).data]; };
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const behind = e => { for (; e; e = e.parentElement) {
+    const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; }
+    return [255, 255, 255, 255]; };
+  const cache = new Map(), pale = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length || e.closest('noscript')) continue;
+    const back = behind(e), front = getComputedStyle(e).color, key = front + back;
+    if (!cache.has(key)) {
+      const [a, b] = [light(rgba(front)), light(back)].sort((x, y) => y - x);
+      cache.set(key, (a + .05) / (b + .05));
+    }
+    if (cache.get(key) < 4.5) pale.push([cache.get(key), e.outerHTML.slice(0, 120)]);
+  }
+  return pale; })()'''
+
+
+def assert_readable(page):
+    pale = page.run(PALE)
+    assert not pale, pale[:5]
+
+
+def shown_in_every_way(page):
+    """Both widths, both schemes: it fits, and the curves are there."""
+    for scheme in ('dark', 'light'):
+        page.call('Emulation.setEmulatedMedia',
+                  features=[{'name': 'prefers-color-scheme', 'value': scheme}])
+        for width in (390, 1280):
+            assert_fits(page, width)
+            assert colours_in(page, 'gradient-chart') > 4, f'{scheme}, {width}: nothing is drawn'
+        assert_readable(page)
+
+
+# ---- what it shows ----
+
+@in_browser
+def a_small_job_is_shown_at_every_width_and_in_the_dark(mock, page):
+    job = mock(step=10, steps_whole=10, replicas=1, chunks=1, earlier=0, run=1)
+    tab = page(job)
+    shown_in_every_way(tab)
+    assert tab.text('job') == 'adult' and tab.text('step') == '10', tab.text('step')
+    assert tab.run("document.querySelectorAll('#processes tbody tr').length") == 2
+    assert tab.run("document.getElementById('no-runs').offsetHeight") > 0
+    assert 'of 1 chunk' in tab.text('evaluation-text'), tab.text('evaluation-text')
+
+
+@in_browser
+def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
+    job = mock(step=10000, steps_whole=10000, replicas=200, shards=8, chunks=100000, lost=(17,),
+               events=EVENTS * 200, holdout=True, earlier=30, run=40)
+    tab = page(job)
+    shown_in_every_way(tab)
+    rows = "[...document.querySelectorAll('#processes tbody tr')].map(row => row.cells[0].textContent)"
+    assert tab.run(rows)[:2] == ['replica 17', 'replica 0'], 'what is lost comes first'
+    assert len(tab.run(rows)) == 208
+    assert tab.run("document.querySelectorAll('#strip button').length") == 200
+    assert tab.run("document.querySelector('.scroll').clientHeight") <= 400, 'the table scrolls'
+    assert tab.run("document.querySelectorAll('#events li').length") == 500
+    assert tab.text('events-text') == 'the newest 500 of 600', tab.text('events-text')
+    assert tab.run("document.getElementById('holdout-figure').offsetHeight") > 0
+    assert colours_in(tab, 'chunks') > 100, 'the replicas have colours of their own'
+    took = tab.run('(() => { const t = performance.now(); for (let i = 0; i < 5; i++) drawAll(); '
+                   'return (performance.now() - t) / 5; })()')
+    assert took < 400, f'{took} ms to draw it once'
+
+
+@in_browser
+def what_is_not_known_is_shown_as_such(mock, page):
+    tab = page(mock(step=0, nulls=True, state='setting up', loss_shift=-1))
+    shown_in_every_way(tab)
+    for element in ('loss', 'gradient', 'left'):
+        assert tab.text(element) == '–', f'{element}: {tab.text(element)}'
+
+
+@in_browser
+def a_loss_that_is_not_positive_is_drawn(mock, page):
+    tab = page(mock(step=30, loss_shift=-.5))
+    tab.run("document.querySelector('input[value=itself]').click()")
+    assert colours_in(tab, 'loss-chart') > 4
+    ticks = tab.run("chartScale(charts[0], curves()).scale.ticks.map(tick => tick[0])")
+    assert min(ticks) < 0 < max(ticks), ticks
+
+
+@in_browser
+def chunks_show_who_has_them(mock, page):
+    job = mock(replicas=2, chunks=8)
+    job.evaluation_map = lambda: [[2, 3, 0], [1, 1, 0], [1, 2, 1], [4, 0, -1]]
+    tab = page(job)
+    texts = {state: tab.text('state-' + state) for state in ('waiting', 'running', 'backup', 'counted')}
+    assert texts == {'waiting': 'waiting 4', 'running': 'running 1',
+                     'backup': 'with a backup copy 1', 'counted': 'counted 2'}, texts
+    tab.run("document.getElementById('chunks').focus()")
+    for _ in range(4):
+        tab.key('ArrowRight')
+    text = tab.text('pointed')
+    assert text == 'chunk 3: running with a backup copy, replica 1', text
+
+
+@in_browser
+def a_key_reads_a_step_off_the_charts(mock, page):
+    tab = page(mock(step=40, notes={39: 'history reset: not a descent direction'}))
+    tab.run("document.getElementById('loss-chart').focus()")
+    tab.key('ArrowLeft')
+    text = tab.text('read')
+    assert text.startswith('step 39: F 0.32') and 'history reset' in text, text
+
+
+@in_browser
+def earlier_runs_are_drawn_beside_this_one(mock, page):
+    job = mock(step=40, earlier=8, run=9)
+    tab = page(job)
+    tab.until("document.querySelectorAll('#runs input').length === 8")
+    for row in range(6):
+        tab.run(f"document.querySelectorAll('#runs input')[{row}].click()")
+    tab.until("[...known.overlays.values()].every(overlay => overlay.steps.last === 90)")
+    settle(tab)
+    assert tab.run("document.querySelectorAll('#shown svg').length") == 7
+    assert tab.run("document.querySelectorAll('#runs input')[7].disabled"), 'there is room for six'
+    assert_fits(tab, 390)
+    tab.run("document.querySelectorAll('#runs input')[0].click()")
+    assert tab.run('known.overlays.size') == 5
+
+
+@in_browser
+def processes_are_sorted_by_what_is_clicked(mock, page):
+    tab = page(mock(replicas=30))
+    tab.run("[...document.querySelectorAll('#processes th button')]"
+            ".find(button => button.textContent === 'chunks/s').click()")
+    rates = tab.run("[...document.querySelectorAll('#processes tbody tr')]"
+                    ".map(row => row.cells[2].textContent)")
+    figures = [float(rate.replace('–', '0')) for rate in rates]
+    assert figures == sorted(figures, reverse=True), rates
+
+
+@in_browser
+def text_from_the_coordinator_is_never_markup(mock, page):
+    evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>" onload="hacked=1'
+    tab = page(mock(job=evil, host=evil, events=[(evil, evil)], notes={40: evil},
+                    safeguards={evil: 2}, reason=evil,
+                    settings={evil: evil, 'list': [evil], 'deep': {evil: [evil]}}))
+    assert tab.text('job') == evil and evil in tab.run('document.body.innerText')
+    tab.run("document.getElementById('loss-chart').focus()")
+    tab.key('End')
+    assert evil in tab.text('read')
+    assert tab.run('typeof window.hacked') == 'undefined'
+    assert tab.run("document.querySelectorAll('body img, script').length") == 1
+    assert_fits(tab, 390)
+
+
+@in_browser
+def nothing_is_asked_of_anybody_else(mock, page):
+    job = mock()
+    tab = page(job)
+    others = [url for url in tab.requests if not url.startswith((job.url, 'data:'))]
+    assert not others and len(tab.requests) > 4, tab.requests
+
+
+@in_browser
+def without_scripts_it_says_where_the_figures_are(mock, page):
+    job = mock()
+    tab = browser().open(job.url, scripts=False)
+    try:
+        text = tab.run('document.body.innerText')
+        assert '/api/v1/status' in text, text
+    finally:
+        tab.close()
+
+
+# ---- how it follows a run ----
+
+@in_browser
+def it_follows_a_run_without_moving_what_is_there(mock, page):
+    job = mock(step=40, events=EVENTS)
+    tab = page(job)
+    height = tab.run('document.documentElement.scrollHeight')
+    job.asked.clear()
+    job.step, job.share = 55, .9
+    tab.until("known.steps.last === 55")
+    settle(tab)
+    assert tab.text('step') == '55'
+    assert [path for path in job.asked if 'steps' in path][0] == '/api/v1/steps?since=41', job.asked
+    assert tab.run('document.documentElement.scrollHeight') == height
+    job.events = EVENTS + [('lost', 'shard 0 was lost: connection reset')]
+    tab.until("document.getElementById('events').textContent.includes('shard 0 was lost')")
+    assert 'shard 0' in tab.run("document.querySelector('#events li').textContent"), 'newest first'
+
+
+@in_browser
+def steps_that_are_redone_replace_those_rolled_back(mock, page):
+    job = mock(step=40)
+    tab = page(job)
+    job.loss_shift, job.step = 1, 35
+    tab.until('known.steps.last === 35')
+    job.step = 38
+    tab.until('known.steps.last === 38')
+    losses = tab.run("[34, 35, 36].map(step => known.steps.at(step, 'loss'))")
+    assert losses[0] < 1 < losses[1] and losses[2] > 1, losses
+
+
+@in_browser
+def another_run_begins_with_empty_charts(mock, page):
+    job = mock(step=40, events=EVENTS)
+    tab = page(job)
+    job.run, job.pid, job.step, job.events = 4, 4712, 3, []
+    tab.until('known.steps.last === 3')
+    settle(tab)
+    assert tab.text('run').startswith('run 4'), tab.text('run')
+    assert tab.run("document.querySelectorAll('#events li').length") == 0
+
+
+@in_browser
+def a_lost_coordinator_is_shown_as_lost_until_it_is_back(mock, page):
+    job = mock(step=40)
+    tab = page(job)
+    job.stop()
+    tab.until("document.getElementById('connection').className === 'lost'")
+    text = tab.text('link')
+    assert 'no answer from the coordinator since' in text and 'lost or ended' in text, text
+    assert tab.run("document.body.classList.contains('stale')")
+    assert tab.text('state') == 'was running', tab.text('state')
+    assert tab.text('step') == '40' and colours_in(tab, 'loss-chart') > 4, 'the last picture stays'
+    assert_readable(tab)
+    assert_fits(tab, 390)
+    job.step = 44
+    job.start()
+    tab.until(LIVE)
+    tab.until('known.steps.last === 44')
+    assert not tab.run("document.body.classList.contains('stale')")
+    refused = [error for error in tab.errors if 'ERR_' in error]
+    assert refused == tab.errors, tab.errors
+    tab.errors.clear()  # the browser's own words about connections refused
+
+
+@in_browser
+def a_run_that_was_ending_has_ended(mock, page):
+    job = mock(step=90, state='reading the model', reason='gradient tolerance')
+    tab = page(job)
+    job.stop()
+    tab.until("document.getElementById('connection').className === 'ended'")
+    assert 'the run has ended (gradient tolerance)' in tab.text('link'), tab.text('link')
+    tab.errors.clear()
+    job.start()
+
+
+@in_browser
+def a_hidden_page_asks_seldom(mock, page):
+    job = mock()
+    tab = page(job)
+    tab.run("Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })")
+    time.sleep(1.1)
+    job.asked.clear()
+    time.sleep(1.5)
+    assert len([path for path in job.asked if 'status' in path]) <= 1, job.asked
+    job.step = 50
+    tab.run("delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))")
+    tab.until('document.visibilityState === "visible"')
+    tab.until('known.steps.last === 50')
+
+
+@in_browser
+def an_endless_run_takes_no_more_room(mock, page):
+    tab = page(mock())
+    found = json.loads(tab.run('''(() => {
+        const steps = new Steps();
+        for (let i = 0; i < 300000; i++)
+          steps.add({ step: i, loss: i === 1234 ? -5 : 1 / (i + 1), gradient_max: 1, note: 'n' });
+        return JSON.stringify([steps.size, steps.last, steps.range('loss'), steps.notes.size]); })()'''))
+    assert found[0] <= 20000 and found[1] == 299999 and found[2] == [-5, 1], found
+    assert found[3] <= 1000, found
+
+
+if __name__ == '__main__':
+    status = main()
+    for opened in BROWSERS:
+        opened.end()
+    sys.exit(status)
