@@ -155,6 +155,7 @@ int start_open(const char *folder, const char *run, const char *model_sha256,
         code = read_sections(start, &expected);
     if (code) {
         why = memory_copy_string(error_text());
+        error_clear();
         code = error_set(ERROR_DATA,
                          "the run cannot go on without its starting point: %s; put the file back, "
                          "or start anew with --fresh",

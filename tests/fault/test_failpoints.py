@@ -14,7 +14,7 @@ import time
 
 from faults import (ALL, check_counted_once, check_nothing_left, make_job, quiet, run_of, say,
                     seed_of_arguments)
-from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test
+from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test, train
 
 SEED = seed_of_arguments()
 SAMPLE = 20
@@ -26,8 +26,9 @@ SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '10000'}  # evaluations longer than 
 class Scenario:
     """A job, what goes wrong in it anyway, and how often the command is given for that."""
 
-    def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None):
-        self.name, self.rules, self.starts = name, rules, starts
+    def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None,
+                 warm=False):
+        self.name, self.rules, self.starts, self.warm = name, rules, starts, warm
         self.environment = environment or {}
         self.settings = {'checkpoint_seconds': 0, 'max_steps': 12, **(settings or {})}
         self.drive = drive or go_on
@@ -104,6 +105,7 @@ def exists(path):
 SCENARIOS = [
     Scenario('plain'),
     Scenario('scaled'),
+    Scenario('it starts from a model', warm=True),
     Scenario('a shard is lost', rules='shard.receive_PROGRAM:9:kill'),
     Scenario('the coordinator is lost', rules='coordinator.state_accept:40:kill', starts=2,
              environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
@@ -130,6 +132,10 @@ def scale(path):
     path.write_text('\n'.join(lines) + '\n')
 
 
+def first_model(job):
+    return train(job, '--set', 'max_steps=3', '--state', job.parent / 'first.state')['model']
+
+
 class Walk:
     def __init__(self, folder):
         self.folder = folder
@@ -144,18 +150,19 @@ class Walk:
             job = make_job(place, rows=2500, **scenario.settings)
             if scenario.name == 'scaled':
                 scale(place / 'logistic.libsvm')
-            self.jobs[key] = job, quiet(job)['model_sha256']
+            arguments = ['--start', first_model(job)] if scenario.warm else []
+            self.jobs[key] = job, arguments, quiet(job, *arguments)['model_sha256']
         return self.jobs[key]
 
     def run(self, scenario, rule=None, reruns=0):
         """Whether the rule was ever met."""
         self.number += 1
-        job, expected = self.job(scenario)
+        job, arguments, expected = self.job(scenario)
         log, fired = self.folder / f'{self.number}.visits', self.folder / f'{self.number}.fired'
         rules = ','.join(r for r in (rule, scenario.rules) if r)
         environment = {'DML_FAILPOINT_LOG': str(log), 'DML_FAILPOINT_ONCE': str(fired),
                        **({'DML_FAILPOINT': rules} if rules else {}), **scenario.environment}
-        with run_of(job, f'run-{self.number}') as run:
+        with run_of(job, f'run-{self.number}', *arguments) as run:
             result = scenario.drive(run, scenario, reruns, **environment)
             assert result['model_sha256'] == expected, 'another model'
             check_nothing_left(run)

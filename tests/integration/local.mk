@@ -7,7 +7,8 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
-	tests/integration/test_bits.py
+	tests/integration/test_bits.py \
+	tests/integration/test_start.py
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \

@@ -313,6 +313,7 @@ static struct coordinator *new_machine(struct process *process) {
         .shards_folder = "shards",
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,
+        .start = job->origin,
         .saved = resumed ? &saved : NULL,
     });
     free(journal);

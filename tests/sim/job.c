@@ -101,6 +101,18 @@ static void find_exponents(struct job *job, struct random *random) {
     free(count);
 }
 
+/* A third start elsewhere than at zero. Drawn from a generator of its own, so that the rest of the
+ * job is what it would be without. */
+static void choose_start(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0x57a2a));
+    if (random_below(&random, 3))
+        return;
+    job->origin = memory_new(job->parameters, sizeof *job->origin);
+    for (uint64_t i = 0; i < job->parameters; i++)
+        job->origin[i] = ldexp(random_unit(&random) - 0.5, -3);
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -123,6 +135,7 @@ void job_init(struct job *job, uint64_t seed) {
     job->data.exponent = job->exponent;
     job->data.fingerprint = "simulated";
     job->parameters = objective_parameters(&job->shape);
+    choose_start(job);
 }
 
 void job_release(struct job *job) {
@@ -132,5 +145,6 @@ void job_release(struct job *job) {
     free(job->value);
     free(job->label);
     free(job->exponent);
+    free(job->origin);
     free(job->expected.model);
 }

@@ -34,6 +34,7 @@ struct job {
     struct set_info data;
     uint64_t parameters;
     struct rows *chunks; /* [data.chunks] */
+    double *origin;      /* [parameters] where it starts, or NULL: at zero; owned */
     struct outcome expected;
 
     /* what `chunks` and `data` point to; owned */

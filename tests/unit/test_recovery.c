@@ -250,6 +250,62 @@ static void without_a_durable_step_all_goes_back_to_the_start(void **state) {
     assert_false(f->coordinator->optimizer.started);
 }
 
+/* ---- a start elsewhere than at zero ---- */
+
+static const double *start_everywhere(struct fixture *f) {
+    static double start[10001];
+    f->settings.start = start;
+    return start;
+}
+
+/* What a shard was sent of the start, which must be its range and no more. */
+static void assert_start_sent(const struct fixture *f, uint32_t shard, const double *start) {
+    uint64_t first, count;
+    coordinator_range(f->coordinator, shard, &first, &count);
+    assert_int_equal(bench_sent(f, shard, MESSAGE_SHARD_SETUP).shard_setup.start, 1);
+    assert_int_equal(bench_count_sent(f, shard, MESSAGE_START), 1);
+    struct message_start sent = bench_sent(f, shard, MESSAGE_START).start;
+    assert_int_equal(sent.attempt, f->coordinator->attempt);
+    assert_int_equal(sent.first, first);
+    assert_int_equal(sent.count, count);
+    for (size_t i = 0; i < f->out.messages.count; i++) {
+        const struct envelope *envelope = &f->out.messages.envelopes[i];
+        if (envelope->to == shard && envelope->type == MESSAGE_START) {
+            assert_ptr_equal(envelope->bulk.data, start + first);
+            assert_int_equal(envelope->bulk.length, count * sizeof *start);
+        }
+    }
+}
+
+static void every_shard_is_sent_its_range_of_the_start(void **state) {
+    struct fixture *f = *state;
+    const double *start = start_everywhere(f);
+    bench_begin(f, &f->settings);
+    bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
+    assert_start_sent(f, SHARD_1, start);
+}
+
+static void going_back_to_the_start_sends_it_again(void **state) {
+    struct fixture *f = *state;
+    const double *start = start_everywhere(f);
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
+    lose(f, SHARD_1);
+    assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
+    assert_start_sent(f, SHARD_0, start);
+    return_worker(f, SHARD_1);
+    assert_int_equal(f->coordinator->attempt, 2);
+}
+
+static void what_is_restored_needs_no_start(void **state) {
+    struct fixture *f = *state;
+    start_everywhere(f);
+    start_durable(f);
+    lose(f, SHARD_1);
+    assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.start, 0);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_START), 0);
+}
+
 static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
     struct fixture *f = *state;
     start_durable(f);
@@ -508,6 +564,9 @@ int main(void) {
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
+        TEST(every_shard_is_sent_its_range_of_the_start),
+        TEST(going_back_to_the_start_sends_it_again),
+        TEST(what_is_restored_needs_no_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

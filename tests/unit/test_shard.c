@@ -112,6 +112,75 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
     bench_release(&bench);
 }
 
+static struct message start_piece(const double *all, uint64_t first, uint64_t count) {
+    struct message message = {.type = MESSAGE_START};
+    message.start = (struct message_start){.attempt = 1, .first = first, .count = count};
+    message.bulk = (struct bulk){.data = all + first, .length = count * sizeof *all};
+    return message;
+}
+
+static void a_start_comes_in_pieces_and_the_shard_is_ready_when_all_is_there(void **state) {
+    (void)state;
+    enum { FIRST = BLOCK_ELEMENTS, OWN = 50, ALL = FIRST + OWN };
+    static double all[ALL];
+    static int16_t exponents[ALL];
+    for (int i = 0; i < ALL; i++)
+        all[i] = i / 8.0;
+    struct bench bench;
+    struct message message = setup(ALL, FIRST, OWN);
+    message.shard_setup.start = 1;
+    message.shard_setup.uniform = 0;
+    bench_init(&bench, message);
+    tell(&bench, COORDINATOR_LINK, start_piece(all, FIRST, 20));
+    tell(&bench, COORDINATOR_LINK, start_piece(all, FIRST, 20)); /* a repetition changes nothing */
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, COORDINATOR_LINK, start_piece(all, FIRST + 20, OWN - 20));
+    assert_int_equal(bench.out.count, 0); /* exponents are lacking */
+    message = (struct message){.type = MESSAGE_EXPONENTS};
+    message.exponents = (struct message_exponents){1, FIRST, OWN};
+    message.bulk = (struct bulk){.data = exponents, .length = OWN * sizeof *exponents};
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    assert_memory_equal(read_register(&bench, REGISTER_X, FIRST, OWN), all + FIRST,
+                        OWN * sizeof *all);
+    bench_release(&bench);
+}
+
+static void a_new_attempt_without_a_start_is_at_zero(void **state) {
+    (void)state;
+    static const double ones[N] = {1, 1, 1}, zeros[N];
+    struct bench bench;
+    struct message message = setup(N, 0, N);
+    message.shard_setup.start = 1;
+    bench_init(&bench, message);
+    tell(&bench, COORDINATOR_LINK, start_piece(ones, 0, N));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    message = setup(N, 0, N);
+    message.shard_setup.attempt = 2;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    tell(&bench, COORDINATOR_LINK, start_piece(ones, 0, N)); /* of the old attempt */
+    assert_memory_equal(read_register(&bench, REGISTER_X, 0, N), zeros, sizeof zeros);
+    bench_release(&bench);
+}
+
+static void a_start_that_cannot_be_is_refused(void **state) {
+    (void)state;
+    static const double all[N] = {[3] = INFINITY};
+    struct message pieces[] = {start_piece(all, 2, 1), start_piece(all, 0, 10),
+                               start_piece(all, 0, 2)};
+    pieces[2].bulk.length--;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        struct bench bench;
+        struct message message = setup(N, 0, N);
+        message.shard_setup.start = 1;
+        bench_init(&bench, message);
+        tell(&bench, COORDINATOR_LINK, pieces[i]);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        bench_release(&bench);
+    }
+}
+
 static void a_repeated_program_is_answered_from_memory(void **state) {
     (void)state;
     struct bench bench;
@@ -446,6 +515,9 @@ int main(void) {
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
         cmocka_unit_test(a_setup_that_makes_no_sense_is_refused),
         cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),
+        cmocka_unit_test(a_start_comes_in_pieces_and_the_shard_is_ready_when_all_is_there),
+        cmocka_unit_test(a_new_attempt_without_a_start_is_at_zero),
+        cmocka_unit_test(a_start_that_cannot_be_is_refused),
         cmocka_unit_test(a_repeated_program_is_answered_from_memory),
         cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
         cmocka_unit_test(malformed_programs_are_refused_whole),

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Runs that start from an earlier model: their bits, their resumption, and what is kept of it."""
+
+import json
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import sys
+
+from harness import BAD_DATA, COORDINATOR, IO, Process, dml, lines_of, main, shared, test, train, write_job
+
+FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
+
+
+def wide_data(folder, name='wide.libsvm', rows=1200, seed=1):
+    rng = random.Random(seed)
+    with open(folder / name, 'w') as file:
+        for _ in range(rows):
+            row = sorted(rng.sample(range(1, FEATURES + 1), 25))
+            file.write(f'{rng.choice([-1, 1])} ' +
+                       ' '.join(f'{j}:{round(rng.gauss(0, 1), 2)}' for j in row) + '\n')
+    return name
+
+
+def wide_job(folder, **settings):
+    """A job, and the model of an earlier run of it on part of the data."""
+    data = folder / wide_data(folder)
+    part = folder / 'part.libsvm'
+    part.write_text(''.join(line + '\n' for line in lines_of(data)[:-20]))
+    chosen = {'l2': 1e-3, 'max_steps': 12, 'gradient_tolerance': 1e-9, 'checkpoint_seconds': 0,
+              'threads': 1, 'replicas': 1, 'shards': 2, **settings}
+    earlier = write_job(folder, 'earlier', data=[part.name], **chosen)
+    return write_job(folder, data=[data.name], **chosen), train(earlier)
+
+
+def model_of(folder):
+    """{feature: weight}, intercept and model.json of a model with one output."""
+    folder = folder / 'models/current' if (folder / 'models').is_dir() else folder
+    data = (folder / 'model.safetensors').read_bytes()
+    length = struct.unpack('<Q', data[:8])[0]
+    header, data = json.loads(data[8:8 + length]), data[8 + length:]
+
+    def tensor(name, letter):
+        begin, end = header[name]['data_offsets']
+        return struct.unpack(f'<{(end - begin) // 8}{letter}', data[begin:end])
+
+    weights = dict(zip(tensor('feature_id', 'Q'), tensor('weight', 'd')))
+    return weights, tensor('bias', 'd')[0], json.loads((folder / 'model.json').read_text())
+
+
+def killed_at(point, job, *arguments):
+    """Runs until the coordinator is killed there; its workers end with it."""
+    process = Process(COORDINATOR, 'run', job, *arguments, DML_FAILPOINT=f'coordinator.{point}:kill')
+    finished = process.wait()
+    process.end()
+    assert finished.status == -signal.SIGKILL, finished
+
+
+def runs_of(state):
+    database = sqlite3.connect(state / 'dml.db')
+    rows = database.execute('SELECT run, start_model, start_run, restarts FROM runs').fetchall()
+    database.close()
+    return rows
+
+
+@test
+def a_warm_run_gives_the_same_bits_however_it_is_divided(folder):
+    job, earlier = wide_job(folder)
+    hashes = set()
+    for number, (shards, replicas, threads) in enumerate([(1, 1, 1), (3, 1, 2), (2, 3, 1)]):
+        result = train(job, '--start', earlier['model'], '--state', folder / f'{number}.state',
+                       '--set', f'shards={shards}', '--set', f'replicas={replicas}',
+                       '--set', f'threads={threads}')
+        hashes.add(result['model_sha256'])
+    cold = train(job, '--state', folder / 'cold.state')
+    assert len(hashes) == 1, hashes
+    assert cold['model_sha256'] not in hashes, 'it starts from zero'
+
+
+@test
+def a_killed_warm_run_is_gone_on_with_by_the_plain_command(folder):
+    job, earlier = wide_job(folder)
+    model = folder / 'kept-elsewhere'
+    shutil.copytree(earlier['model'], model)
+    quiet = train(job, '--start', model, '--state', folder / 'quiet.state')
+    points = ['start_write:1', 'start_written:1', 'file_renamed:3', 'state_attempt:1',
+              'send_START:2', 'send_EVALUATE:1', 'send_EVALUATE:6']
+    for number, point in enumerate(points):
+        state = folder / f'{number}.state'
+        killed_at(point, job, '--start', model, '--state', state)
+        begun = runs_of(state)
+        # Nothing is recorded that has no start, and a recorded start is used without being named.
+        plain = train(job, '--state', state, *(() if begun else ('--start', model)))
+        assert plain['model_sha256'] == quiet['model_sha256'], point
+        assert plain['start'] == {'model_sha256': earlier['model_sha256']}, plain
+        assert len(runs_of(state)) == 1, 'a new run was begun'
+        assert not begun or plain['restarts']['coordinator'] == 1, 'it did not go on'
+
+
+@test
+def a_warm_run_whose_shards_die_comes_to_the_same_bits(folder):
+    job, earlier = wide_job(folder, checkpoint_seconds=3600)
+    quiet = train(job, '--start', earlier['model'], '--state', folder / 'quiet.state')
+    for number, point in enumerate(['shard.receive_START:1:kill', 'shard.receive_PROGRAM:9:kill']):
+        once = folder / f'{number}.fired'
+        result = train(job, '--start', earlier['model'], '--state', folder / f'{number}.state',
+                       DML_FAILPOINT=point, DML_FAILPOINT_ONCE=str(once))
+        assert result['restarts']['shard'] >= 1, result
+        assert result['model_sha256'] == quiet['model_sha256'], point
+
+
+@test
+def a_start_that_is_lost_or_damaged_is_never_taken_for_zeros(folder):
+    job, earlier = wide_job(folder)
+    state = folder / 'job.state'
+    killed_at('send_EVALUATE:1', job, '--start', earlier['model'])
+    start = state / 'shards/1/start'
+    whole = start.read_bytes()
+    for content in (None, whole[:-1], whole[:4000] + b'\x01' + whole[4001:]):
+        start.unlink()
+        if content is not None:
+            start.write_bytes(content)
+        refused = dml('run', job)
+        assert refused.status == BAD_DATA, refused
+        assert 'shards/1/start' in refused.stderr and '--fresh' in refused.stderr, refused
+        start.write_bytes(whole)
+    assert train(job)['start']['model_sha256'] == earlier['model_sha256']
+
+
+@test
+def a_start_that_cannot_be_written_begins_no_run(folder):
+    job, earlier = wide_job(folder)
+    state = folder / 'job.state'
+    for point in 'start_write:1', 'pack_publish:1':  # the data is packed by then
+        failed = dml('run', job, '--start', earlier['model'],
+                     DML_FAILPOINT=f'coordinator.{point}:enospc')
+        assert failed.status == IO and 'start' in failed.stderr, failed
+        assert runs_of(state) == [], 'a run was recorded'
+        assert not list(state.glob('shards/*/*')), 'something is left'
+    assert train(job, '--start', earlier['model'])['run'] == 1
+
+
+@test
+def another_start_begins_another_run_and_the_log_says_so(folder):
+    job, earlier = wide_job(folder)
+    state = folder / 'job.state'
+    killed_at('send_EVALUATE:1', job)
+    finished = dml('run', job, '--start', earlier['model'], '--json')
+    assert finished.status == 0, finished
+    assert 'run 1 is unfinished, but started from zero: a new run starts' in finished.stderr
+    again = train(job, '--fresh', '--start', state)
+    assert again['start'] == {'run': 2, 'model_sha256': finished.json['model_sha256']}, again
+    assert again['steps'] < finished.json['steps'] or again['loss'] <= finished.json['loss']
+    assert [row[1:3] for row in runs_of(state)] == [
+        ('', 0), (earlier['model_sha256'], 0), (finished.json['model_sha256'], 2)]
+
+
+@test
+def a_model_of_something_else_is_no_start_and_the_log_says_why(folder):
+    job, earlier = wide_job(folder)
+    for setting, why in (('intercept=false', 'it has an intercept'),
+                         ('objective=squared', 'its objective is logistic')):
+        state = folder / f'{setting}.state'
+        finished = dml('run', job, '--json', '--start', earlier['model'], '--state', state,
+                       '--set', setting)
+        assert finished.status == 0 and why in finished.stderr, finished
+        assert 'start' not in finished.json, finished
+        assert runs_of(state)[0][1] == ''
+    missing = dml('run', job, '--start', folder / 'none')
+    assert missing.status == BAD_DATA and 'none holds no model' in missing.stderr, missing
+
+
+@test
+def a_vanished_feature_is_dropped_or_kept_as_the_job_says(folder):
+    (folder / 'old.libsvm').write_text('1 2:1 5:1 9:-1\n-1 2:-1 5:1\n1 9:2 5:-1\n-1 9:1 2:1\n')
+    (folder / 'new.libsvm').write_text('1 2:1 9:-1\n-1 2:-1 7:1\n1 9:2 7:-1\n-1 9:1 2:1\n')
+    old = write_job(folder, 'old', data=['old.libsvm'], l2=0.1)
+    train(old)
+    weights = model_of(folder / 'old.state')[0]
+    for vanished, ids in ('drop', [2, 7, 9]), ('keep', [2, 5, 7, 9]):
+        job = write_job(folder, vanished, data=['new.libsvm'], l2=0.1, vanished=vanished)
+        result = train(job, '--start', folder / 'old.state')
+        now, _, description = model_of(folder / f'{vanished}.state')
+        assert sorted(now) == ids, now
+        assert vanished == 'drop' or now[5] == weights[5], now
+        assert description['features'] == len(ids), description
+        assert description['start']['model_sha256'] == result['start']['model_sha256']
+        assert dml('evaluate', folder / f'{vanished}.state', folder / 'old.libsvm').status == 0
+        killed_at('send_EVALUATE:2', job, '--fresh', '--start', folder / 'old.state')
+        assert train(job)['model_sha256'] == result['model_sha256']
+
+
+@test
+def a_kept_column_of_a_table_keeps_its_name(folder):
+    rng = random.Random(3)
+    rows = [[round(rng.gauss(0, 1), 2) for _ in range(3)] + [rng.choice('mb')] for _ in range(40)]
+    write = lambda name, header, some: (folder / name).write_text(  # noqa: E731
+        '\n'.join(','.join(map(str, row)) for row in [header] + some) + '\n')
+    write('old.csv', ['height', 'width', 'depth', 'kind'], rows)
+    write('new.csv', ['height', 'width', 'kind'], [row[:2] + row[3:] for row in rows])
+    write('moved.csv', ['width', 'height', 'kind'], [[r[1], r[0], r[3]] for r in rows])
+    settings = {'l2': 0.1, 'vanished': 'keep', 'csv': {'label': 'kind'}}
+    train(write_job(folder, 'old', data=['old.csv'], **settings))
+    weights = model_of(folder / 'old.state')[0]
+    train(write_job(folder, 'new', data=['new.csv'], **settings), '--start', folder / 'old.state')
+    now, _, description = model_of(folder / 'new.state')
+    assert description['feature_names'] == ['height', 'width', 'depth'], description
+    assert now[3] == weights[3] and len(now) == 3, now
+    moved = dml('run', write_job(folder, 'moved', data=['moved.csv'], **settings), '--start',
+                folder / 'old.state', '--json')
+    assert moved.status == 0 and 'column 1 was `height` and is `width`' in moved.stderr, moved
+    assert 'start' not in moved.json, moved
+
+
+@test
+def after_5_percent_more_data_a_warm_start_takes_at_most_half_the_evaluations(folder):
+    lines = lines_of(shared('a9a.gz'))
+    (folder / 'part').write_text('\n'.join(lines[:len(lines) * 95 // 100]) + '\n')
+    (folder / 'all').write_text('\n'.join(lines) + '\n')
+    part = write_job(folder, 'part', data=['part'], l2=1e-4)
+    job = write_job(folder, 'all', data=['all'], l2=1e-4)
+    earlier = train(part)
+    cold = train(job, '--state', folder / 'cold.state')
+    warm = train(job, '--start', earlier['model'])
+    assert warm['gradient_max'] <= 1e-5 and cold['gradient_max'] <= 1e-5
+    assert 2 * warm['evaluations'] <= cold['evaluations'], (warm['evaluations'],
+                                                           cold['evaluations'])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

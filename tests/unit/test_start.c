@@ -1,0 +1,281 @@
+/* A model as the starting point of a run: what is matched, what is kept, what is refused. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/start.h"
+
+static char folder[64]; /* of one test */
+
+static int make_folder(void **state) {
+    (void)state;
+    strcpy(folder, "test-start-XXXXXX");
+    error_clear();
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char *command = memory_format("rm -rf %s", folder);
+    int status = system(command);
+    free(command);
+    return status;
+}
+
+static char *inside(const char *name) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* The model of an earlier run: features 2, 5, 9 in the order 9, 2, 5; classes a, b, c. Weight of
+ * feature i and class k: i + k/4; intercepts -1 - k. */
+static const struct model_layout before = {
+    .objective = "softmax",
+    .outputs = 3,
+    .intercept = true,
+    .features = 3,
+    .feature_id = (const uint64_t[]){9, 2, 5},
+    .original_order = (const uint32_t[]){1, 2, 0},
+    .feature_names = (const char *const[]){"nine", "two", "five"},
+    .classes = 3,
+    .class_names = (const char *const[]){"a", "b", "c"},
+};
+
+/* What comes after it: 5 is gone, 1 and 7 are new; class b is gone, d is new. */
+static const struct model_layout after = {
+    .objective = "softmax",
+    .outputs = 3,
+    .intercept = true,
+    .features = 4,
+    .feature_id = (const uint64_t[]){2, 9, 7, 1},
+    .original_order = (const uint32_t[]){3, 0, 2, 1},
+    .feature_names = (const char *const[]){"two", "nine", "seven", "one"},
+    .classes = 3,
+    .class_names = (const char *const[]){"c", "d", "a"},
+};
+
+static const double expected[] = {2.5, 0, 2, 9.5, 0, 9, 0, 0, 0, 0, 0, 0, -3, 0, -1};
+#define PARAMETERS (sizeof expected / sizeof *expected)
+
+static struct model *written(const struct model_layout *layout, const char *name,
+                             const double *parameters) {
+    struct model_writer *writer;
+    struct model *model;
+    uint64_t count = (layout->features + layout->intercept) * layout->outputs;
+    assert_int_equal(model_writer_new(inside(name), layout, &writer), 0);
+    assert_int_equal(model_writer_slice(writer, 0, count, parameters), 0);
+    assert_int_equal(model_writer_publish(writer, NULL), 0);
+    assert_int_equal(model_open(inside(name), &model), 0);
+    return model;
+}
+
+static struct model *earlier(void) {
+    double parameters[12];
+    for (uint32_t j = 0; j < 3; j++)
+        for (uint32_t k = 0; k < 3; k++)
+            parameters[3 * j + k] = (double)before.feature_id[j] + k / 4.0;
+    for (uint32_t k = 0; k < 3; k++)
+        parameters[9 + k] = -1.0 - k;
+    return written(&before, "earlier", parameters);
+}
+
+/* ---- matching ---- */
+
+static void features_are_matched_by_id_and_classes_by_name(void **state) {
+    (void)state;
+    struct model *model = earlier();
+    double start[PARAMETERS];
+    memset(start, 0xff, sizeof start);
+    assert_int_equal(model_fits(model, &after), 0);
+    model_spread(model, &after, start);
+    for (size_t i = 0; i < PARAMETERS; i++)
+        assert_true(start[i] == expected[i]);
+    model_close(model);
+}
+
+static void assert_does_not_fit(const struct model *model, struct model_layout layout,
+                                const char *why) {
+    assert_int_equal(model_fits(model, &layout), ERROR_DATA);
+    assert_non_null(strstr(error_text(), why));
+    error_clear();
+}
+
+static void what_means_something_else_does_not_fit(void **state) {
+    (void)state;
+    struct model *model = earlier();
+    struct model_layout layout = after;
+    layout.objective = "logistic";
+    assert_does_not_fit(model, layout, "its objective is softmax, not logistic");
+    layout = after;
+    layout.intercept = false;
+    assert_does_not_fit(model, layout, "it has an intercept, and the job none");
+    layout = after;
+    layout.feature_names = (const char *const[]){"two", "ten", "seven", "one"};
+    assert_does_not_fit(model, layout, "column 9 was `nine` and is `ten`");
+    model_close(model);
+}
+
+static void of_two_classes_both_must_be_the_same_in_any_spelling(void **state) {
+    (void)state;
+    struct model_layout layout = {.objective = "logistic",
+                                  .outputs = 1,
+                                  .features = 1,
+                                  .feature_id = (const uint64_t[]){1},
+                                  .classes = 2,
+                                  .class_names = (const char *const[]){"-1", "+1"}};
+    struct model *model = written(&layout, "two", (const double[]){3});
+    layout.class_names = (const char *const[]){"-1.0", "1"};
+    assert_int_equal(model_fits(model, &layout), 0);
+    layout.class_names = (const char *const[]){"1", "-1"};
+    assert_does_not_fit(model, layout, "its classes are `-1` and `+1`, the data's `1` and `-1`");
+    layout.class_names = (const char *const[]){"no", "yes"};
+    assert_does_not_fit(model, layout, "the data's `no` and `yes`");
+    model_close(model);
+}
+
+/* ---- what is kept ---- */
+
+static void a_start_is_read_as_it_was_written(void **state) {
+    (void)state;
+    struct model *model = earlier();
+    struct start start;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps), 0);
+        assert_int_equal(start_open(inside("deep/run"), "run", model->sha256, &after, &start), 0);
+        assert_memory_equal(start.parameters, expected, sizeof expected);
+        assert_int_equal(start.kept.features, keeps);
+        start_close(&start);
+    }
+    model_close(model);
+}
+
+static void a_vanished_feature_is_kept_in_the_place_of_its_id(void **state) {
+    (void)state;
+    struct model *model = earlier(), *later;
+    struct start start;
+    struct model_layout layout = after;
+    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    layout.kept = &start.kept;
+    later = written(&layout, "later", start.parameters);
+    static const uint64_t ids[] = {1, 2, 5, 7, 9};
+    static const double weight[] = {0, 2.5, 5.5, 0, 9.5, /* c */
+                                    0, 0,   0,   0, 0,   /* d */
+                                    0, 2,   5,   0, 9};  /* a */
+    assert_int_equal(later->layout.features, 5);
+    assert_memory_equal(later->layout.feature_id, ids, sizeof ids);
+    assert_memory_equal(later->weight, weight, sizeof weight);
+    assert_string_equal(later->layout.feature_names[2], "five");
+    assert_string_equal(later->layout.feature_names[4], "nine");
+    model_close(later);
+    start_close(&start);
+    model_close(model);
+}
+
+static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
+    (void)state;
+    struct model *model = earlier(), *later;
+    struct start start;
+    struct model_layout layout = after;
+    double zeros[3] = {0};
+    layout.features = 0;
+    assert_int_equal(start_write(folder, "run", model, &layout, true), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &layout, &start), 0);
+    layout.kept = &start.kept;
+    later = written(&layout, "later", zeros);
+    assert_int_equal(later->layout.features, 3);
+    model_close(later);
+    start_close(&start);
+    model_close(model);
+}
+
+/* ---- damage ---- */
+
+static void assert_refused(const struct model *model, const char *why) {
+    struct start start;
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), ERROR_DATA);
+    assert_non_null(strstr(error_text(), why));
+    assert_non_null(strstr(error_text(), "--fresh"));
+    assert_null(start.parameters);
+    error_clear();
+}
+
+static void a_start_that_is_missing_or_of_another_run_is_refused(void **state) {
+    (void)state;
+    struct model *model = earlier();
+    struct start start;
+    assert_refused(model, "start");
+    assert_int_equal(start_write(folder, "another", model, &after, true), 0);
+    assert_refused(model, "that of another run");
+    assert_int_equal(start_write(folder, "run", model, &before, true), 0);
+    assert_refused(model, "that of another run");
+    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_open(folder, "run", "0123", &after, &start), ERROR_DATA);
+    error_clear();
+    model_close(model);
+}
+
+static void flip(const char *path, off_t offset) {
+    int descriptor = open(path, O_RDWR);
+    uint8_t byte;
+    assert_int_equal(pread(descriptor, &byte, 1, offset), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(descriptor, &byte, 1, offset), 1);
+    close(descriptor);
+}
+
+/* Only what lies between sections is not looked at, and not used. */
+static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
+    (void)state;
+    struct model *model = earlier();
+    struct start start;
+    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    struct container_header header = *start.file.header;
+    size_t length = start.file.length;
+    start_close(&start);
+    char *path = memory_copy_string(inside("start"));
+    for (size_t i = 0; i < sizeof header; i += 7) {
+        flip(path, (off_t)i);
+        assert_refused(model, "start");
+        flip(path, (off_t)i);
+    }
+    for (unsigned number = 0; number < CONTAINER_SECTIONS; number++)
+        for (uint64_t i = 0; i < header.section[number].length; i++) {
+            flip(path, (off_t)(header.section[number].offset + i));
+            assert_refused(model, "start");
+            flip(path, (off_t)(header.section[number].offset + i));
+        }
+    assert_int_equal(truncate(path, (off_t)length - 1), 0);
+    assert_refused(model, "its length is wrong");
+    free(path);
+    model_close(model);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(features_are_matched_by_id_and_classes_by_name),
+        TEST(what_means_something_else_does_not_fit),
+        TEST(of_two_classes_both_must_be_the_same_in_any_spelling),
+        TEST(a_start_is_read_as_it_was_written),
+        TEST(a_vanished_feature_is_kept_in_the_place_of_its_id),
+        TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
+        TEST(a_start_that_is_missing_or_of_another_run_is_refused),
+        TEST(a_start_is_refused_when_any_byte_of_it_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
