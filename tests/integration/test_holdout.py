@@ -170,7 +170,7 @@ def inspect_says_what_is_held_out(folder):
     write(folder / 'rows', lines)
     packed = dml('pack', write_job(folder, data=['rows'], holdout=0.2), '--json').json
     held = len(split(lines, 0.2)[1])
-    assert packed['examples'] == 300 - held, packed
+    assert packed['examples'] == 300 - held and packed['rows_held_out'] == held, packed
     shown = dml('inspect', packed['set'], '--json').json
     assert shown['holdout'] == 0.2 and shown['rows_held_out'] == held, shown
     assert shown['rows'] == 300 - held and 'holdout_chunks' not in shown, shown

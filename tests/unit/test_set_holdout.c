@@ -164,14 +164,56 @@ static void assert_no_trace(const char *const *texts, unsigned header, enum labe
     set_close(keeping);
 }
 
+/* LIBSVM rows whose ids stand in no order, some of them rare. */
+static char *unsorted_rows(unsigned first, unsigned rows) {
+    struct bytes text;
+    bytes_init(&text);
+    for (unsigned row = first; row < first + rows; row++) {
+        char word[64];
+        int length = snprintf(word, sizeof word, "%d", row % 3 ? 1 : -1);
+        bytes_append(&text, word, (size_t)length);
+        for (unsigned k = 0; k < row % 17; k++) {
+            unsigned id = (row * 31 + k * 1009) % 500 + 1;
+            length = snprintf(word, sizeof word, " %u:%.3f", k == 3 ? id + row * 500 : id,
+                              (row % 101 + 1) / (k + 3.0));
+            bytes_append(&text, word, (size_t)length);
+        }
+        bytes_append(&text, "\n", 1);
+    }
+    bytes_put_u8(&text, 0);
+    return (char *)text.data;
+}
+
 static void rows_of_unsorted_text_leave_no_trace(void **state) {
     (void)state;
-    char *one = fixture_rows(0, 2500), *two = fixture_rows(2500, 1500);
+    char *one = unsorted_rows(0, 2500), *two = unsorted_rows(2500, 1500);
     const char *const texts[] = {one, two, NULL};
     assert_no_trace(texts, 0, LABEL_BINARY, 0.3);
     assert_no_trace(texts, 0, LABEL_TARGET, 0.9);
     free(one);
     free(two);
+}
+
+/* The only values that need a double are those of rows held out. */
+static void the_value_type_follows_from_training_alone(void **state) {
+    (void)state;
+    struct bytes text;
+    bytes_init(&text);
+    for (unsigned row = 0; row < 200; row++) {
+        uint64_t start[] = {0, 1}, id = 1 + row % 50;
+        double label = row % 2, value = 0.1;
+        struct source_rows rows = {
+            .count = 1, .start = start, .id = &id, .value = &value, .label = &label};
+        bool held = holdout_has(0.5, holdout_hash(&rows, 0));
+        char line[64];
+        int length =
+            snprintf(line, sizeof line, "%u %u:%s\n", row % 2, 1 + row % 50, held ? "0.1" : "1");
+        bytes_append(&text, line, (size_t)length);
+    }
+    bytes_put_u8(&text, 0);
+    const char *const texts[] = {(char *)text.data, NULL};
+    assert_no_trace(texts, 0, LABEL_BINARY, 0.5);
+    bytes_release(&text);
 }
 
 /* CSV with a label of every kind: `rare` in few rows, so that some are only held out. */
@@ -342,6 +384,7 @@ static void a_share_that_leaves_a_side_empty_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_unsorted_text_leave_no_trace),
+        cmocka_unit_test(the_value_type_follows_from_training_alone),
         cmocka_unit_test(rows_of_csv_leave_no_trace),
         cmocka_unit_test(kept_rows_have_columns_and_classes_of_training_alone),
         cmocka_unit_test(kept_rows_are_dense_where_training_is),
