@@ -1,4 +1,5 @@
-/* How a run ends: the model in its place, the test data scored, the result stored and printed. */
+/* How a run ends: the model scored on the holdout, put in its place and scored on the test data,
+ * the result stored and printed. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -61,8 +61,8 @@ int training_begin(struct training *training);
  * cancelled. */
 int training_run(struct training *training);
 
-/* Publishes the model, scores the test data, ends the run in the store and prints the result; or,
- * if it was cancelled, says so with ERROR_AGAIN. */
+/* Scores the model on the holdout, publishes it, scores the test data, ends the run in the store
+ * and prints the result; or, if it was cancelled, says so with ERROR_AGAIN. */
 int training_conclude(struct training *training);
 
 /* Ends the workers and lets go of everything; `code` is what the run ended with. */

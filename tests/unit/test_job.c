@@ -204,6 +204,34 @@ static void a_text_that_does_not_fit_is_named(void **state) {
     refused("data = \"\"\n", ":1: key `data`: \"\" is empty");
 }
 
+static void a_holdout_is_a_share_or_files(void **state) {
+    (void)state;
+    struct job *job = read_text("data = a\n");
+    assert_true(job_holdout_share(job) == 0);
+    assert_null(job_holdout_paths(job)[0]);
+    job_free(job);
+    job = read_text("data = a\nholdout = 0.1\n");
+    assert_true(job_holdout_share(job) == 0.1);
+    assert_null(job_holdout_paths(job)[0]);
+    job_free(job);
+    job = read_text("data = a\nholdout = { \"./0.1\", \"h-*\" }\n");
+    assert_true(job_holdout_share(job) == 0);
+    assert_string_equal(job_holdout_paths(job)[0], "./0.1");
+    assert_string_equal(job_holdout_paths(job)[1], "h-*");
+    job_free(job);
+}
+
+static void a_holdout_that_cannot_be_is_named(void **state) {
+    (void)state;
+    refused("data = a\nholdout = 0\n", ":2: key `holdout`: \"0\" does not fit; allowed: a share of "
+                                       "the rows between 0 and 1, like 0.1, or a path or glob");
+    refused("data = a\nholdout = 1\n", ":2: key `holdout`: \"1\" does not fit");
+    refused("data = a\nholdout = { h, 0.1 }\n",
+            ": key `holdout`: the share 0.1 cannot stand with other entries; allowed: a share "
+            "alone, or files alone");
+    setting_refused("holdout=7", "--set holdout=7: key `holdout`: \"7\" does not fit");
+}
+
 static void a_key_given_twice_is_named_with_both_lines(void **state) {
     (void)state;
     refused("data = a\nl2 = 1\n\nl2 = 2\n", ":4: key `l2`: given twice, first on line 2");
@@ -400,6 +428,8 @@ int main(void) {
         TEST(a_value_of_the_wrong_type_is_named_with_what_is_allowed),
         TEST(a_value_out_of_range_is_named_with_the_range),
         TEST(a_text_that_does_not_fit_is_named),
+        TEST(a_holdout_is_a_share_or_files),
+        TEST(a_holdout_that_cannot_be_is_named),
         TEST(a_key_given_twice_is_named_with_both_lines),
         TEST(missing_data_is_named),
         TEST(syntax_errors_have_their_line),

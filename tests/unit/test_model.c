@@ -165,6 +165,26 @@ static void the_hash_is_over_classes_then_original_ids_then_the_intercept(void *
     model_writer_discard(writer);
 }
 
+static void the_view_of_a_writer_is_the_model_to_be(void **state) {
+    (void)state;
+    struct model view, *model;
+    write_model("2");
+    assert_int_equal(model_open(inside("2"), &model), 0);
+    struct model_writer *writer = started("1", &softmax);
+    assert_int_equal(model_writer_view(writer, &view), ERROR_INTERNAL);
+    error_clear();
+    feed(writer);
+    assert_int_equal(model_writer_view(writer, &view), 0);
+    assert_memory_equal(view.weight, model->weight, OUTPUTS * FEATURES * sizeof *view.weight);
+    assert_memory_equal(view.bias, model->bias, OUTPUTS * sizeof *view.bias);
+    assert_memory_equal(view.layout.feature_id, model->layout.feature_id,
+                        FEATURES * sizeof *view.layout.feature_id);
+    assert_null(view.layout.original_order);
+    assert_int_equal(view.layout.classes, model->layout.classes);
+    model_close(model);
+    model_writer_discard(writer);
+}
+
 static void a_model_without_intercept_has_no_bias(void **state) {
     (void)state;
     struct model_layout layout = {.objective = "squared",
@@ -397,6 +417,7 @@ int main(void) {
         HOLDS(a_model_is_read_as_it_was_written),
         HOLDS(parameters_are_permuted_to_the_order_of_original_ids),
         HOLDS(the_hash_is_over_classes_then_original_ids_then_the_intercept),
+        HOLDS(the_view_of_a_writer_is_the_model_to_be),
         HOLDS(a_model_without_intercept_has_no_bias),
         HOLDS(a_state_folder_stands_for_its_current_model),
         HOLDS(a_model_that_is_there_is_replaced),

@@ -1,0 +1,283 @@
+/* Which rows are held out, rows read back from packs, and figures over them. */
+#include "data/holdout.h"
+
+#include "data/pack.h"
+#include "model/score.h"
+#include "tests/unit/data_fixture.h"
+
+/* ---- the hash ---- */
+
+static uint64_t hash_of(double label, const char *text, uint64_t values, const uint64_t *id,
+                        const double *value) {
+    struct source_rows rows = {.count = 1,
+                               .start = (uint64_t[]){0, values},
+                               .id = id,
+                               .value = value,
+                               .label = &label,
+                               .label_text = text ? &text : NULL};
+    return holdout_hash(&rows, 0);
+}
+
+#define IDS(...)                                                                                   \
+    (const uint64_t[]) {                                                                           \
+        __VA_ARGS__                                                                                \
+    }
+#define VALUES(...)                                                                                \
+    (const double[]) {                                                                             \
+        __VA_ARGS__                                                                                \
+    }
+
+static void the_hash_of_a_row_is_the_one_that_is_documented(void **state) {
+    (void)state;
+    assert_int_equal(
+        hash_of(1, NULL, 3, IDS(3, 11, UINT64_C(0xffffffffffff)), VALUES(1, .5, -2e-3)),
+        UINT64_C(0x2ee7b2c237dbb9ec));
+    assert_int_equal(hash_of(-1, NULL, 0, NULL, NULL), UINT64_C(0xa304bb3db10436f3));
+    assert_int_equal(hash_of(NAN, "setosa", 2, IDS(1, 2), VALUES(5.1, 3.5)),
+                     UINT64_C(0x4df0e06dab28c765));
+    assert_int_equal(hash_of(NAN, NULL, 1, IDS(1), VALUES(1)), UINT64_C(0x4eea4b671eb7796c));
+    assert_int_equal(hash_of(0, NULL, 2, IDS(1, 2), VALUES(2, 1)), UINT64_C(0x1562af5d7746c7a6));
+    assert_int_equal(hash_of(0, NULL, 2, IDS(1, 2), VALUES(1, 2)), UINT64_C(0x61d6da0eafdf02ea));
+}
+
+static void the_order_of_values_does_not_matter_nor_do_zeros(void **state) {
+    (void)state;
+    uint64_t hash = hash_of(1, NULL, 2, IDS(4, 9), VALUES(0.5, 2));
+    assert_int_equal(hash_of(1, NULL, 2, IDS(9, 4), VALUES(2, 0.5)), hash);
+    assert_int_equal(hash_of(1, NULL, 4, IDS(1, 4, 7, 9), VALUES(0, 0.5, -0.0, 2)), hash);
+    assert_int_not_equal(hash_of(1, NULL, 2, IDS(4, 9), VALUES(2, 0.5)), hash);
+    assert_int_not_equal(hash_of(-1, NULL, 2, IDS(4, 9), VALUES(0.5, 2)), hash);
+}
+
+/* Bounds of five standard deviations. */
+static void as_many_rows_are_held_out_as_the_share_says(void **state) {
+    (void)state;
+    enum { ROWS = 100000 };
+    static const double shares[] = {0.01, 0.1, 0.5, 0.9};
+    for (unsigned s = 0; s < 4; s++) {
+        double held = 0, share = shares[s];
+        for (uint64_t row = 0; row < ROWS; row++)
+            held += holdout_has(share, hash_of((double)(row % 2), NULL, 2, IDS(1 + row % 7, 9),
+                                               VALUES(1, (double)row)));
+        assert_true(fabs(held - share * ROWS) <= 5 * sqrt(share * (1 - share) * ROWS));
+    }
+}
+
+static void a_larger_share_holds_what_a_smaller_one_does(void **state) {
+    (void)state;
+    assert_false(holdout_has(0, 0));
+    assert_true(holdout_has(0.5, 0));
+    assert_true(holdout_has(0.5, UINT64_C(0x7fffffffffffffff)));
+    assert_false(holdout_has(0.5, UINT64_C(0x8000000000000000)));
+    assert_false(holdout_has(nextafter(1, 0), UINT64_MAX));
+}
+
+/* ---- packs ---- */
+
+static const struct source_options plain_options;
+
+/* Appends rows as text, with all that a taker can see of them. */
+static int write_rows(void *context, const struct source_rows *rows) {
+    struct bytes *to = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        char word[128];
+        const char *text = rows->label_text ? rows->label_text[row] : NULL;
+        int length = snprintf(word, sizeof word, "%s %a", text ? text : "-", rows->label[row]);
+        bytes_append(to, word, (size_t)length);
+        for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
+            uint64_t place = rows->position ? rows->position[i] : i - rows->start[row];
+            length = snprintf(word, sizeof word, " %llu:%a@%llu", (unsigned long long)rows->id[i],
+                              rows->value[i], (unsigned long long)place);
+            bytes_append(to, word, (size_t)length);
+        }
+        bytes_append(to, "\n", 1);
+    }
+    return 0;
+}
+
+static struct pack *pack_of(const char *path) {
+    struct pack *pack;
+    bool made;
+    if (pack_of_source(fixture_path("packs"), path, &plain_options, 2, &pack, &made))
+        fail_msg("%s", error_text());
+    return pack;
+}
+
+static void assert_read_back(const char *path) {
+    struct source_report report;
+    struct bytes source, packed;
+    bytes_init(&source);
+    bytes_init(&packed);
+    assert_int_equal(source_read(path, &plain_options, 2, write_rows, &source, &report), 0);
+    source_report_release(&report);
+    struct pack *pack = pack_of(path);
+    assert_int_equal(pack_read(pack, write_rows, &packed), 0);
+    pack_close(pack);
+    bytes_put_u8(&source, 0);
+    bytes_put_u8(&packed, 0);
+    assert_string_equal((char *)source.data, (char *)packed.data);
+    bytes_release(&source);
+    bytes_release(&packed);
+}
+
+static void a_pack_gives_its_rows_as_the_text_had_them(void **state) {
+    (void)state;
+    char *many = fixture_rows(0, 5000);
+    struct bytes compressed;
+    bytes_init(&compressed);
+    fixture_gzip(&compressed, many);
+    assert_read_back(fixture_bytes("many.gz", compressed.data, compressed.length));
+    bytes_release(&compressed);
+    free(many);
+    assert_read_back(fixture_text("ones", "1 3:1 7:1\n0\n1 1:1\n"));
+    assert_read_back(fixture_text("mixed", "1 7:2 3:0.1 5:0\n-1 1:1 2:-3\n"));
+    assert_read_back(fixture_text("texts.csv", "a,b,y\n1,2.5,M\n-3,0,7\n4e-300,1,B\n"));
+}
+
+static int refuse(void *context, const struct source_rows *rows) {
+    (void)context;
+    (void)rows;
+    return ERROR_AGAIN;
+}
+
+static void the_taker_can_end_the_reading_of_a_pack(void **state) {
+    (void)state;
+    struct pack *pack = pack_of(fixture_text("ended", "1 1:1\n"));
+    assert_int_equal(pack_read(pack, refuse, NULL), ERROR_AGAIN);
+    pack_close(pack);
+}
+
+/* ---- figures ---- */
+
+static const uint64_t ids[] = {1, 2, 6007};
+static const double weights[] = {0.3, -1.7, 0.9, 2.1, -0.2, 0.4};
+static const double biases[] = {0.11, -0.07};
+static const char *const binary_names[] = {"-1", "1"};
+static const char *const text_names[] = {"M", "B"};
+
+static struct model model_of(const char *objective, uint32_t outputs, uint32_t features,
+                             uint32_t classes, const char *const *names) {
+    return (struct model){.layout = {.objective = objective,
+                                     .outputs = outputs,
+                                     .intercept = true,
+                                     .features = features,
+                                     .feature_id = ids,
+                                     .classes = classes,
+                                     .class_names = names},
+                          .weight = weights,
+                          .bias = biases};
+}
+
+#define ROWS_MAX 2000
+
+struct sides {
+    double share;
+    uint32_t rows, held;
+    bool is_held[ROWS_MAX];
+};
+
+static int note_sides(void *context, const struct source_rows *rows) {
+    struct sides *sides = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        bool held = holdout_has(sides->share, holdout_hash(rows, row));
+        assert_true(sides->rows < ROWS_MAX);
+        sides->is_held[sides->rows++] = held;
+        sides->held += held;
+    }
+    return 0;
+}
+
+/* A file of those lines of `text` that are held out, behind the `header` lines. */
+static const char *held_file(const char *path, const char *text, unsigned header, double share) {
+    struct sides sides = {.share = share};
+    struct source_report report;
+    assert_int_equal(source_read(path, &plain_options, 1, note_sides, &sides, &report), 0);
+    source_report_release(&report);
+    assert_true(sides.held > 0 && sides.held < sides.rows);
+    struct bytes out;
+    bytes_init(&out);
+    for (unsigned line = 0; *text; line++) {
+        size_t length = strcspn(text, "\n") + 1;
+        if (line < header || sides.is_held[line - header])
+            bytes_append(&out, text, length);
+        text += length;
+    }
+    const char *held = fixture_bytes("held", out.data, out.length);
+    bytes_release(&out);
+    return held;
+}
+
+/* Every member: figures that do not apply are NaN, which have one bit pattern here. */
+static void assert_same_figures(const struct model *model, const char *path, const char *held,
+                                double share) {
+    char *paths[] = {(char *)(uintptr_t)held, NULL};
+    struct score_figures files, packs;
+    memset(&files, 0, sizeof files);
+    memset(&packs, 0, sizeof packs);
+    assert_int_equal(score_files(model, paths, &plain_options, 1, NULL, SCORE_PLAIN, &files), 0);
+    struct pack *pack = pack_of(path);
+    assert_int_equal(score_packs(model, &pack, 1, share, &packs), 0);
+    pack_close(pack);
+    assert_true(files.examples > 0);
+    assert_memory_equal(&files, &packs, sizeof files);
+}
+
+static void packs_have_the_figures_of_their_files(void **state) {
+    (void)state;
+    struct model binary = model_of("logistic", 1, 3, 2, binary_names);
+    struct model squared = model_of("squared", 1, 3, 0, NULL);
+    char *text = fixture_rows(0, 1500);
+    const char *path = fixture_text("scored", text);
+    assert_same_figures(&binary, path, path, 0);
+    const char *held = held_file(path, text, 0, 0.3);
+    assert_same_figures(&binary, path, held, 0.3);
+    assert_same_figures(&squared, path, held, 0.3);
+    free(text);
+}
+
+static void packs_of_csv_have_the_figures_of_their_files(void **state) {
+    (void)state;
+    struct model softmax = model_of("softmax", 2, 2, 2, text_names);
+    struct bytes text;
+    bytes_init(&text);
+    bytes_append(&text, "a,b,y\n", 6);
+    for (int row = 0; row < 500; row++) {
+        char line[64];
+        int length = snprintf(line, sizeof line, "%d,%.3f,%c\n", row % 13, row / 7.0,
+                              row % 50 == 0 ? 'X'
+                              : row % 3     ? 'M'
+                                            : 'B');
+        bytes_append(&text, line, (size_t)length);
+    }
+    bytes_put_u8(&text, 0);
+    const char *path = fixture_text("scored.csv", (char *)text.data);
+    const char *held = held_file(path, (char *)text.data, 1, 0.2);
+    assert_same_figures(&softmax, path, held, 0.2);
+    bytes_release(&text);
+}
+
+static void a_pack_that_lacks_columns_of_the_model_is_named(void **state) {
+    (void)state;
+    struct model squared = model_of("squared", 1, 3, 0, NULL);
+    struct pack *pack = pack_of(fixture_text("narrow.csv", "a,b,y\n1,2,3\n"));
+    struct score_figures figures;
+    assert_int_equal(score_packs(&squared, &pack, 1, 0, &figures), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "narrow.csv: about line 1: only 2 of the 3 columns"));
+    error_clear();
+    pack_close(pack);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_hash_of_a_row_is_the_one_that_is_documented),
+        cmocka_unit_test(the_order_of_values_does_not_matter_nor_do_zeros),
+        cmocka_unit_test(as_many_rows_are_held_out_as_the_share_says),
+        cmocka_unit_test(a_larger_share_holds_what_a_smaller_one_does),
+        cmocka_unit_test(a_pack_gives_its_rows_as_the_text_had_them),
+        cmocka_unit_test(the_taker_can_end_the_reading_of_a_pack),
+        cmocka_unit_test(packs_have_the_figures_of_their_files),
+        cmocka_unit_test(packs_of_csv_have_the_figures_of_their_files),
+        cmocka_unit_test(a_pack_that_lacks_columns_of_the_model_is_named),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}
