@@ -14,5 +14,6 @@ int command_cancel(const struct options *options);
 int command_predict(const struct options *options);
 int command_evaluate(const struct options *options);
 int command_export(const struct options *options);
+int command_complete(const struct options *options);
 
 #endif

@@ -5,6 +5,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/check.c \
 	coordinator/cluster.c coordinator/cluster.h \
 	coordinator/command.h \
+	coordinator/complete.c \
 	coordinator/conclude.c \
 	coordinator/control.c coordinator/control.h \
 	coordinator/control_client.c coordinator/control_client.h \

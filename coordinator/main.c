@@ -16,7 +16,7 @@ static const struct command commands[] = {
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
      "the live or last state of a job"},
-    {"jobs", command_jobs, "[STATE...]", 0, INT_MAX, 0, false,
+    {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, 0, false,
      "the runs so far"},
     {"pack", command_pack, "JOBFILE", 1, 1, 0, true,
      "packs the data and trains nothing"},
@@ -30,6 +30,8 @@ static const struct command commands[] = {
      "loss and accuracy of a model on labelled data"},
     {"export", command_export, "MODEL", 1, 1, OPTION_FORMAT | OPTION_OUTPUT, false,
      "a model in the format of another program"},
+    {"complete", command_complete, "-- WORD...", 0, INT_MAX, 0, false,
+     "what may stand last, for the completion of shells"},
     {0},
 };
 /* clang-format on */

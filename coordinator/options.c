@@ -12,14 +12,7 @@
 
 #define PROGRAM "dml-coordinator"
 
-static const struct row {
-    const char *name;
-    char letter;          /* 0: none */
-    const char *argument; /* NULL: none */
-    unsigned taken;       /* the bit of the commands that take it; 0: all */
-    size_t offset;        /* of the bool or, with an argument, of the text in struct options */
-    const char *help;
-} rows[] = {
+const struct option_row option_rows[] = {
     {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
     {"state", 0, "DIR", 0, offsetof(struct options, state),
      "the state folder, in place of the job file's"},
@@ -45,18 +38,21 @@ static const struct row {
      "where to write, in place of standard output"},
 };
 
-#define ROWS (int)(sizeof rows / sizeof rows[0])
+#define ROWS (int)(sizeof option_rows / sizeof option_rows[0])
+const int option_rows_count = ROWS;
+
 #define LONG_BASE 1000 /* getopt_long() answers this much plus the row's number */
 
 static void build_getopt(struct option *longs, char *shorts) {
     *shorts++ = ':';
     for (int i = 0; i < ROWS; i++) {
-        longs[i] = (struct option){.name = rows[i].name,
-                                   .has_arg = rows[i].argument ? required_argument : no_argument,
-                                   .val = LONG_BASE + i};
-        if (rows[i].letter)
-            *shorts++ = rows[i].letter;
-        if (rows[i].letter && rows[i].argument)
+        longs[i] =
+            (struct option){.name = option_rows[i].name,
+                            .has_arg = option_rows[i].argument ? required_argument : no_argument,
+                            .val = LONG_BASE + i};
+        if (option_rows[i].letter)
+            *shorts++ = option_rows[i].letter;
+        if (option_rows[i].letter && option_rows[i].argument)
             *shorts++ = ':';
     }
     longs[ROWS] = (struct option){0};
@@ -67,12 +63,12 @@ static int row_of(int answer) {
     if (answer >= LONG_BASE)
         return answer - LONG_BASE;
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].letter == answer)
+        if (option_rows[i].letter == answer)
             return i;
     abort(); /* getopt answers only what the table has */
 }
 
-static void take(struct options *options, const struct row *row, const char *argument) {
+static void take(struct options *options, const struct option_row *row, const char *argument) {
     if (!row->argument)
         *(bool *)((char *)options + row->offset) = true;
     else if (strcmp(row->name, "set") == 0)
@@ -88,9 +84,10 @@ static int refuse(int answer, char **argv) {
     const char *name = by_letter ? letter : argv[optind - 1];
     if (answer == ':')
         return error_set(ERROR_USAGE, "option `%s` needs an argument, %s", name,
-                         rows[row_of(optopt)].argument);
+                         option_rows[row_of(optopt)].argument);
     if (optopt >= LONG_BASE)
-        return error_set(ERROR_USAGE, "option `--%s` takes no argument", rows[row_of(optopt)].name);
+        return error_set(ERROR_USAGE, "option `--%s` takes no argument",
+                         option_rows[row_of(optopt)].name);
     return error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " --help` lists them", name);
 }
 
@@ -104,7 +101,7 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
     while ((answer = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (answer == '?' || answer == ':')
             return refuse(answer, argv);
-        const struct row *row = &rows[row_of(answer)];
+        const struct option_row *row = &option_rows[row_of(answer)];
         *used |= row->taken;
         take(options, row, optarg);
     }
@@ -126,9 +123,9 @@ static int find_command(const char *name, const struct command *commands,
 static int check(const struct options *options, unsigned used) {
     const struct command *command = options->command;
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].taken & used & ~command->takes)
+        if (option_rows[i].taken & used & ~command->takes)
             return error_set(ERROR_USAGE, "`%s` takes no option `--%s`", command->name,
-                             rows[i].name);
+                             option_rows[i].name);
     if (options->quiet && options->verbose)
         return error_set(ERROR_USAGE, "`--quiet` and `--verbose` exclude each other");
     if (options->operands_count < command->operands_least)
@@ -143,7 +140,8 @@ static int check(const struct options *options, unsigned used) {
 
 int options_parse(int argc, char **argv, const struct command *commands, struct options *options) {
     unsigned used = 0;
-    *options = (struct options){.settings = memory_new((size_t)argc, sizeof(char *)),
+    *options = (struct options){.commands = commands,
+                                .settings = memory_new((size_t)argc, sizeof(char *)),
                                 .operands = memory_new((size_t)argc, sizeof(char *))};
     int code = parse_options(argc, argv, options, &used);
     if (code)
@@ -166,7 +164,7 @@ void options_release(struct options *options) {
     *options = (struct options){0};
 }
 
-static void print_row(const struct row *row, FILE *out) {
+static void print_row(const struct option_row *row, FILE *out) {
     char left[64];
     snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
              row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
@@ -181,8 +179,8 @@ static void print_command(const struct command *command, FILE *out) {
     fprintf(out, "usage: " PROGRAM " %s [OPTION...] %s\n\n%s\n\n", command->name, command->operands,
             command->help);
     for (int i = 0; i < ROWS; i++)
-        if (!rows[i].taken || rows[i].taken & command->takes)
-            print_row(&rows[i], out);
+        if (!option_rows[i].taken || option_rows[i].taken & command->takes)
+            print_row(&option_rows[i], out);
     if (command->keys) {
         fputs("\nKeys of the job file:\n\n", out);
         key_print_help(out);
@@ -202,7 +200,7 @@ void options_print_usage(const struct command *commands, const struct command *c
     }
     fputs("\nOptions of every command:\n\n", out);
     for (int i = 0; i < ROWS; i++)
-        if (!rows[i].taken)
-            print_row(&rows[i], out);
+        if (!option_rows[i].taken)
+            print_row(&option_rows[i], out);
     fputs("\n`" PROGRAM " COMMAND --help` tells more about a command.\n", out);
 }

@@ -4,6 +4,7 @@
 #define DML_COORDINATOR_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -30,9 +31,22 @@ struct command {
     const char *help;
 };
 
+struct option_row {
+    const char *name;
+    char letter;          /* 0: none */
+    const char *argument; /* NULL: none. "liblinear|tsv|json": one of these */
+    unsigned taken;       /* the bit of the commands that take it; 0: all */
+    size_t offset;        /* of the bool or, with an argument, of the text in struct options */
+    const char *help;
+};
+
+extern const struct option_row option_rows[];
+extern const int option_rows_count;
+
 /* What was asked for. Strings belong to argv. */
 struct options {
-    const struct command *command; /* NULL only if `help`, `version` or the like was asked for */
+    const struct command *commands; /* all that there are, as given to options_parse() */
+    const struct command *command;  /* NULL only if `help`, `version` or the like was asked for */
     const char **operands;
     int operands_count;
     const char **settings; /* of --set */

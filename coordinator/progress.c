@@ -94,7 +94,7 @@ static void write_run(const struct coordinator *c, double seconds_max, int colum
     if (!o->started)
         snprintf(text, size, "first evaluation %.0f%%%s", percent, rate);
     else
-        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %.0f%%%s%s",
+        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
                  (unsigned long long)o->step, columns < 90 ? 6 : 10, o->loss, o->gradient_max,
                  percent, rate, left);
 }

@@ -49,18 +49,41 @@ char *csv_cell(char **at, char *end, char delimiter) {
     return cell;
 }
 
+/* "column 3 (radius)": by number from 1, and by name if there is one. */
+#define COLUMN_TEXT 160
+
+static const char *describe_column(const struct format *format, uint32_t column,
+                                   char text[COLUMN_TEXT]) {
+    if (format->names)
+        snprintf(text, COLUMN_TEXT, "column %u (%.100s)", column + 1, format->names[column]);
+    else
+        snprintf(text, COLUMN_TEXT, "column %u", column + 1);
+    return text;
+}
+
 static bool reject_cell(const struct format *format, struct batch *batch, uint64_t number,
                         uint32_t column, const char *cell) {
-    char name[128] = "";
-    if (format->names)
-        snprintf(name, sizeof name, " (%.100s)", format->names[column]);
+    char name[COLUMN_TEXT];
+    describe_column(format, column, name);
     if (*cell == '\0')
-        return batch_reject(batch, number, "column %u%s is empty: every cell must be a number",
-                            column + 1, name);
+        return batch_reject(batch, number, "%s is empty: every cell must be a number", name);
     return batch_reject(batch, number,
-                        "column %u%s holds \"%.40s\", which is not a finite number; name the "
-                        "column of the labels with \"label\", leave out text with \"skip\"",
-                        column + 1, name, cell);
+                        "%s holds \"%.40s\", which is not a finite number; name the column of the "
+                        "labels with \"label\", leave out text with \"skip\"",
+                        name, cell);
+}
+
+static bool reject_quote(const struct format *format, struct batch *batch, uint64_t number,
+                         uint32_t column) {
+    char name[COLUMN_TEXT];
+    return batch_reject(batch, number, "%s: a quote is not closed",
+                        describe_column(format, column, name));
+}
+
+static bool reject_label(const struct format *format, struct batch *batch, uint64_t number) {
+    char name[COLUMN_TEXT];
+    return batch_reject(batch, number, "%s: the label is empty",
+                        describe_column(format, format->label, name));
 }
 
 /* Takes the label's cell: a number, a text, or nothing if labels are optional. */
@@ -91,7 +114,7 @@ static bool parse_cell(const struct format *format, struct batch *batch, char **
     if (!fast_cell(at, end, format->delimiter, &value)) {
         char *cell = csv_cell(at, end, format->delimiter);
         if (!cell)
-            return batch_reject(batch, number, "column %u: a quote is not closed", column + 1);
+            return reject_quote(format, batch, number, column);
         if (!number_of_text(cell, &value))
             return reject_cell(format, batch, number, column, cell);
     }
@@ -127,9 +150,9 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *line
         }
         char *cell = csv_cell(&at, end, format->delimiter);
         if (!cell)
-            return batch_reject(batch, number, "column %u: a quote is not closed", column + 1);
+            return reject_quote(format, batch, number, column);
         if (column == format->label && !take_label(format, cell, &label, &label_text))
-            return batch_reject(batch, number, "column %u: the label is empty", column + 1);
+            return reject_label(format, batch, number);
     }
     if (at)
         return reject_count(format, batch, number, format->columns, true);

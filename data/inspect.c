@@ -105,6 +105,14 @@ static void describe_holdout(const struct set_info *info, json_t *object) {
     }
 }
 
+/* Names in the order of the file, which is not that of the set. */
+static json_t *columns_in_order(const struct set_info *info) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < info->features; i++)
+        json_array_append_new(list, text(info->feature_names[info->original_order[i]]));
+    return list;
+}
+
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
                             uint64_t bytes) {
     json_t *object = json_object();
@@ -125,7 +133,7 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     else
         json_object_set_new(object, "label_max_abs", json_real(info->label_max_abs));
     if (info->feature_names)
-        json_object_set_new(object, "columns", text_list(info->feature_names, info->features, 1));
+        json_object_set_new(object, "columns", columns_in_order(info));
     if (info->uniform)
         json_object_set_new(object, "uniform_exponent", json_integer(info->uniform_exponent));
     json_object_set_new(object, "rejected", integer(info->rejected));

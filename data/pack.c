@@ -88,10 +88,6 @@ void pack_close(struct pack *pack) {
     free(pack);
 }
 
-const char *pack_path(const struct pack *pack) {
-    return pack->container.path;
-}
-
 const char *pack_source(const struct pack *pack) {
     return pack->source;
 }

@@ -24,7 +24,6 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
 int pack_open(const char *path, struct pack **pack);
 void pack_close(struct pack *pack);
 
-const char *pack_path(const struct pack *pack);
 const char *pack_source(const struct pack *pack);
 const char *pack_fingerprint(const struct pack *pack);
 enum source_format pack_format(const struct pack *pack);

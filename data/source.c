@@ -176,8 +176,6 @@ static int finish(struct reader *reader) {
     report->bytes = input_stored_bytes(reader->input);
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);
-    report->column_names = reader->format.names;
-    reader->format.names = NULL;
     if (reader->format.kind == FORMAT_CSV && reader->format.label < reader->format.columns)
         report->label_column = reader->format.label + 1;
     return 0;
@@ -193,6 +191,7 @@ static int read_opened(struct reader *reader, unsigned threads) {
                            reader->options);
     if (!code) {
         reader->report->format = reader->format.kind;
+        reader->report->column_names = reader->format.names; /* to keep */
         work_on_all(reader, &first, threads);
         code = finish(reader);
     }
@@ -217,6 +216,8 @@ int source_read(const char *path, const struct source_options *options, unsigned
         return code;
     code = read_opened(&reader, threads);
     input_close(reader.input);
+    if (report->column_names)
+        reader.format.names = NULL;
     format_release(&reader.format);
     free(reader.text);
     if (code)

@@ -43,9 +43,10 @@ struct source_report {
     uint64_t text_bytes;       /* after decompression */
     uint64_t rows, values;
     char hash[HASH128_TEXT]; /* of the bytes as stored */
-    char **column_names; /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL */
-    uint32_t label_column;   /* CSV: from 1; 0 if there is none */
-    uint64_t rejected;       /* malformed lines skipped */
+    char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
+                              Known from the first call of `take` on */
+    uint32_t label_column; /* CSV: from 1; 0 if there is none */
+    uint64_t rejected;     /* malformed lines skipped */
     char **rejected_reasons; /* of the first 100, "FILE:LINE: why"; NULL-terminated; or NULL */
 };
 

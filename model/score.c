@@ -2,17 +2,20 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/holdout.h"
 #include "model/figures.h"
 #include "model/lines.h"
+#include "model/text.h"
 
 struct scorer {
     const struct model *model;
     const char *path;            /* being read, */
-    struct source_report report; /* and what is known about it */
+    struct source_report report; /* and what is known about it; */
+    bool names_checked;          /* its header was compared with the model's */
     struct figures *figures;     /* or NULL */
     struct lines *lines;         /* or NULL */
     FILE *predictions;
@@ -65,33 +68,95 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
     return known;
 }
 
+/* A feature for a message: " (radius)", or nothing if it has no name. */
+#define NAME_TEXT 128
+
+static const char *name_in_brackets(const struct model_layout *layout, uint64_t feature,
+                                    char text[NAME_TEXT]) {
+    const char *name = layout->feature_names ? layout->feature_names[feature] : "";
+    snprintf(text, NAME_TEXT, "%s%.100s%s", *name ? " (" : "", name, *name ? ")" : "");
+    return text;
+}
+
+/* The first feature of the model that a row does not have. */
+static uint64_t first_missing(const struct model_layout *layout, const struct source_rows *rows,
+                              uint32_t row) {
+    uint64_t at = rows->start[row], feature = 0;
+    for (; feature < layout->features; feature++) {
+        while (at < rows->start[row + 1] && rows->id[at] < layout->feature_id[feature])
+            at++;
+        if (at == rows->start[row + 1] || rows->id[at] != layout->feature_id[feature])
+            break;
+    }
+    return feature;
+}
+
 /* A CSV row has all columns: one that lacks some belongs to another table, or its label is not
  * where it was in training. */
-static int check_row(const struct scorer *scorer, uint64_t known, uint64_t line) {
-    uint64_t features = scorer->model->layout.features;
-    if (scorer->report.format == FORMAT_CSV && known < features)
-        return error_set(ERROR_DATA,
-                         "%s: about line %llu: only %llu of the %llu columns that the model was "
-                         "trained on; they must be in the same places, and so must the label if "
-                         "it is there",
-                         scorer->path, (unsigned long long)line, (unsigned long long)known,
-                         (unsigned long long)features);
+static int refuse_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                      uint64_t known) {
+    const struct model_layout *layout = &scorer->model->layout;
+    uint64_t missing = first_missing(layout, rows, row);
+    char name[NAME_TEXT];
+    return error_set(ERROR_DATA,
+                     "%s: about line %llu: no value in column %llu%s, and only %llu of the %llu "
+                     "columns that the model was trained on; they must be in the same places, and "
+                     "so must the label if it is there",
+                     scorer->path, (unsigned long long)(rows->first_line + row),
+                     (unsigned long long)layout->feature_id[missing],
+                     name_in_brackets(layout, missing, name), (unsigned long long)known,
+                     (unsigned long long)layout->features);
+}
+
+static int check_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                     uint64_t known) {
+    if (scorer->report.format == FORMAT_CSV && known < scorer->model->layout.features)
+        return refuse_row(scorer, rows, row, known);
     for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
         if (!isfinite(scorer->margins[k]))
             return error_set(ERROR_DATA,
                              "%s: about line %llu: the values are too large for this model: its "
                              "margin is %g",
-                             scorer->path, (unsigned long long)line, scorer->margins[k]);
+                             scorer->path, (unsigned long long)(rows->first_line + row),
+                             scorer->margins[k]);
+    return 0;
+}
+
+/* A header must name the columns as the one did that the model was trained on. */
+static int check_names(struct scorer *scorer) {
+    const struct model_layout *layout = &scorer->model->layout;
+    char **names = scorer->report.column_names;
+    uint64_t columns = 0;
+    scorer->names_checked = true;
+    while (names && names[columns])
+        columns++;
+    for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
+        uint64_t column = layout->feature_id[j];
+        if (!*layout->feature_names[j] || column < 1 || column > columns)
+            continue;
+        json_t *name = text_to_json(names[column - 1]); /* the form that names have in a model */
+        bool same = strcmp(json_string_value(name), layout->feature_names[j]) == 0;
+        json_decref(name);
+        if (!same)
+            return error_set(ERROR_DATA,
+                             "%s:1: column %llu is named \"%s\", but \"%s\" in the data that the "
+                             "model was trained on",
+                             scorer->path, (unsigned long long)column, names[column - 1],
+                             layout->feature_names[j]);
+    }
     return 0;
 }
 
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
+    int code = scorer->names_checked ? 0 : check_names(scorer);
+    if (code)
+        return code;
     for (uint32_t row = 0; row < rows->count; row++) {
         if (scorer->share > 0 && !holdout_has(scorer->share, holdout_hash(rows, row)))
             continue;
         uint64_t known = compute_margins(scorer, rows, row);
-        int code = check_row(scorer, known, rows->first_line + row);
+        code = check_row(scorer, rows, row, known);
         if (code)
             return code;
         if (scorer->figures)
@@ -109,6 +174,7 @@ static int read_files(struct scorer *scorer, char *const *paths,
                       const struct source_options *options, unsigned threads) {
     for (; *paths; paths++) {
         scorer->path = *paths;
+        scorer->names_checked = false;
         int code = source_read(*paths, options, threads, take_rows, scorer, &scorer->report);
         source_report_release(&scorer->report);
         if (code)

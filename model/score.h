@@ -32,7 +32,7 @@ enum score_format {
  * `predictions` unless it is NULL; `figures` may be NULL. Memory does not grow with the data, but
  * for 8 bytes a labelled example if figures are asked of a binary model (the AUC sorts them).
  * Errors of reading as source_read() has them; ERROR_DATA if a margin overflows, or if a CSV file
- * lacks a column that the model was trained on. */
+ * lacks a column that the model was trained on, or its header gives one another name. */
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, FILE *predictions, enum score_format format,
                 struct score_figures *figures);

@@ -259,11 +259,6 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
     memcpy(rounded, stored, n * sizeof *rounded);
 }
 
-void history_load(enum history_type type, size_t n, double *out, const void *stored) {
-    for (size_t i = 0; i < n; i++)
-        out[i] = history_at(type, stored, i);
-}
-
 LANES_INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
                           double q, const void *y) {
     size_t i = 0;

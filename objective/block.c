@@ -123,14 +123,3 @@ void objective_block(const struct objective_shape *shape, const struct objective
             batch_gradient(shape, scale, &batch, sum, scratch);
     }
 }
-
-void objective_margins(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, double *margins) {
-    struct objective_scratch *scratch = objective_scratch_new(shape);
-    uint32_t most = batch_rows(shape, rows->dense);
-    for (uint32_t first = 0; first < rows->count; first += most) {
-        struct batch batch = batch_at(rows, first, most);
-        batch_margins(shape, &batch, parameters, scratch, margins + (size_t)first * shape->outputs);
-    }
-    objective_scratch_free(scratch);
-}

@@ -53,5 +53,4 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
     finish_rows(rows, label, margins, loss, work);
 }
 
-const struct loss loss_logistic = {
-    .name = "logistic", .classification = true, .bounded = true, .first = first};
+const struct loss loss_logistic = {.name = "logistic", .bounded = true, .first = first};

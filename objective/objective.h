@@ -27,9 +27,6 @@ enum objective_kind { OBJECTIVE_LOGISTIC, OBJECTIVE_SQUARED, OBJECTIVE_SOFTMAX }
 const char *objective_name(enum objective_kind kind);
 int objective_from_name(const char *name);
 
-/* True if labels are classes, false if they are targets. */
-bool objective_is_classification(enum objective_kind kind);
-
 /* True if |derivative| ≤ 1 always; else the bound is found pass by pass. */
 bool objective_is_bounded(enum objective_kind kind);
 
@@ -69,10 +66,6 @@ void objective_scratch_free(struct objective_scratch *scratch);
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);
-
-/* Margins of one block: count×K, row-major. For prediction. */
-void objective_margins(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, double *margins);
 
 /* A hash of canned gradients of every kind: what replicas of one run must agree on. */
 uint64_t objective_proof(void);

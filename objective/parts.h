@@ -14,7 +14,6 @@
 /* One kind of loss, as a function of margins. */
 struct loss {
     const char *name;
-    bool classification;
     bool bounded; /* |derivative| ≤ 1 */
 
     /* Takes rows×K margins, row-major, and writes the loss of each row and, in place of the

@@ -51,5 +51,4 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
         loss[i] += work[i];
 }
 
-const struct loss loss_softmax = {
-    .name = "softmax", .classification = true, .bounded = true, .first = first};
+const struct loss loss_softmax = {.name = "softmax", .bounded = true, .first = first};

@@ -11,5 +11,4 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
     }
 }
 
-const struct loss loss_squared = {
-    .name = "squared", .classification = false, .bounded = false, .first = first};
+const struct loss loss_squared = {.name = "squared", .bounded = false, .first = first};

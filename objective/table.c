@@ -24,10 +24,6 @@ int objective_from_name(const char *name) {
     return -1;
 }
 
-bool objective_is_classification(enum objective_kind kind) {
-    return losses[kind]->classification;
-}
-
 bool objective_is_bounded(enum objective_kind kind) {
     return losses[kind]->bounded;
 }

@@ -230,15 +230,6 @@ size_t peer_queued(const struct peer *peer) {
     return peer->outlet.queued;
 }
 
-int peer_pid(const struct peer *peer) {
-    struct ucred other;
-    socklen_t length = sizeof other;
-    if (!peer->outlet.local ||
-        getsockopt(peer->descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length))
-        return 0;
-    return other.pid;
-}
-
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
     inlet_keep(&peer->inlet, kept);
 }

@@ -47,9 +47,6 @@ void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
 /* Bytes queued and not yet taken by the system. */
 size_t peer_queued(const struct peer *peer);
 
-/* Process id of the other end of a Unix socket; 0 elsewhere. */
-int peer_pid(const struct peer *peer);
-
 /* In a message call: the bulk now belongs to the caller until kept_bulk_release(). Shared memory
  * stays where it is; copied bytes change owner. The mapping outlives the peer. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);

@@ -144,12 +144,3 @@ bool program_next(struct cursor *program, struct operation *operation) {
 uint64_t program_hash(const void *program, size_t length) {
     return hash64(program, length);
 }
-
-int program_scalars(const void *program, size_t length) {
-    struct cursor cursor = cursor_over(program, length);
-    struct operation operation;
-    uint64_t scalars = 0;
-    while (program_next(&cursor, &operation))
-        scalars += operation_scalars(&operation);
-    return cursor.failed || scalars > INT32_MAX ? -1 : (int)scalars;
-}

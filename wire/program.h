@@ -82,7 +82,4 @@ bool program_next(struct cursor *program, struct operation *operation);
 /* Names the content of a program. */
 uint64_t program_hash(const void *program, size_t length);
 
-/* Scalars that a whole program yields; −1 if it is malformed. */
-int program_scalars(const void *program, size_t length);
-
 #endif

@@ -37,13 +37,21 @@ static void encode(const struct message *message, struct bytes *body) {
     message_encode(message, body);
 }
 
-/* What was decoded says the same when it is sent on. A program is read as a shard would. */
+/* As a shard would. */
+static void read_program(struct blob program) {
+    struct cursor cursor = cursor_over(program.data, program.length);
+    struct operation operation;
+    while (program_next(&cursor, &operation))
+        assert(operation_scalars(&operation) <= 4 * SLOTS_MAX);
+}
+
+/* What was decoded says the same when it is sent on. */
 static void use(const struct message *message) {
     struct bytes once, twice;
     struct message again;
     const char *why;
     if (message->type == MESSAGE_PROGRAM)
-        (void)program_scalars(message->program.operations.data, message->program.operations.length);
+        read_program(message->program.operations);
     encode(message, &once);
     assert(once.length <= message_body_max(message->type));
     assert(!message_decode(message->type, once.data, once.length, &again, &why));

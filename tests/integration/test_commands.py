@@ -14,8 +14,9 @@ import struct
 import sys
 import time
 
-from harness import (AGAIN, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml, endless_job, main,
-                     run, small_data, small_job, test, train, write_job, COORDINATOR)
+from harness import (AGAIN, BAD_DATA, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml,
+                     endless_job, main, run, small_data, small_job, test, train, write_job,
+                     COORDINATOR)
 
 RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
@@ -287,6 +288,42 @@ def inspect_says_what_a_pack_holds(folder):
     assert finished.status == 0 and 'small.libsvm' in finished.stdout, finished
     what = dml('inspect', pack, '--json').json
     assert what['rows'] == 60 and what['values'] == 240, what
+
+
+def named_csv(folder, header='a,label,größe,c', name='named.csv'):
+    rows = [f'{k % 9},{k * 7 % 5 < 2:d},{k * 31 % 17},{k % 4}' for k in range(60)]
+    (folder / name).write_text('\n'.join([header, *rows, '']))
+    return write_job(folder, 'named', data=[name], l2=1e-2, csv={'label': 'label'})
+
+
+@test
+def features_have_the_names_of_the_header_wherever_they_are_shown(folder):
+    job = named_csv(folder)
+    train(job)
+    for path in [*folder.rglob('*.pack'), *folder.rglob('*.set')]:
+        assert dml('inspect', path, '--json').json['columns'] == ['a', 'größe', 'c'], path
+        assert re.search('^columns +a, größe, c$', dml('inspect', path).stdout, re.M), path
+    with open(folder / 'named.csv', 'a') as file:
+        file.write('1,,2,3\n')
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA and 'column 2 (label)' in finished.stderr, finished
+    named_csv(folder)
+    with open(folder / 'named.csv', 'a') as file:
+        file.write('1,1,"2,3\n')
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA and 'column 3 (größe)' in finished.stderr, finished
+
+
+@test
+def predict_refuses_columns_of_other_names_or_missing_ones(folder):
+    train(named_csv(folder))
+    named_csv(folder, header='größe,label,a,c', name='swapped.csv')
+    finished = dml('predict', folder / 'named.state', folder / 'swapped.csv')
+    assert finished.status == BAD_DATA and finished.stdout == '', finished
+    assert 'column 1 is named "größe", but "a"' in finished.stderr, finished
+    (folder / 'short.csv').write_text('a,label,größe\n1,1,2\n')
+    finished = dml('predict', folder / 'named.state', folder / 'short.csv')
+    assert finished.status == BAD_DATA and 'column 4 (c)' in finished.stderr, finished
 
 
 # ---- predict, evaluate ----

@@ -56,7 +56,7 @@ def a_progress_line_is_drawn_in_place_and_leaves_nothing_behind(folder):
     lines = [line for _, line in drawn(terminal)]
     assert len(lines) > 5, terminal.text
     assert all(len(line) <= 79 for line in lines), max(lines, key=len)
-    full = r'step \d+  loss \S+  gradient \S+  evaluation \d+%, [\d.e+]+/s  \d+ s left'
+    full = r'step \d+  loss \S+  gradient \S+  evaluation +\d+%, [\d.e+]+/s  \d+ s left'
     assert any(re.fullmatch(full, line) for line in lines), lines
     for line in terminal.screen.text().splitlines():
         assert re.fullmatch(f'{LOG_LINE}|{TABLE_LINE}', line), line

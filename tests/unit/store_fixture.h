@@ -55,8 +55,8 @@ static int64_t begun(struct store *store, const char *uuid) {
 }
 
 /* A durable step of two shards whose state is `length` bytes that tell the step. */
-static int durable(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
-                   size_t length) {
+static inline int durable(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
+                          size_t length) {
     uint64_t digests[] = {step * 10, step * 10 + 1};
     char *data = malloc(length);
     memset(data, (int)('a' + step % 26), length);

@@ -119,34 +119,11 @@ static void without_a_sum_only_loss_and_largest_derivative_are_found(void **stat
     }
 }
 
-static void margins_are_products_plus_intercept(void **state) {
-    (void)state;
-    static double margins[CANNED_ROWS * CANNED_OUTPUTS_MAX];
-    for (size_t s = 0; s < SHAPES; s++)
-        for (int dense = 0; dense < 2; dense++) {
-            struct canned *canned = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 4);
-            const struct objective_shape *shape = &canned->shape;
-            objective_margins(shape, &canned->rows, canned->parameters, margins);
-            for (uint32_t i = 0; i < CANNED_ROWS * shape->outputs; i++) {
-                uint32_t row = i / shape->outputs, k = i % shape->outputs;
-                long double m =
-                    shape->intercept ? canned->parameters[CANNED_FEATURES * shape->outputs + k] : 0;
-                for (uint32_t v = canned->start[row]; v < canned->start[row + 1]; v++)
-                    m += (long double)canned->wide[v] *
-                         canned->parameters[canned->feature[v] * shape->outputs + k];
-                assert_true(fabsl(margins[i] - m) < 1e-13L);
-            }
-            free(canned);
-        }
-}
-
 static void kinds_go_by_name(void **state) {
     (void)state;
     for (int kind = OBJECTIVE_LOGISTIC; kind <= OBJECTIVE_SOFTMAX; kind++)
         assert_int_equal(objective_from_name(objective_name((enum objective_kind)kind)), kind);
     assert_int_equal(objective_from_name("hinge"), -1);
-    assert_true(objective_is_classification(OBJECTIVE_LOGISTIC));
-    assert_false(objective_is_classification(OBJECTIVE_SQUARED));
     assert_false(objective_is_bounded(OBJECTIVE_SQUARED));
     assert_int_equal(objective_parameters(&shapes[4]), (CANNED_FEATURES + 1) * 2);
 }
@@ -167,7 +144,6 @@ int main(void) {
         cmocka_unit_test(gradients_are_those_of_the_definitions),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
-        cmocka_unit_test(margins_are_products_plus_intercept),
         cmocka_unit_test(kinds_go_by_name),
         cmocka_unit_test(the_proof_repeats),
     };

@@ -118,7 +118,7 @@ static void flip_byte(const char *path, long at) {
 
 static void damage_at(const char *source, long at) {
     struct pack *pack = pack_it(source, true);
-    char *path = memory_copy_string(pack_path(pack));
+    char *path = memory_copy_string(pack->container.path);
     pack_close(pack);
     flip_byte(path, at);
     assert_int_equal(pack_open(path, &pack), ERROR_DATA);
@@ -144,7 +144,7 @@ static void a_damaged_pack_is_named_and_made_again(void **state) {
 static void a_shortened_pack_is_damaged(void **state) {
     (void)state;
     struct pack *pack = pack_it(fixture_text("short", "1 1:1\n3 4:4\n"), true);
-    char *path = memory_copy_string(pack_path(pack));
+    char *path = memory_copy_string(pack->container.path);
     pack_close(pack);
     assert_int_equal(truncate(path, 500), 0);
     assert_int_equal(pack_open(path, &pack), ERROR_DATA);
@@ -165,7 +165,7 @@ static void threads_do_not_change_a_pack(void **state) {
         const char *folder = fixture_path(i ? "packs-4" : "packs-1");
         assert_int_equal(pack_of_source(folder, source, &plain_options, i ? 4 : 1, &pack, &made),
                          0);
-        assert_int_equal(file_read(pack_path(pack), 1u << 30, &contents[i], &length[i]), 0);
+        assert_int_equal(file_read(pack->container.path, 1u << 30, &contents[i], &length[i]), 0);
         pack_close(pack);
     }
     assert_int_equal(length[0], length[1]);

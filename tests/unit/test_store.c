@@ -1,58 +1,9 @@
-#include <fcntl.h>
+/* The store's rows: what goes in comes out, and what is broken is named. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "base/error.h"
-#include "store/internal.h"
-
-static char folder[64];
-static char path[96];
-
-static int make_folder(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/test_store.XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/dml.db", folder);
-    error_clear();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char wal[104];
-    snprintf(wal, sizeof wal, "%s-wal", path);
-    unlink(path);
-    unlink(wal);
-    return rmdir(folder);
-}
-
-static struct store *opened(void) {
-    struct store *store = NULL;
-    assert_int_equal(store_open(folder, &store), 0);
-    return store;
-}
-
-static int64_t begun(struct store *store, const char *uuid) {
-    struct store_run run = {.uuid = uuid,
-                            .job = "adult",
-                            .identity = "abc",
-                            .settings = "{}",
-                            .data = "fingerprint",
-                            .build = "build",
-                            .started_ms = 1000};
-    assert_int_equal(store_run_begin(store, &run), 0);
-    return run.run;
-}
+#include "tests/unit/store_fixture.h"
 
 static struct store_step step_numbered(uint64_t number) {
     return (struct store_step){.step = number,
@@ -375,8 +326,6 @@ static void a_folder_that_is_missing_is_named(void **state) {
     assert_int_equal(store_open("/tmp/test_store.none/none", &store), ERROR_CREATE);
     assert_non_null(strstr(error_text(), "/tmp/test_store.none/none/dml.db"));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,5 +1,6 @@
 if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_program tests/unit/test_peer \
+	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address
 check_PROGRAMS += $(wire_tests) tests/fuzz/fuzz_frame
 TESTS += $(wire_tests) tests/fuzz/fuzz_frame
@@ -9,8 +10,10 @@ tests_unit_test_message_SOURCES = tests/unit/test_message.c
 tests_unit_test_message_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_program_SOURCES = tests/unit/test_program.c
 tests_unit_test_program_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_peer_SOURCES = tests/unit/test_peer.c
+tests_unit_test_peer_SOURCES = tests/unit/test_peer.c tests/unit/peer_fixture.h
 tests_unit_test_peer_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_frame_SOURCES = tests/unit/test_frame.c tests/unit/peer_fixture.h
+tests_unit_test_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 EXTRA_DIST += tests/fuzz/corpus-frame
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)

@@ -1,0 +1,2 @@
+completiondir = $(datadir)/bash-completion/completions
+dist_completion_DATA = completion/dml-coordinator

@@ -1,0 +1,128 @@
+/* Models, and a table in memory in place of the files that are scored. */
+#ifndef DML_TESTS_UNIT_SCORE_FIXTURE_H
+#define DML_TESTS_UNIT_SCORE_FIXTURE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "model/score.h"
+
+/* ---- a source in memory ---- */
+
+#define ROWS_MAX 400
+#define VALUES_MAX 4000
+
+static struct table {
+    enum source_format format;
+    uint32_t count;
+    uint64_t start[ROWS_MAX + 1], id[VALUES_MAX];
+    double value[VALUES_MAX], label[ROWS_MAX];
+    const char *text[ROWS_MAX];
+} table;
+
+static void clear(void) {
+    memset(&table, 0, sizeof table);
+    error_clear();
+}
+
+static void add_row(double label, const char *text) {
+    table.label[table.count] = label;
+    table.text[table.count] = text;
+    table.count++;
+    table.start[table.count] = table.start[table.count - 1];
+}
+
+/* Adds a value to the last row. */
+static void add_value(uint64_t id, double value) {
+    uint64_t at = table.start[table.count]++;
+    table.id[at] = id;
+    table.value[at] = value;
+}
+
+/* Hands the table out in two parts; the first comes without texts if it has none. */
+int source_read(const char *path, const struct source_options *options, unsigned threads,
+                source_take *take, void *context, struct source_report *report) {
+    (void)options;
+    (void)threads;
+    report->format = table.format;
+    if (strcmp(path, "missing") == 0)
+        return error_set(ERROR_IO, "cannot open %s", path);
+    uint32_t half = table.count / 2;
+    bool texts = false;
+    for (uint32_t i = 0; i < half; i++)
+        texts |= table.text[i] != NULL;
+    struct source_rows rows = {.count = half,
+                               .first_line = 1,
+                               .start = table.start,
+                               .id = table.id,
+                               .value = table.value,
+                               .label = table.label,
+                               .label_text = texts ? table.text : NULL};
+    int code = half ? take(context, &rows) : 0;
+    if (code)
+        return code;
+    rows.count = table.count - half;
+    rows.first_line += half;
+    rows.start += half;
+    rows.label += half;
+    rows.label_text = table.text + half;
+    return take(context, &rows);
+}
+
+void source_report_release(struct source_report *report) {
+    (void)report;
+}
+
+/* ---- models ---- */
+
+static const uint64_t ids[] = {2, 5, 9};
+static const double weights[] = {1, -2, 0.5, /* output 0 */ 3, 0, -1, /* 1 */ 0, 0, 0 /* 2 */};
+static const double biases[] = {0.25, -1, 2};
+static const char *const binary_names[] = {"-1", "+1"};
+static const char *const class_names[] = {"1", "2.0", "say \"three\""};
+
+static const struct model binary = {
+    .layout = {.objective = "logistic",
+               .outputs = 1,
+               .intercept = true,
+               .features = 3,
+               .feature_id = ids,
+               .classes = 2,
+               .class_names = binary_names},
+    .weight = weights,
+    .bias = biases,
+};
+static const struct model softmax = {
+    .layout = {.objective = "softmax",
+               .outputs = 3,
+               .intercept = true,
+               .features = 3,
+               .feature_id = ids,
+               .classes = 3,
+               .class_names = class_names},
+    .weight = weights,
+    .bias = biases,
+};
+static const struct model squared = {
+    .layout = {.objective = "squared", .outputs = 1, .features = 3, .feature_id = ids},
+    .weight = weights,
+};
+
+static struct score_figures figures_of(const struct model *model) {
+    struct source_options options = {0};
+    struct score_figures figures;
+    char *paths[] = {(char *)"data", NULL};
+    assert_int_equal(score_files(model, paths, &options, 1, NULL, SCORE_PLAIN, &figures), 0);
+    return figures;
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* Labels, and the figures of a model on labelled data. */
+#include "tests/unit/score_fixture.h"
+
+#include "base/random.h"
+#include "model/figures.h"
+#include "model/labels.h"
+
+/* ---- labels ---- */
+
+static void labels_are_compared_as_numbers_if_both_are(void **state) {
+    (void)state;
+    static const char *const names[] = {"10", "-1.0", "a", "caf\xc3\xa9", "1e1x"};
+    struct model_layout layout = {.classes = 5, .class_names = names};
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, 10, NULL), 0);
+    assert_int_equal(label_table_find(labels, -1, NULL), 1);
+    assert_int_equal(label_table_find(labels, 1, NULL), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "a"), 2);
+    assert_int_equal(label_table_find(labels, NAN, "A"), LABEL_UNSEEN);
+    assert_int_equal(label_table_find(labels, NAN, "1e1x"), 4);
+    label_table_free(labels);
+}
+
+static void a_label_that_is_not_utf8_means_the_class_it_was_stored_as(void **state) {
+    (void)state;
+    static const char *const names[] = {"x", "caf\xc3\xa9"};
+    struct model_layout layout = {.classes = 2, .class_names = names};
+    struct labels *labels = label_table_new(&layout);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xe9"), 1);
+    assert_int_equal(label_table_find(labels, NAN, "caf\xc3\xa9"), 1);
+    label_table_free(labels);
+}
+
+static void an_unseen_label_counts_as_wrong_and_not_in_the_loss(void **state) {
+    (void)state;
+    clear();
+    add_row(1, NULL);
+    add_value(2, 10); /* margin 10.25 */
+    struct score_figures before = figures_of(&binary);
+    assert_true(before.accuracy == 1);
+    add_row(7, NULL);
+    add_row(NAN, "maybe");
+    add_row(-1, NULL);
+    add_value(2, -10.5); /* margin −10.25: the same loss */
+    struct score_figures figures = figures_of(&binary);
+    assert_int_equal(figures.examples, 4);
+    assert_int_equal(figures.unseen_labels, 2);
+    assert_true(figures.accuracy == 0.5);
+    assert_true(figures.loss == before.loss);
+    assert_true(figures.auc == 1);
+}
+
+static void examples_without_a_label_count_nowhere_else(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_row(-1, NULL);
+    add_row(NAN, NULL);
+    struct score_figures figures = figures_of(&binary);
+    assert_int_equal(figures.examples, 1);
+    assert_int_equal(figures.unlabelled, 2);
+    assert_true(figures.accuracy == 0); /* margin 0.25 */
+    assert_true(isnan(figures.auc));
+    clear();
+    add_row(NAN, NULL);
+    figures = figures_of(&binary);
+    assert_int_equal(figures.examples, 0);
+    assert_true(isnan(figures.loss) && isnan(figures.accuracy));
+}
+
+/* ---- figures ---- */
+
+static void losses_are_exact_far_out(void **state) {
+    (void)state;
+    assert_true(figures_loss_binary(0, true) == log(2));
+    assert_true(figures_loss_binary(1000, false) == 1000);
+    assert_true(figures_loss_binary(-1e300, true) == 1e300);
+    assert_true(figures_loss_binary(700, true) == exp(-700));
+    assert_true(figures_loss_binary(-40, false) == exp(-40));
+    const double margins[] = {0, 700, 1e5};
+    assert_true(figures_loss_classes(margins, 3, 0) == 1e5);
+    assert_true(figures_loss_classes(margins, 3, 1) == 1e5 - 700);
+    assert_true(figures_loss_classes(margins, 3, 2) == 0);
+    assert_true(figures_loss_classes(margins, 2, 1) == exp(-700));
+    const double equal[] = {-1e5, -1e5, -1e5};
+    assert_true(fabs(figures_loss_classes(equal, 3, 2) - log(3)) < 1e-15);
+    assert_int_equal(figures_best_class(equal, 3), 0);
+}
+
+static void the_auc_counts_every_pair_and_ties_half(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 2);
+    for (uint64_t levels = 1; levels <= 256; levels *= 4) {
+        clear();
+        for (int i = 0; i < 300; i++) {
+            bool positive = random_below(&random, 3) == 0;
+            add_row(positive ? 1 : -1, NULL);
+            add_value(2, (double)random_below(&random, levels) + (double)positive);
+        }
+        double pairs = 0, won = 0;
+        for (uint32_t i = 0; i < table.count; i++)
+            for (uint32_t j = 0; j < table.count; j++) {
+                if (table.label[i] < 0 || table.label[j] > 0)
+                    continue;
+                double a = table.value[i], b = table.value[j];
+                pairs += 1;
+                won += a > b ? 1 : a == b ? 0.5 : 0;
+            }
+        assert_true(figures_of(&binary).auc == won / pairs);
+    }
+}
+
+static void figures_of_targets_are_half_the_mean_square_and_its_root(void **state) {
+    (void)state;
+    clear();
+    add_row(5, NULL);
+    add_value(2, 2);   /* residual −3 */
+    add_row(-1, NULL); /* residual 1 */
+    struct score_figures figures = figures_of(&squared);
+    assert_true(figures.loss == 2.5);
+    assert_true(figures.rmse == sqrt(5));
+    assert_true(isnan(figures.accuracy) && isnan(figures.auc));
+}
+
+static void figures_of_classes_are_of_the_right_label(void **state) {
+    (void)state;
+    clear();
+    add_row(2, NULL);              /* the class is named 2.0 */
+    add_value(2, 2);               /* margins 2.25, 5, 2 */
+    add_row(NAN, "say \"three\""); /* margins 0.25, −1, 2 */
+    add_row(1, NULL);
+    struct score_figures figures = figures_of(&softmax);
+    double a = log(exp(2.25) + exp(5) + exp(2)) - 5;
+    double b = log(exp(0.25) + exp(-1) + exp(2));
+    assert_true(fabs(figures.loss - (a + (b - 2) + (b - 0.25)) / 3) < 1e-15);
+    assert_true(fabs(figures.accuracy - 2.0 / 3) < 1e-15);
+    assert_true(isnan(figures.auc) && isnan(figures.rmse));
+}
+
+static void figures_that_do_not_apply_are_left_out_of_json(void **state) {
+    (void)state;
+    struct score_figures figures = {
+        .examples = 3, .loss = 0.5, .accuracy = NAN, .auc = NAN, .rmse = 1, .unlabelled = 2};
+    json_t *object = score_figures_json(&figures);
+    char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
+    assert_string_equal(text, "{\"examples\":3,\"loss\":0.5,\"rmse\":1.0,\"unlabelled\":2}");
+    free(text);
+    json_decref(object);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_are_compared_as_numbers_if_both_are),
+        cmocka_unit_test(a_label_that_is_not_utf8_means_the_class_it_was_stored_as),
+        cmocka_unit_test(an_unseen_label_counts_as_wrong_and_not_in_the_loss),
+        cmocka_unit_test(examples_without_a_label_count_nowhere_else),
+        cmocka_unit_test(losses_are_exact_far_out),
+        cmocka_unit_test(the_auc_counts_every_pair_and_ties_half),
+        cmocka_unit_test(figures_of_targets_are_half_the_mean_square_and_its_root),
+        cmocka_unit_test(figures_of_classes_are_of_the_right_label),
+        cmocka_unit_test(figures_that_do_not_apply_are_left_out_of_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
