@@ -25,8 +25,9 @@ static void say(struct process *process, uint32_t link, const struct message *me
 static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
                              uint64_t epoch) {
     if (epoch < host->epoch)
-        world_fail(process->world, "%s obeys the coordinator of epoch %llu after that of epoch %llu",
-                   process->name, (unsigned long long)epoch, (unsigned long long)host->epoch);
+        world_fail(process->world,
+                   "%s obeys the coordinator of epoch %llu after that of epoch %llu", process->name,
+                   (unsigned long long)epoch, (unsigned long long)host->epoch);
     if (host->coordinator && host->coordinator != link && epoch > host->epoch)
         say(process, host->coordinator,
             &(struct message){.type = MESSAGE_REFUSED,

@@ -31,7 +31,7 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
 /* Connections, for those who break them: of how many there were, the nth, if it stands. */
 uint32_t network_connections(const struct network *network);
 bool network_break(struct network *network, uint32_t number);
-void network_cut_off(struct process *process); /* all of its connections break */
+void network_cut_off(struct process *process);               /* all of its connections break */
 void network_separate(struct process *a, struct process *b); /* those of the two do */
 
 /* Until then nothing passes between the processes in `set`, a bit each, and the others. */
