@@ -7,7 +7,6 @@ four of them have their full speed on any machine and one is slow by exactly tha
 ratios.
 """
 
-import contextlib
 import os
 import pathlib
 import statistics
@@ -17,8 +16,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'tests' / 'fault'))
 
-from faults import conclude, make_job, run_of  # noqa: E402
-from harness import REPLICA, Process  # noqa: E402
+from faults import conclude, make_job, run_of, workers_at  # noqa: E402
+from harness import REPLICA  # noqa: E402
 
 REPLICAS, SLOWDOWN = 4, 10
 
@@ -30,22 +29,10 @@ def evaluation_seconds(run):
     return statistics.median(seconds for seconds, in rows[2:])
 
 
-@contextlib.contextmanager
-def replicas_at(sockets, pauses_us):
-    started = [Process(REPLICA, '--listen', f'unix:{path}', DML_SHUFFLE='1', DML_PAUSE_US=str(us))
-               for path, us in zip(sockets, pauses_us)]
-    try:
-        for process, path in zip(started, sockets):
-            process.until(path.exists, 'it listens')
-        yield
-    finally:
-        for process in started:
-            process.end()
-
-
 def measure(job, name, sockets, pauses_us, *arguments):
     """Seconds an evaluation, and the result."""
-    with replicas_at(sockets, pauses_us), run_of(job, name, *arguments) as run:
+    environments = [{'DML_SHUFFLE': '1', 'DML_PAUSE_US': str(us)} for us in pauses_us]
+    with workers_at(sockets, REPLICA, environments), run_of(job, name, *arguments) as run:
         run.start()
         result = conclude(run, 0)
         return evaluation_seconds(run), result

@@ -144,6 +144,20 @@ def run_of(job, name, *arguments, **environment):
         run.end()
 
 
+@contextlib.contextmanager
+def workers_at(sockets, program, environments):
+    """Workers that were started by hand, each with its environment."""
+    started = [Process(program, '--listen', f'unix:{path}', **environment)
+               for path, environment in zip(sockets, environments)]
+    try:
+        for process, path in zip(started, sockets):
+            process.until(path.exists, 'it listens')
+        yield started
+    finally:
+        for process in started:
+            process.end()
+
+
 def name_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
