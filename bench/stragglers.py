@@ -1,37 +1,25 @@
 #!/usr/bin/env python3
-"""One of four replicas slowed tenfold: time per evaluation against an ideal division of what speed
-is left, and against portions of a fixed, large size.
+"""One of four replicas ten times as slow: time per evaluation against an ideal division of what
+speed is left, as it is and, in the same run, with an equal part for each replica and no copies.
 
-Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), so that four of them have their full
-speed on any machine; one is stopped for 90 ms of every 100. Prints the ratios.
+Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), the slow one ten times as long, so that
+four of them have their full speed on any machine and one is slow by exactly that much. Prints the
+ratios.
 """
 
 import os
 import pathlib
-import signal
 import statistics
 import sys
 import tempfile
-import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'tests' / 'fault'))
 
-from faults import conclude, kill, make_job, run_of, train  # noqa: E402
+from faults import conclude, make_job, run_of, workers_at  # noqa: E402
+from harness import REPLICA  # noqa: E402
 
 REPLICAS, SLOWDOWN = 4, 10
-STOP_S, GO_S = 0.090, 0.010
-LARGE_PORTIONS = 16  # portions of a fixed size: four a replica
-
-
-def slow_down(pid, ended):
-    """Stopped nine tenths of the time, until it is over."""
-    while not ended.is_set():
-        kill(pid, signal.SIGSTOP)
-        ended.wait(STOP_S)
-        kill(pid, signal.SIGCONT)
-        ended.wait(GO_S)
-    kill(pid, signal.SIGCONT)
 
 
 def evaluation_seconds(run):
@@ -41,41 +29,37 @@ def evaluation_seconds(run):
     return statistics.median(seconds for seconds, in rows[2:])
 
 
-def measure(job, name, slowed, *arguments, **environment):
+def measure(job, name, sockets, pauses_us, *arguments):
     """Seconds an evaluation, and the result."""
-    with run_of(job, name, *arguments, **environment) as run:
+    environments = [{'DML_SHUFFLE': '1', 'DML_PAUSE_US': str(us)} for us in pauses_us]
+    with workers_at(sockets, REPLICA, environments), run_of(job, name, *arguments) as run:
         run.start()
-        run.now.until(lambda: len(run.of_role('replica')) == REPLICAS and
-                      'info: step 0' in run.now.so_far(run.now.errors), 'step 0')
-        ended = threading.Event()
-        thread = threading.Thread(target=slow_down, args=(run.of_role('replica')[1], ended))
-        if slowed:
-            thread.start()
-        try:
-            result = conclude(run, 0)
-        finally:
-            ended.set()
+        result = conclude(run, 0)
         return evaluation_seconds(run), result
 
 
 def main():
     pause_us = int(os.environ.get('PAUSE_US') or 30000)
+    equal, one_slow = [pause_us] * REPLICAS, [pause_us] * (REPLICAS - 1) + [pause_us * SLOWDOWN]
     with tempfile.TemporaryDirectory() as folder:
-        job = make_job(pathlib.Path(folder), rows=60000, max_steps=6, replicas=REPLICAS, shards=1)
-        environment = {'DML_SHUFFLE': '1', 'DML_PAUSE_US': str(pause_us)}
-        expected = train(job, '--fresh', '--set', 'max_steps=6')
+        sockets = [pathlib.Path(folder) / f'replica{i}' for i in range(REPLICAS)]
+        job = make_job(pathlib.Path(folder), rows=60000, max_steps=6, replicas=REPLICAS, shards=1,
+                       replica_addresses=[f'unix:{path}' for path in sockets])
+        even, expected = measure(job, 'even', sockets, equal)
         chunks = expected['values'] * 8 // (16 << 10)
-        fixed = ('--set', f'portion_chunks={max(1, chunks // LARGE_PORTIONS)}')
-        even, _ = measure(job, 'even', False, **environment)
-        slow, with_slow = measure(job, 'slow', True, **environment)
-        large, with_large = measure(job, 'large', True, *fixed, **environment)
-        ideal = even * REPLICAS / (REPLICAS - 1 + 1 / SLOWDOWN)
-        for result in with_slow, with_large:
+        equal_parts = ('--set', f'portion_chunks={-(-chunks // REPLICAS)}',
+                       '--set', 'backup_copies=false')
+        slow, with_slow = measure(job, 'slow', sockets, one_slow)
+        plain, with_plain = measure(job, 'plain', sockets, one_slow, *equal_parts)
+        assert with_plain['backup_copies'] == 0
+        for result in with_slow, with_plain:
             assert result['model_sha256'] == expected['model_sha256']
-        print(f'an evaluation takes {even:.3f} s with four equal replicas')
-        print(f'one slowed tenfold: {slow:.3f} s, {slow / ideal:.3f} of the ideal {ideal:.3f} s, '
-              f'{with_slow["backup_copies"]} backup copies')
-        print(f'with large portions: {large:.3f} s, {large / ideal:.3f} of the ideal')
+        ideal = even * REPLICAS / (REPLICAS - 1 + 1 / SLOWDOWN)
+        print(f'four equal replicas: {even:.3f} s an evaluation')
+        print(f'one slowed tenfold, ideally: {ideal:.3f} s')
+        print(f'as it is, portions that adapt and backup copies: {slow:.3f} s, '
+              f'{slow / ideal:.3f} of the ideal, {with_slow["backup_copies"]} copies')
+        print(f'an equal part for each and no copies: {plain:.3f} s, {plain / ideal:.3f} of the ideal')
 
 
 if __name__ == '__main__':

@@ -156,12 +156,16 @@ void evaluating_abandon(struct coordinator *c) {
 
 void evaluating_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct worker *replica = &c->workers[link];
+    uint32_t waiting = c->plan.waiting;
     if (c->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < replica->handed_count; i++) {
             struct run_list one = {.items = &replica->handed[i].run, .length = 1};
             plan_return(&c->plan, &one);
         }
     }
+    if (c->plan.waiting > waiting)
+        output_event(out, "returned", "%u chunks that replica %u had in hand go to others",
+                     c->plan.waiting - waiting, replica->index);
     handing_clear(replica);
     evaluating_wake_idle(c, now_ns, out);
 }

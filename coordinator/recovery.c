@@ -202,7 +202,8 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     output_event(out, "recovery", "the shards are where the journal says: going on, attempt %u",
                  c->attempt);
     c->phase = PHASE_RUNNING;
-    c->sealed_ns = now_ns;
+    /* When the last checkpoint began, only the former coordinator knew: one is due at once. */
+    c->sealed_ns = now_ns - c->settings.checkpoint_ns;
     steering_rejoin(c, now_ns, out);
     bytes_clear(&c->rejoined);
     setup_replicas(c, out);

@@ -128,9 +128,10 @@ static void compute(struct worker *worker) {
             return;
         }
         uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
+        number += pool->computation.first;
         if (pool->order)
             pause_randomly(pool->settings.shuffle + number, pool->settings.pause_us);
-        int code = compute_chunk(worker, pool->computation.first + number);
+        int code = compute_chunk(worker, number);
         if (code) {
             worker->computed.error = code;
             strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);

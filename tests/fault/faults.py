@@ -17,10 +17,15 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
 from harness import (COORDINATOR, DEADLINE_SECONDS, Process, run,  # noqa: E402
-                     train, write_job)
+                     test, train, write_job)
 
 ALL = os.environ.get('DML_FAULTS') == 'all'
 FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
+
+
+def long_test(function):
+    """A test of its own of make check-faults only."""
+    return test(function) if ALL else function
 
 
 def seed_of_arguments():
@@ -139,6 +144,20 @@ def run_of(job, name, *arguments, **environment):
         run.end()
 
 
+@contextlib.contextmanager
+def workers_at(sockets, program, environments):
+    """Workers that were started by hand, each with its environment."""
+    started = [Process(program, '--listen', f'unix:{path}', **environment)
+               for path, environment in zip(sockets, environments)]
+    try:
+        for process, path in zip(started, sockets):
+            process.until(path.exists, 'it listens')
+        yield started
+    finally:
+        for process in started:
+            process.end()
+
+
 def name_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
@@ -168,6 +187,11 @@ def check_nothing_left(run, seconds=8):
     parts = [path for path in run.state.rglob('*')
              if '.tmp' in path.name and run.state / 'shards' not in path.parents]
     assert not parts, f'unfinished files are left: {parts}'
+
+
+def chunks_of(run):
+    with run.database() as database:
+        return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
 
 
 def check_counted_once(run, chunks):

@@ -1,5 +1,6 @@
 # Processes killed, frozen, cut off and damaged. `check` runs a part, `check-faults` everything.
 FAULT_TESTS = \
+	tests/fault/test_bounds.py \
 	tests/fault/test_kills.py \
 	tests/fault/test_failpoints.py \
 	tests/fault/test_stops.py \

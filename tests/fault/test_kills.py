@@ -9,8 +9,8 @@ import random
 import sys
 import time
 
-from faults import (ALL, check_counted_once, check_nothing_left, conclude, kill, make_job, name_of,
-                    quiet, run_of, say, seed_of_arguments)
+from faults import (ALL, check_counted_once, check_nothing_left, chunks_of, conclude, kill,
+                    make_job, name_of, quiet, run_of, say, seed_of_arguments)
 from harness import main, test
 
 SEED = seed_of_arguments()
@@ -89,11 +89,6 @@ def one_run(folder, jobs, seed, tell):
         evaluations = check_counted_once(run, chunks_of(run))
     tell(f'{took:.1f} s, {reruns} reruns, {evaluations} evaluations, restarts {result["restarts"]}')
     return result['restarts']
-
-
-def chunks_of(run):
-    with run.database() as database:
-        return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
 
 
 @test

@@ -7,8 +7,9 @@ import signal
 import sys
 import time
 
-from faults import (ALL, check_nothing_left, conclude, kill, make_job, quiet, run_of)
-from harness import AGAIN, dml, main, test
+from faults import (ALL, check_nothing_left, conclude, kill, long_test, make_job, quiet, run_of,
+                    workers_at)
+from harness import AGAIN, REPLICA, SHARD, dml, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
 
@@ -155,6 +156,69 @@ def a_shard_that_freezes_is_found_and_replaced(folder):
 @test
 def a_replica_that_freezes_does_not_hold_the_run_up(folder):
     frozen(folder, 'replica', 20000)
+
+
+# ---- several at once ----
+
+SILENCE_S = 10  # a worker that says nothing for so long counts as lost
+
+
+def stop_for_long(run, pids, go_on):
+    """They are stopped until all who look for it have noticed; some of them go on then."""
+    for pid in pids:
+        kill(pid, signal.SIGSTOP)
+    time.sleep(SILENCE_S + 3)
+    for pid in go_on:
+        kill(pid, signal.SIGCONT)
+
+
+def stopped_together(folder, choose):
+    """`choose` answers whom to stop, and who of them goes on."""
+    job, expected = slow_job(folder, checkpoint_seconds=0.1)
+    with run_of(job, 'together', **SLOW) as run:
+        run.start()
+        until_step(run, 1)
+        stop_for_long(run, *choose(run))
+        check_model(conclude(run, 0), expected)
+        check_nothing_left(run)
+
+
+@long_test
+def a_shard_and_a_replica_that_never_go_on_are_replaced(folder):
+    stopped_together(folder, lambda run: ([run.of_role('shard')[0], run.of_role('replica')[0]], []))
+
+
+@long_test
+def a_coordinator_and_a_shard_go_on_together(folder):
+    def choose(run):
+        both = [run.now.pid, run.of_role('shard')[0]]
+        return both, both
+    stopped_together(folder, choose)
+
+
+@long_test
+def a_coordinator_goes_on_and_replaces_the_shard_that_does_not(folder):
+    stopped_together(folder, lambda run: ([run.now.pid, run.of_role('shard')[0]], [run.now.pid]))
+
+
+@long_test
+def workers_started_by_hand_go_on_after_they_were_given_up(folder):
+    """Nobody can replace them: what they say in a name that is no longer theirs is ignored."""
+    shards, replicas = ([folder / f'{role}{i}' for i in range(2)] for role in ('shard', 'replica'))
+    _, expected = slow_job(folder)
+    job = make_job(folder, max_steps=8, checkpoint_seconds=0.1, reconnect_seconds=60,
+                   shard_addresses=[f'unix:{path}' for path in shards],
+                   replica_addresses=[f'unix:{path}' for path in replicas])
+    with workers_at(shards, SHARD, [{}] * 2) as held, \
+            workers_at(replicas, REPLICA, [SLOW] * 2) as computing, run_of(job, 'by-hand') as run:
+        run.start()
+        until_step(run, 1)
+        both = [held[0].pid, computing[0].pid]
+        stop_for_long(run, both, both)
+        check_model(conclude(run, 0), expected)
+        assert 'shard 0 was lost: it is silent' in run.story(), 'the silence was not noticed'
+        for process in held + computing:
+            assert process.wait().status == 0, process.finished(None)
 
 
 @test

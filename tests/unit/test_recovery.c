@@ -46,6 +46,14 @@ static void checkpointed(struct fixture *f, uint32_t shard, uint64_t digest) {
     assert_int_equal(bench_feed(f, shard, message), 0);
 }
 
+static bool has_event(const struct fixture *f, const char *text) {
+    bool found = false;
+    for (uint32_t i = 0; i < f->out.record_count; i++)
+        found |=
+            f->out.records[i].kind == RECORD_EVENT && !strcmp(f->out.records[i].event.text, text);
+    return found;
+}
+
 /* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */
 static void start_durable(struct fixture *f) {
     f->settings.shards_folder = "/shards";
@@ -65,6 +73,7 @@ static void a_lost_replicas_chunks_go_back_and_it_is_started_anew(void **state) 
     assert_int_equal(lose(f, REPLICA_0), 0);
     assert_int_equal(bench_recorded(f, RECORD_START)->start, REPLICA_0);
     assert_int_equal(f->coordinator->plan.waiting, waiting + 2);
+    assert_true(has_event(f, "2 chunks that replica 0 had in hand go to others"));
     assert_true(f->coordinator->workers[REPLICA_0].incarnation != incarnation);
     return_worker(f, REPLICA_0);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
