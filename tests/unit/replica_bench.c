@@ -242,6 +242,16 @@ struct flush_id flushed(struct bench *bench) {
     return dense_flush(bench);
 }
 
+struct message_stage one_portion_computed(struct bench *bench) {
+    computed(bench, 0.5, false);
+    asked(bench, ACTION_GATHER);
+    gathered(bench);
+    struct message_stage stage = sent(bench, FIRST_SHARD, MESSAGE_STAGE).stage;
+    assert_int_equal(stage.portions.length, 1);
+    assert_true(loss_of(stage.loss) == 1);
+    return stage;
+}
+
 /* Computes a portion of its own, whose flush takes a buffer. */
 struct flush_id solo(struct bench *bench, uint32_t first) {
     portion(bench, 1, first, PORTION_SOLO);

@@ -53,6 +53,8 @@ void begin(struct bench *bench, uint32_t evaluation);
 struct computation started(struct bench *bench, uint32_t first);
 struct flush_id dense_flush(struct bench *bench);
 struct flush_id flushed(struct bench *bench);
+/* The one portion that was accrued is computed and staged: what the first shard is sent. */
+struct message_stage one_portion_computed(struct bench *bench);
 /* A portion of its own in evaluation 1: its flush, staged. */
 struct flush_id solo(struct bench *bench, uint32_t first);
 void bench_free(struct bench *bench);

@@ -122,11 +122,7 @@ static void a_solo_portion_is_a_flush_of_its_own(void **state) {
     flushed(&bench);
     started(&bench, 2);
     nothing_more(&bench);
-    computed(&bench, 0.5, false);
-    asked(&bench, ACTION_GATHER);
-    gathered(&bench);
-    struct message_stage stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage;
-    assert_int_equal(stage.portions.length, 1);
+    struct message_stage stage = one_portion_computed(&bench);
     assert_int_equal(stage.portions.items[0].first, 2);
     started(&bench, 4);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
@@ -309,12 +305,8 @@ static void a_new_evaluation_abandons_the_computation_in_hand(void **state) {
     computed(&bench, 50, true);
     fetch(&bench, 2);
     assert_true(started(&bench, 6).clear);
-    computed(&bench, 0.5, false);
-    asked(&bench, ACTION_GATHER);
-    gathered(&bench);
-    struct message_stage stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage;
+    struct message_stage stage = one_portion_computed(&bench);
     assert_int_equal(stage.flush.evaluation, 2);
-    assert_int_equal(stage.portions.length, 1);
     assert_true(loss_of(stage.loss) == 1);
     assert_true(stage.derivative_max == 0.5);
     bench_free(&bench);

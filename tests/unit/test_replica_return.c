@@ -139,11 +139,7 @@ static void portions_not_begun_are_left_to_the_next_coordinator(void **state) {
     coordinator_returns(&bench);
     set_up_again(&bench);
     nothing_more(&bench);
-    computed(&bench, 0.5, false);
-    asked(&bench, ACTION_GATHER);
-    gathered(&bench);
-    struct message_stage stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage;
-    assert_int_equal(stage.portions.length, 1);
+    struct message_stage stage = one_portion_computed(&bench);
     assert_int_equal(stage.portions.items[0].first, 0);
     nothing_more(&bench);
     portion(&bench, 1, 2, PORTION_LAST);
@@ -232,13 +228,8 @@ static void a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there(void
     fetch(&bench, 1);
     portion(&bench, 1, 0, PORTION_LAST);
     assert_true(started(&bench, 0).clear);
-    computed(&bench, 0.5, false);
-    asked(&bench, ACTION_GATHER);
-    gathered(&bench);
-    struct message_stage stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage;
+    struct message_stage stage = one_portion_computed(&bench);
     assert_int_equal(stage.flush.attempt, bench.attempt);
-    assert_int_equal(stage.portions.length, 1);
-    assert_true(loss_of(stage.loss) == 1);
     sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
     bench_free(&bench);
 }
