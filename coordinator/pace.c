@@ -16,7 +16,8 @@ void pace_note(struct pace *pace, const struct coordinator *c, double seconds) {
     double done = evaluations_done(c);
     pace->seconds = seconds;
     /* After a step back in the run, the past says nothing. */
-    if (!pace->older.seconds || done < pace->newer.evaluations) {
+    if (!pace->noted || done < pace->newer.evaluations) {
+        pace->noted = true;
         pace->older.seconds = pace->newer.seconds = seconds;
         pace->older.evaluations = pace->newer.evaluations = done;
     } else if (seconds - pace->newer.seconds > WINDOW_SECONDS) {

@@ -8,6 +8,7 @@
 #include "coordinator/coordinator.h"
 
 struct pace {
+    bool noted;
     /* Two moments in the past, so that the rate is one over the last 5 to 10 s. */
     struct {
         double seconds, evaluations;
