@@ -66,6 +66,8 @@ void progress_stage(const char *text) {
 static void write_rate(double rate, char *text, size_t size) {
     if (!(rate > 0))
         *text = '\0';
+    else if (rate >= 100)
+        snprintf(text, size, ", %.0f/s", rate);
     else if (rate >= 1)
         snprintf(text, size, ", %.3g/s", rate);
     else
