@@ -174,6 +174,7 @@ def inspect_says_what_is_held_out(folder):
     shown = dml('inspect', packed['set'], '--json').json
     assert shown['holdout'] == 0.2 and shown['rows_held_out'] == held, shown
     assert shown['rows'] == 300 - held and 'holdout_chunks' not in shown, shown
+    assert 'holdout           0.2\n' in dml('inspect', packed['set']).stdout
 
 
 # ---- files of their own ----
