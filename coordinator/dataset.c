@@ -166,6 +166,8 @@ static int pack_and_merge(const struct job *job, const char *folder,
     if (!code)
         code = merge(job, folder, &data, &held_out, set);
     *holdout = code ? NULL : take_holdout(job, &data, &held_out);
+    if (*holdout)
+        code = holdout_check(*holdout, set_info(*set));
     list_release(&data);
     list_release(&held_out);
     return code;

@@ -26,7 +26,8 @@ void dataset_paths_release(struct dataset_paths *paths);
 
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
  * merges and opens it; logs what it did. *holdout is what is held out, NULL if the job has no
- * holdout; its rows are in the set too if the job stops early. *seconds is how long it took. */
+ * holdout; its rows are in the set too if the job stops early. Both start as NULL and are the
+ * caller's to release, also after a failure. *seconds is how long it took. */
 int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
                  double *seconds);
 

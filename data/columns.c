@@ -14,9 +14,8 @@ static unsigned frequency_class(uint64_t count) {
 /* What is found out on the way. */
 struct collecting {
     const struct split *split;
-    struct dictionary
-        dictionary;     /* columns by first appearance; of_pack then holds these numbers */
-    uint64_t **trained; /* for each pack that is split: values of each of its features in
+    struct dictionary dictionary; /* by first appearance; of_pack then holds its numbers */
+    uint64_t **trained; /* for each pack that is split: how many values each of its features has in
                            rows that are trained on */
     struct bytes order; /* scratch: features of a row in the text's order */
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/number.h"
 #include "data/pack_file.h"
 #include "data/set_file.h"
 
@@ -184,6 +185,12 @@ static void print_list(const json_t *list) {
         printf(", … (%zu in all)", count);
 }
 
+static void print_number(double value) {
+    char text[NUMBER_TEXT];
+    number_format(value, text);
+    fputs(text, stdout);
+}
+
 static void print_for_people(json_t *object) {
     const char *key;
     json_t *value;
@@ -201,7 +208,7 @@ static void print_for_people(json_t *object) {
         else if (json_is_integer(value))
             printf("%lld", (long long)json_integer_value(value));
         else
-            printf("%.17g", json_real_value(value));
+            print_number(json_real_value(value));
         putchar('\n');
     }
 }

@@ -96,10 +96,6 @@ const char *pack_fingerprint(const struct pack *pack) {
     return pack->facts->fingerprint;
 }
 
-enum source_format pack_format(const struct pack *pack) {
-    return (enum source_format)pack->facts->format;
-}
-
 struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
     const struct pack_block *block = &pack->block[number];
     struct pack_block_layout layout = pack_block_layout(block);

@@ -26,7 +26,10 @@ void pack_close(struct pack *pack);
 
 const char *pack_source(const struct pack *pack);
 const char *pack_fingerprint(const struct pack *pack);
-enum source_format pack_format(const struct pack *pack);
+
+/* What source_read() reported of the file, without the names of columns that are no features, which
+ * are "", and without reasons. Release it. */
+void pack_report(const struct pack *pack, struct source_report *report);
 
 /* Hands out the rows as source_read() would: original ids, values and labels as the text had them,
  * in the file's order. But rows are not lines: `first_line` counts rows, from 1. An answer of

@@ -1,6 +1,9 @@
 /* Hands out the rows of a pack as the text had them. */
 
+#include <string.h>
+
 #include "base/bytes.h"
+#include "base/memory.h"
 #include "data/pack_file.h"
 
 /* The arrays of a block of source rows; their memory is used again for the next block. */
@@ -46,6 +49,34 @@ static const char *const *unpack_texts(struct bytes *to, const struct pack_rows 
     for (uint32_t row = 0; row < rows->rows; row++)
         label_text[row] = rows->label_text[row] ? text[rows->label_text[row] - 1] : NULL;
     return label_text;
+}
+
+/* The name of each column of a CSV file with a header: its features have column numbers as ids. */
+static char **column_names(const struct pack *pack) {
+    uint64_t columns = 0;
+    for (uint32_t i = 0; i < pack->facts->features; i++)
+        columns = pack->id[i] > columns ? pack->id[i] : columns;
+    char **name = memory_new(columns + 1, sizeof *name);
+    for (uint32_t i = 0; i < pack->facts->features; i++)
+        name[pack->id[i] - 1] = memory_copy_string(pack->name[i]);
+    for (uint64_t i = 0; i < columns; i++)
+        if (!name[i])
+            name[i] = memory_copy_string("");
+    return name;
+}
+
+void pack_report(const struct pack *pack, struct source_report *report) {
+    const struct pack_facts *facts = pack->facts;
+    *report = (struct source_report){.format = (enum source_format)facts->format,
+                                     .bytes = facts->source_bytes,
+                                     .text_bytes = facts->text_bytes,
+                                     .rows = facts->rows,
+                                     .values = facts->values,
+                                     .label_column = facts->label_column,
+                                     .rejected = facts->rejected};
+    memcpy(report->hash, facts->source_hash, sizeof report->hash);
+    if (pack->name)
+        report->column_names = column_names(pack);
 }
 
 int pack_read(const struct pack *pack, source_take *take, void *context) {

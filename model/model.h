@@ -58,10 +58,9 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
 /* The model as it stands before it is published, for scoring: a view without details, which needs
- * or names of features, which needs no closing and is valid as long as the writer is.
- * ERROR_INTERNAL unless all slices are in. */
+ * no closing and is valid as long as the writer is. ERROR_INTERNAL unless all slices are in. */
 struct model;
-int model_writer_view(const struct model_writer *writer, struct model *view);
+int model_writer_view(struct model_writer *writer, struct model *view);
 
 /* Writes model.json beside (`details`, an object or NULL, is merged into it; not consumed), fsyncs
  * and publishes both: the folder appears whole or not at all; one that is there is replaced. Frees

@@ -189,8 +189,10 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
     int code = 0;
     for (uint32_t i = 0; i < count && !code; i++) {
         scorer->path = pack_source(packs[i]);
-        scorer->report = (struct source_report){.format = pack_format(packs[i])};
+        scorer->names_checked = false;
+        pack_report(packs[i], &scorer->report);
         code = pack_read(packs[i], take_rows, scorer);
+        source_report_release(&scorer->report);
     }
     return code;
 }

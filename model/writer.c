@@ -32,6 +32,8 @@ struct model_writer {
     uint32_t *rank;      /* of each column among the features of the file */
     uint64_t parameters; /* n */
     uint64_t received;
+    json_t *names; /* of the features of the file, once a view needs them; and as an array: */
+    const char **name;
 };
 
 static size_t rank_bytes(const struct model_writer *writer) {
@@ -52,6 +54,8 @@ static void writer_free(struct model_writer *writer) {
     if (writer->descriptor >= 0)
         close(writer->descriptor);
     memory_unmap(writer->rank, rank_bytes(writer));
+    json_decref(writer->names);
+    free(writer->name);
     free(writer->folder);
     free(writer->temporary);
     free(writer->tensors_path);
@@ -218,18 +222,6 @@ static int check_whole(const struct model_writer *writer) {
     return 0;
 }
 
-int model_writer_view(const struct model_writer *writer, struct model *view) {
-    int code = check_whole(writer);
-    if (code)
-        return code;
-    *view = (struct model){
-        .layout = *writer->layout, .weight = weight_of(writer), .bias = bias_of(writer)};
-    view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
-    view->layout.original_order = NULL;
-    view->layout.feature_names = NULL; /* they go by column */
-    return 0;
-}
-
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
     int code = check_whole(writer);
     if (code)
@@ -249,6 +241,31 @@ static json_t *feature_names_json(const struct model_layout *layout, uint64_t fe
         json_array_append_new(names, text_to_json(of ? of[number] : ""));
     }
     return names;
+}
+
+/* Names for views; of no use where the layout has none. */
+static void make_names(struct model_writer *writer) {
+    if (writer->names || !writer->layout->feature_names)
+        return;
+    writer->names = feature_names_json(writer->layout, writer->features);
+    writer->name = memory_new(writer->features, sizeof *writer->name);
+    for (uint64_t r = 0; r < writer->features; r++)
+        writer->name[r] = json_string_value(json_array_get(writer->names, r));
+}
+
+int model_writer_view(struct model_writer *writer, struct model *view) {
+    int code = check_whole(writer);
+    if (code)
+        return code;
+    make_names(writer);
+    *view = (struct model){
+        .layout = *writer->layout, .weight = weight_of(writer), .bias = bias_of(writer)};
+    view->layout.features = writer->features;
+    view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
+    view->layout.feature_names = writer->name;
+    view->layout.original_order = NULL;
+    view->layout.kept = NULL;
+    return 0;
 }
 
 static json_t *class_names_json(const struct model_layout *layout) {

@@ -174,6 +174,7 @@ def inspect_says_what_is_held_out(folder):
     shown = dml('inspect', packed['set'], '--json').json
     assert shown['holdout'] == 0.2 and shown['rows_held_out'] == held, shown
     assert shown['rows'] == 300 - held and 'holdout_chunks' not in shown, shown
+    assert 'holdout           0.2\n' in dml('inspect', packed['set']).stdout
 
 
 # ---- files of their own ----
@@ -229,6 +230,18 @@ def a_file_that_is_trained_on_cannot_be_held_out(folder):
         finished = dml(command, job)
         assert finished.status == CONFIG and 'rows-2 is one of the files of `data`' in \
             finished.stderr, finished
+
+
+@test
+def a_header_that_is_not_that_of_the_data_is_refused_before_training(folder):
+    lines = csv_rows(40, lambda x, rng: round(x[0], 3))
+    write(folder / 'data.csv', lines, 'a,b,c,d,y')
+    write(folder / 'held.csv', lines, 'a,c,b,d,y')
+    job = write_job(folder, data=['data.csv'], holdout='held.csv', objective='squared')
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA, finished
+    assert 'held.csv:1: column 2 is named "c", but "b"' in finished.stderr, finished
+    assert 'step 0' not in finished.stderr, finished
 
 
 @test

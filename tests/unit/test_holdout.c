@@ -262,7 +262,20 @@ static void a_pack_that_lacks_columns_of_the_model_is_named(void **state) {
     struct pack *pack = pack_of(fixture_text("narrow.csv", "a,b,y\n1,2,3\n"));
     struct score_figures figures;
     assert_int_equal(score_packs(&squared, &pack, 1, 0, &figures), ERROR_DATA);
-    assert_non_null(strstr(error_text(), "only 2 of the 3 columns"));
+    assert_non_null(strstr(error_text(), "narrow.csv: about line 1: no value in column 6007"));
+    error_clear();
+    pack_close(pack);
+}
+
+static void a_pack_with_other_columns_than_the_model_is_named(void **state) {
+    (void)state;
+    static const char *const names[] = {"a", "b"};
+    struct model squared = model_of("squared", 1, 2, 0, NULL);
+    squared.layout.feature_names = names;
+    struct pack *pack = pack_of(fixture_text("swapped.csv", "y,a,b\n1,2,3\n"));
+    struct score_figures figures;
+    assert_int_equal(score_packs(&squared, &pack, 1, 0, &figures), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "swapped.csv:1: column 1 is named \"y\", but \"a\""));
     error_clear();
     pack_close(pack);
 }
@@ -277,6 +290,7 @@ int main(void) {
         cmocka_unit_test(the_taker_can_end_the_reading_of_a_pack),
         cmocka_unit_test(packs_have_the_figures_of_their_files),
         cmocka_unit_test(packs_of_csv_have_the_figures_of_their_files),
+        cmocka_unit_test(a_pack_with_other_columns_than_the_model_is_named),
         cmocka_unit_test(a_pack_that_lacks_columns_of_the_model_is_named),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);

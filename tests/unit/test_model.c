@@ -165,24 +165,41 @@ static void the_hash_is_over_classes_then_original_ids_then_the_intercept(void *
     model_writer_discard(writer);
 }
 
-static void the_view_of_a_writer_is_the_model_to_be(void **state) {
-    (void)state;
+/* The view of one model against another of the same parameters as it is read. */
+static void assert_view(const struct model_layout *layout) {
     struct model view, *model;
-    write_model("2");
+    struct model_writer *published = started("2", layout), *writer = started("1", layout);
+    feed(published);
+    assert_int_equal(model_writer_publish(published, NULL), 0);
     assert_int_equal(model_open(inside("2"), &model), 0);
-    struct model_writer *writer = started("1", &softmax);
     assert_int_equal(model_writer_view(writer, &view), ERROR_INTERNAL);
     error_clear();
     feed(writer);
     assert_int_equal(model_writer_view(writer, &view), 0);
-    assert_memory_equal(view.weight, model->weight, OUTPUTS * FEATURES * sizeof *view.weight);
+    uint64_t features = model->layout.features;
+    assert_int_equal(view.layout.features, features);
+    assert_memory_equal(view.weight, model->weight, OUTPUTS * features * sizeof *view.weight);
     assert_memory_equal(view.bias, model->bias, OUTPUTS * sizeof *view.bias);
     assert_memory_equal(view.layout.feature_id, model->layout.feature_id,
-                        FEATURES * sizeof *view.layout.feature_id);
+                        features * sizeof *view.layout.feature_id);
+    for (uint64_t r = 0; r < features; r++)
+        assert_string_equal(view.layout.feature_names[r], model->layout.feature_names[r]);
     assert_null(view.layout.original_order);
     assert_int_equal(view.layout.classes, model->layout.classes);
     model_close(model);
     model_writer_discard(writer);
+}
+
+static void the_view_of_a_writer_is_the_model_to_be(void **state) {
+    (void)state;
+    static const uint64_t kept_id[] = {5};
+    static const double kept_weight[OUTPUTS] = {0.5, -0.25, 8};
+    static const char *const kept_name[] = {"five"};
+    const struct model_kept kept = {1, kept_id, kept_weight, kept_name};
+    struct model_layout layout = softmax;
+    assert_view(&layout);
+    layout.kept = &kept;
+    assert_view(&layout);
 }
 
 static void a_model_without_intercept_has_no_bias(void **state) {
