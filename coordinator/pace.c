@@ -11,11 +11,8 @@ static double evaluations_done(const struct coordinator *c) {
     return (double)(c->evaluations - 1) + (double)c->plan.counted_chunks / c->plan.chunks;
 }
 
-void pace_note(struct pace *pace, const struct coordinator *c, double seconds) {
-    const struct optimizer *o = &c->optimizer;
-    double done = evaluations_done(c);
-    pace->seconds = seconds;
-    /* After a step back in the run, the past says nothing. */
+/* After a step back in the run, the past says nothing. */
+static void note_evaluations(struct pace *pace, double done, double seconds) {
     if (!pace->noted || done < pace->newer.evaluations) {
         pace->noted = true;
         pace->older.seconds = pace->newer.seconds = seconds;
@@ -25,33 +22,45 @@ void pace_note(struct pace *pace, const struct coordinator *c, double seconds) {
         pace->newer.seconds = seconds;
         pace->newer.evaluations = done;
     }
-    if (o->started && (!pace->begun || o->step < pace->first_step)) {
-        pace->begun = true;
-        pace->first_seconds = seconds;
-        pace->first_gradient = o->gradient_max;
-        pace->first_step = o->step;
-    }
 }
 
-double pace_rate(const struct pace *pace, const struct coordinator *c) {
-    double passed = pace->seconds - pace->older.seconds;
-    return passed > 0 ? (evaluations_done(c) - pace->older.evaluations) / passed : NAN;
-}
-
-double pace_left(const struct pace *pace, const struct coordinator *c, double seconds_max) {
+void pace_note(struct pace *pace, const struct coordinator *c, double seconds) {
     const struct optimizer *o = &c->optimizer;
-    double passed = pace->seconds - pace->first_seconds;
-    double steps = (double)(o->step - pace->first_step);
-    if (!pace->begun || !(passed > 0) || steps < 2)
-        return NAN;
-    double left = INFINITY;
-    if (o->settings.gradient_tolerance > 0) {
-        double fallen = log(pace->first_gradient / o->gradient_max);
-        double to_fall = log(o->gradient_max / o->settings.gradient_tolerance);
-        if (!(fallen > 0) || !isfinite(to_fall))
-            return NAN;
-        left = fmax(to_fall, 0) / fallen * passed;
+    note_evaluations(pace, evaluations_done(c), seconds);
+    if (o->started && (!pace->begun || o->step < pace->step)) {
+        pace->begun = true;
+        pace->seconds = seconds;
+        pace->gradient_max = o->gradient_max;
+        pace->step = o->step;
     }
-    double to_step_limit = ((double)o->settings.steps_max - (double)o->step) / steps * passed;
-    return fmax(fmin(left, fmin(to_step_limit, seconds_max - pace->seconds)), 0);
+}
+
+double pace_rate(const struct pace *pace, const struct coordinator *c, double seconds) {
+    double elapsed = seconds - pace->older.seconds;
+    if (!pace->noted || !(elapsed > 0))
+        return NAN;
+    return (evaluations_done(c) - pace->older.evaluations) / elapsed;
+}
+
+/* The gradient falls by about the same factor every second; NaN while it has not fallen. */
+static double until_tolerance(const struct pace *pace, const struct optimizer *o, double elapsed) {
+    double fallen = log(pace->gradient_max / o->gradient_max);
+    double to_fall = log(o->gradient_max / o->settings.gradient_tolerance);
+    return fallen > 0 && isfinite(to_fall) ? elapsed * fmax(to_fall, 0) / fallen : NAN;
+}
+
+static double until_step_limit(const struct pace *pace, const struct optimizer *o, double elapsed) {
+    double left = (double)o->settings.steps_max - (double)o->step;
+    return elapsed * fmax(left, 0) / (double)(o->step - pace->step);
+}
+
+double pace_seconds_left(const struct pace *pace, const struct coordinator *c, double seconds,
+                         double seconds_max) {
+    const struct optimizer *o = &c->optimizer;
+    double elapsed = seconds - pace->seconds, left = NAN;
+    if (pace->begun && o->step >= pace->step + 2 && elapsed > 0)
+        left = fmin(until_tolerance(pace, o, elapsed), until_step_limit(pace, o, elapsed));
+    if (isfinite(seconds_max))
+        left = fmin(left, fmax(seconds_max - seconds, 0));
+    return left; /* fmin() passes over a NaN */
 }

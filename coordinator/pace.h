@@ -1,4 +1,5 @@
-/* How fast a run goes: evaluations a second of late, and the time left. Reads no clock. */
+/* How fast a run goes: evaluations a second of late, and a guess at the time left. Reads no clock.
+ */
 #ifndef DML_COORDINATOR_PACE_H
 #define DML_COORDINATOR_PACE_H
 
@@ -7,28 +8,29 @@
 
 #include "coordinator/coordinator.h"
 
+/* Zeros are a good start. */
 struct pace {
-    bool noted;
     /* Two moments in the past, so that the rate is one over the last 5 to 10 s. */
+    bool noted;
     struct {
         double seconds, evaluations;
     } older, newer;
-    /* The first point seen, from which the gradient's fall is measured. */
+    /* The first accepted point seen, from which the gradient's fall is measured. */
     bool begun;
-    double first_seconds, first_gradient;
-    uint64_t first_step;
-    double seconds; /* of the last note */
+    double seconds, gradient_max;
+    uint64_t step;
 };
 
-/* Takes note of where the run is, `seconds` after it began. Begin with a zeroed struct. */
+/* Looks at the run, `seconds` after it began; as often as one likes. */
 void pace_note(struct pace *pace, const struct coordinator *coordinator, double seconds);
 
 /* Evaluations a second, parts of the running one counted; NaN while not known. */
-double pace_rate(const struct pace *pace, const struct coordinator *coordinator);
+double pace_rate(const struct pace *pace, const struct coordinator *coordinator, double seconds);
 
-/* Seconds until the run ends: at the pace at which the logarithm of the gradient has fallen until
- * now, or at the limit of steps or of time if that comes first. A guess; NaN if there is none. */
-double pace_left(const struct pace *pace, const struct coordinator *coordinator,
-                 double seconds_max);
+/* Seconds until the gradient has fallen to its tolerance at the pace at which its logarithm fell
+ * until now, or until a limit on steps or on seconds if that comes first. NaN if nothing can be
+ * said yet. */
+double pace_seconds_left(const struct pace *pace, const struct coordinator *coordinator,
+                         double seconds, double seconds_max);
 
 #endif

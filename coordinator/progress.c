@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "base/terminal.h"
-#include "coordinator/pace.h"
 
 static bool shown; /* there is a terminal to write to */
-static struct pace pace;
 
 /* The terminal is gone if this fails, and the line with it. */
 static void write_text(const char *text, size_t length) {
@@ -38,7 +36,6 @@ static void catch_signals(void) {
 
 void progress_open(bool wanted) {
     shown = wanted && terminal_erases(STDERR_FILENO);
-    pace = (struct pace){0};
     if (shown)
         catch_signals();
 }
@@ -86,29 +83,27 @@ static void write_left(double left, char *text, size_t size) {
 }
 
 /* Fewer digits of the loss leave room for the rest in 80 columns. */
-static void write_run(const struct coordinator *c, double seconds_max, int columns, char *text,
-                      size_t size) {
+static void write_run(const struct coordinator *c, double rate, double seconds_left, int columns,
+                      char *text, size_t size) {
     const struct optimizer *o = &c->optimizer;
     double percent = 100.0 * c->plan.counted_chunks / c->plan.chunks;
-    char rate[32], left[32];
-    write_rate(pace_rate(&pace, c), rate, sizeof rate);
-    write_left(pace_left(&pace, c, seconds_max), left, sizeof left);
+    char speed[32], left[32];
+    write_rate(rate, speed, sizeof speed);
+    write_left(seconds_left, left, sizeof left);
     if (!o->started)
-        snprintf(text, size, "first evaluation %.0f%%%s", percent, rate);
+        snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
     else
         snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
                  (unsigned long long)o->step, columns < 90 ? 6 : 10, o->loss, o->gradient_max,
-                 percent, rate, left);
+                 percent, speed, left);
 }
 
-void progress_run(const struct coordinator *c, double seconds, double seconds_max) {
+void progress_run(const struct coordinator *c, double rate, double seconds_left) {
     char text[256];
-    int columns;
     if (!shown)
         return;
-    pace_note(&pace, c, seconds);
-    columns = columns_now();
-    write_run(c, seconds_max, columns, text, sizeof text);
+    int columns = columns_now();
+    write_run(c, rate, seconds_left, columns, text, sizeof text);
     draw(text, columns);
 }
 

@@ -11,8 +11,9 @@
  * it away. */
 void progress_open(bool wanted);
 
-/* Draws it anew. `seconds` since the run began; it ends at `seconds_max` (infinity: never). */
-void progress_run(const struct coordinator *coordinator, double seconds, double seconds_max);
+/* Draws it anew, with evaluations a second and the seconds left (coordinator/pace.h); NaN: not
+ * known. */
+void progress_run(const struct coordinator *coordinator, double rate, double seconds_left);
 
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);

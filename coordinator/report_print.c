@@ -101,14 +101,15 @@ static void print_evaluation(const json_t *evaluation, FILE *out) {
 
 static void print_process(const json_t *process, FILE *out, bool colors) {
     const char *state = text_of(process, "state");
-    char name[32], rate[16];
+    char name[32], rate[16], restarts[16];
     snprintf(name, sizeof name, "%s %lld", text_of(process, "role"), count_of(process, "index"));
     write_number(process, "rate", "%.1f", rate, sizeof rate);
-    fprintf(out, "%-13s %9lld ", name, count_of(process, "pid"));
-    terminal_put_cell(out, colors, STYLE_PLAIN, text_of(process, "host"), 16);
+    write_number(process, "restarts", "%.0f", restarts, sizeof restarts);
+    fprintf(out, "%-13s %8lld ", name, count_of(process, "pid"));
+    terminal_put_cell(out, colors, STYLE_PLAIN, text_of(process, "host"), 14);
     putc(' ', out);
     terminal_put_cell(out, colors, style_of(state), state, 12);
-    fprintf(out, " %9lld %10s\n", count_of(process, "portions"), rate);
+    fprintf(out, " %8lld %8s %8s\n", count_of(process, "portions"), rate, restarts);
 }
 
 static void print_processes(const json_t *processes, FILE *out, bool colors) {
@@ -117,8 +118,8 @@ static void print_processes(const json_t *processes, FILE *out, bool colors) {
     char heading[96];
     if (!json_array_size(processes))
         return;
-    snprintf(heading, sizeof heading, "%-13s %9s %-16s %-12s %9s %10s", "process", "pid", "host",
-             "state", "portions", "chunks/s");
+    snprintf(heading, sizeof heading, "%-13s %8s %-14s %-12s %8s %8s %8s", "process", "pid", "host",
+             "state", "portions", "chunks/s", "restarts");
     terminal_put(out, colors, STYLE_HEADING, heading);
     putc('\n', out);
     json_array_foreach(processes, i, process) print_process(process, out, colors);

@@ -218,8 +218,11 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
         let_go_of_lock(run);
     if (!run->store)
         return 0;
-    progress_run(coordinator, training_seconds(run), run->job->max_seconds);
-    int code = store_run_progress(run->store, run->recorder.run, training_seconds(run));
+    double seconds = training_seconds(run);
+    pace_note(&run->pace, coordinator, seconds);
+    progress_run(coordinator, pace_rate(&run->pace, coordinator, seconds),
+                 pace_seconds_left(&run->pace, coordinator, seconds, run->job->max_seconds));
+    int code = store_run_progress(run->store, run->recorder.run, seconds);
     return code ? code : store_flush(run->store);
 }
 

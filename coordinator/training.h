@@ -8,6 +8,7 @@
 #include "coordinator/holdout.h"
 #include "coordinator/job.h"
 #include "coordinator/options.h"
+#include "coordinator/pace.h"
 #include "coordinator/recorder.h"
 #include "coordinator/result.h"
 #include "coordinator/sizing.h"
@@ -46,6 +47,7 @@ struct training {
     struct coordinator *coordinator;
     struct event_base *base;
     struct cluster *cluster;
+    struct pace pace;
     struct control *control;
     struct model_layout layout;
     char *model_folder;
