@@ -4,13 +4,15 @@
 #define DML_COORDINATOR_RECORDER_H
 
 #include "coordinator/coordinator.h"
+#include "coordinator/curvature.h"
 #include "model/model.h"
 
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
-    struct model_writer *writer; /* set before the model is read */
-    const char **addresses;      /* of the workers, by link */
+    struct model_writer *writer;        /* set before the model is read */
+    struct curvature_writer *curvature; /* set before pairs are read */
+    const char **addresses;             /* of the workers, by link */
 };
 
 /* Takes one record; answers the first error. */

@@ -114,7 +114,7 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
 
 static struct message start_piece(const double *all, uint64_t first, uint64_t count) {
     struct message message = {.type = MESSAGE_START};
-    message.start = (struct message_start){.attempt = 1, .first = first, .count = count};
+    message.start = (struct message_start){.attempt = 1, .program = 1, .first = first, .count = count};
     message.bulk = (struct bulk){.data = all + first, .length = count * sizeof *all};
     return message;
 }

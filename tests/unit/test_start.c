@@ -152,7 +152,7 @@ static void a_start_is_read_as_it_was_written(void **state) {
     struct model *model = earlier();
     struct start start;
     for (int keeps = 0; keeps < 2; keeps++) {
-        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps), 0);
+        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps, 9), 0);
         assert_int_equal(start_open(inside("deep/run"), "run", model->sha256, &after, &start), 0);
         assert_memory_equal(start.parameters, expected, sizeof expected);
         assert_int_equal(start.kept.features, keeps);
@@ -166,7 +166,7 @@ static void a_vanished_feature_is_kept_in_the_place_of_its_id(void **state) {
     struct model *model = earlier(), *later;
     struct start start;
     struct model_layout layout = after;
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", start.parameters);
@@ -191,7 +191,7 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
     struct model_layout layout = after;
     double zeros[3] = {0};
     layout.features = 0;
-    assert_int_equal(start_write(folder, "run", model, &layout, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &layout, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &layout, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", zeros);
@@ -217,11 +217,11 @@ static void a_start_that_is_missing_or_of_another_run_is_refused(void **state) {
     struct model *model = earlier();
     struct start start;
     assert_refused(model, "start");
-    assert_int_equal(start_write(folder, "another", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "another", model, &after, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &before, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &before, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", "0123", &after, &start), ERROR_DATA);
     error_clear();
     model_close(model);
@@ -241,7 +241,7 @@ static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
     (void)state;
     struct model *model = earlier();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
     struct container_header header = *start.file.header;
     size_t length = start.file.length;
