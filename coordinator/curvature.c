@@ -19,7 +19,7 @@ enum curvature_section {
     CURVATURE_IDS,     /* u64 × features: original id of each column */
     CURVATURE_ORDER,   /* u32 × features: columns by rising original id */
     CURVATURE_CLASSES, /* texts × classes */
-    CURVATURE_VECTORS, /* f64 × 2·pairs·parameters: s and y of each pair */
+    CURVATURE_VECTORS, /* f32 × 2·pairs·parameters: s and y of each pair */
 };
 
 struct curvature_facts {
@@ -52,8 +52,8 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
     writer->container.file.descriptor = -1;
     int code = container_create(&writer->container, &curvature_kind, writer->path);
     if (!code)
-        code = container_room(&writer->container,
-                              2 * pairs * parameters_of(layout) * sizeof(double), &writer->room);
+        code = container_room(&writer->container, 2 * pairs * parameters_of(layout) * sizeof(float),
+                              &writer->room);
     if (code) {
         curvature_writer_discard(writer);
         return code;
@@ -64,9 +64,10 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
-    double *vectors = writer->room.data;
-    memcpy(vectors + (vector - 1) * parameters_of(writer->layout) + first, values,
-           count * sizeof *values);
+    float *to = writer->room.data;
+    to += (vector - 1) * parameters_of(writer->layout) + first;
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = (float)values[i];
 }
 
 static int write_classes(struct curvature_writer *writer) {
@@ -138,7 +139,7 @@ static int read_sections(struct curvature *curvature, const char *model_sha256) 
         code = container_array(file, CURVATURE_ORDER, facts->features, sizeof(uint32_t), &order);
     if (!code)
         code = container_array(file, CURVATURE_VECTORS, 2 * facts->pairs * parameters_of(layout),
-                               sizeof(double), &vectors);
+                               sizeof(float), &vectors);
     if (!code)
         code = container_strings(file, CURVATURE_CLASSES, facts->classes, &curvature->class_names);
     if (code)
@@ -175,7 +176,7 @@ void curvature_close(struct curvature *curvature) {
 void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
                       uint32_t count, double *vectors) {
     uint64_t before = parameters_of(&curvature->layout), after = parameters_of(layout);
-    const double *from = curvature->vectors + 2 * (curvature->pairs - count) * before;
+    const float *from = curvature->vectors + 2 * (curvature->pairs - count) * before;
     uint64_t *place = model_match(&curvature->layout, layout);
     for (uint64_t i = 0; i < 2 * (uint64_t)count; i++)
         for (uint64_t j = 0; j < after; j++)

@@ -30,7 +30,7 @@ struct curvature {
     struct model_layout layout; /* how the run that wrote it numbered its columns */
     const char **class_names;   /* owned */
     uint32_t pairs;             /* oldest first */
-    const double *vectors;      /* s and y of each, as that run's vector; mapped */
+    const float *vectors;       /* s and y of each, as that run's vector; mapped */
 };
 
 /* Opens that of a model; no pairs if there is none. ERROR_DATA if it is damaged or not of this

@@ -140,7 +140,7 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
  * not push them out at once. */
 static void size_history(struct training *run) {
-    uint64_t bytes = 2 * sizeof(double) * objective_parameters(&run->shape);
+    uint64_t bytes = 2 * sizeof(float) * objective_parameters(&run->shape);
     uint64_t most = run->job->warm_start ? CURVATURE_BYTES_MAX / (bytes ? bytes : 1) : 0;
     run->pairs_kept = most < run->sizing.history ? (uint32_t)most : run->sizing.history;
     if (!run->job->history)
