@@ -90,7 +90,7 @@ static int prepare_folder(struct training *run, const struct model *model) {
     if (!model)
         return 0;
     return start_write(run->shards_folder, run->uuid, model, &run->layout,
-                       run->job->vanished == VANISHED_KEEP);
+                       run->job->vanished == VANISHED_KEEP, run->sizing.history);
 }
 
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {

@@ -64,6 +64,11 @@ static int publish_model(struct training *run) {
     int code = model_writer_hash(run->recorder.writer, sha256);
     if (code)
         return code;
+    if (run->recorder.curvature)
+        code = curvature_writer_publish(run->recorder.curvature, sha256);
+    run->recorder.curvature = NULL;
+    if (code)
+        return code;
     json_t *details = model_details(run);
     code = model_writer_publish(run->recorder.writer, details);
     run->recorder.writer = NULL;

@@ -70,8 +70,11 @@ struct coordinator_settings {
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
     uint32_t restarts_max;              /* of one worker, before the run gives up */
-    const double
-        *start; /* [parameters] where to start; NULL: zeros. Must outlive the coordinator */
+    /* Where to start; outlives the coordinator. */
+    const double *start;       /* [parameters], or NULL: at zero */
+    const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
+    uint32_t start_pair_count;
+    uint32_t pairs_kept; /* of the last curvature pairs, as many are handed out behind the model */
     const struct coordinator_saved *saved; /* of a run that is resumed, or NULL; read by _new() */
 };
 
@@ -124,6 +127,8 @@ struct record {
             char text[256];
         } event;
         struct {
+            uint32_t
+                vector; /* 0: the model; then s and y of each pair that is kept, oldest first */
             uint64_t first, count;
             const double *values;
         } slice;
@@ -210,7 +215,10 @@ struct coordinator {
     uint64_t backup_copies;
     double derivative_max_at_x; /* largest derivative of the evaluation that x came from */
     uint64_t parameters;
-    uint64_t read;        /* parameters read so far */
+    bool loading; /* the curvature pairs to start with; this many are there: */
+    uint32_t loaded;
+    uint32_t read_vector; /* which is being read, as in records … */
+    uint64_t read;        /* … and how much of it was */
     uint64_t proof[3];    /* by role: the proof that all must match; 0: none yet */
     uint64_t stale;       /* messages ignored: of other attempts, evaluations, repeated */
     bool finishing;       /* the program that is out is the last */
@@ -260,6 +268,9 @@ void coordinator_stop(struct coordinator *coordinator, enum reason reason, int64
 
 /* Tells the workers to exit. */
 void coordinator_dismiss(struct coordinator *coordinator, const char *why, struct output *out);
+
+/* How many curvature pairs are handed out behind the model. */
+uint32_t coordinator_pairs_kept(const struct coordinator *coordinator);
 
 /* Elements [*first, *first + *count) of every vector belong to shard `index`. */
 void coordinator_range(const struct coordinator *coordinator, uint32_t index, uint64_t *first,

@@ -64,10 +64,11 @@ static void journal_state(struct coordinator *c, struct output *out) {
     c->journalled = true;
 }
 
+/* What loads pairs or reads them is not journalled: it needs what was sent beside the program. */
 void durability_journal_program(struct coordinator *c, struct output *out) {
     c->journalled = false;
     bytes_clear(&c->verdict_log);
-    if (c->journalling)
+    if (c->journalling && !c->loading && c->phase == PHASE_RUNNING)
         journal_state(c, out);
 }
 

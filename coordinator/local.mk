@@ -10,6 +10,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/control.c coordinator/control.h \
 	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
+	coordinator/curvature.c coordinator/curvature.h \
 	coordinator/dataset.c coordinator/dataset.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \

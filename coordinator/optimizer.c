@@ -8,6 +8,9 @@
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
 #define CURVATURE_LEAST 1e-4
 
+/* Serial numbers of pairs that no step of this run formed. */
+#define SERIAL_GIVEN (UINT64_C(1) << 63)
+
 /* Differences of F up to this, relative to F, count as rounding in the line search. */
 #define LOSS_NOISE 1e-11
 
@@ -121,6 +124,31 @@ static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *pr
     return search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
 }
 
+static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x, uint8_t g) {
+    program_add(program, &(struct operation){.code = OPERATION_PAIR,
+                                             .slot = o->history.candidate,
+                                             .a = REGISTER_T,
+                                             .b = x,
+                                             .c = REGISTER_H,
+                                             .d = g});
+}
+
+/* As the difference to zero, which is what d is. */
+void optimizer_load(struct optimizer *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    add_pair(o, program, REGISTER_D, REGISTER_D);
+    add_history_dots(o, program);
+}
+
+void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t number) {
+    struct lbfgs_products products[SLOTS_MAX];
+    memcpy(products, scalars, (o->history.pairs + 1) * sizeof products[0]);
+    double curvature = products[o->history.pairs].sy;
+    bool keep = curvature > 0 && curvature / products[o->history.pairs].yy > 0;
+    lbfgs_accept(&o->history, products, keep && isfinite(curvature), SERIAL_GIVEN + number);
+    lbfgs_condition(&o->history);
+}
+
 enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
     o->search.step = 0;
@@ -139,13 +167,8 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
     add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_H);
     add_dot(program, OPERATION_MAX_ABS, REGISTER_H, 0);
     add_dot(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
-    if (o->started) {
-        program_add(program, &(struct operation){.code = OPERATION_PAIR,
-                                                 .slot = o->history.candidate,
-                                                 .a = REGISTER_T,
-                                                 .b = REGISTER_X,
-                                                 .c = REGISTER_H,
-                                                 .d = REGISTER_G});
+    if (o->started || o->history.pairs) { /* at the start for products with the gradient */
+        add_pair(o, program, REGISTER_X, REGISTER_G);
         add_history_dots(o, program);
     }
     o->measuring_trial = true;
@@ -202,8 +225,8 @@ static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer 
 /* t becomes x: products are those of HISTORY_DOTS, the candidate's last. */
 static void accept_pair(struct optimizer *o, const struct lbfgs_products *products) {
     double curvature = products[o->history.pairs].sy;
-    bool keep = curvature > CURVATURE_LEAST * -o->search.step * o->slope;
-    if (!keep)
+    bool keep = o->started && curvature > CURVATURE_LEAST * -o->search.step * o->slope;
+    if (!keep && o->started)
         fire(o, SAFEGUARD_PAIR_SKIPPED);
     lbfgs_accept(&o->history, products, keep, o->step + 1);
     if (lbfgs_condition(&o->history) > 0)
@@ -255,7 +278,7 @@ static enum optimizer_want trial_measured(struct optimizer *o, const double *sca
     enum linesearch_answer answer = judge_trial(o, loss, slope);
     if (answer != LINESEARCH_ACCEPT)
         return o->started ? rejected(o, answer, program) : finish(o, REASON_STALLED, program);
-    if (o->started) {
+    if (o->started || o->history.pairs) {
         struct lbfgs_products products[SLOTS_MAX];
         memcpy(products, scalars + MEASURED_PRODUCTS, (o->history.pairs + 1) * sizeof products[0]);
         accept_pair(o, products);

@@ -95,6 +95,12 @@ struct optimizer {
 
 void optimizer_init(struct optimizer *optimizer, const struct optimizer_settings *settings);
 
+/* A curvature pair to start with, oldest first and before optimizer_start(): s is in register t and
+ * y in h. Its scalars go to optimizer_loaded(), with its number from 0. A pair that has no
+ * curvature is passed over. */
+void optimizer_load(struct optimizer *optimizer, struct bytes *program);
+void optimizer_loaded(struct optimizer *optimizer, const double *scalars, uint64_t number);
+
 /* The first request. Register x must hold the starting point. Programs are appended to `program`,
  * which the caller cleared. */
 enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *program);

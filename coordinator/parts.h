@@ -26,6 +26,8 @@ handler on_welcome, on_ready, on_restored;
 void setup_forget_replicas(struct coordinator *c);
 /* Sets up every worker for this attempt, from durable[0] if c->restoring. */
 void setup_begin(struct coordinator *c, struct output *out);
+/* Sends every shard its range of the next curvature pair to start with: s into t, y into h. */
+void setup_send_pair(const struct coordinator *c, struct output *out);
 void setup_replicas(struct coordinator *c, struct output *out);
 void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);
 
@@ -76,6 +78,7 @@ bool handing_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct
 
 /* ---- steering.c: between the optimizer and the shards ---- */
 handler on_result;
+void steering_send_program(struct coordinator *c, struct output *out);
 void steering_start(struct coordinator *c, int64_t now_ns, struct output *out);
 void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
@@ -83,6 +86,8 @@ void steering_finish(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- reading.c ---- */
 handler on_slice;
+/* What was to be read next is in its register. */
+void reading_formed(struct coordinator *c, struct output *out);
 void reading_begin(struct coordinator *c, struct output *out);
 
 #endif

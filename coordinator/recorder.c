@@ -120,6 +120,11 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_EVENT:
         return take_event(recorder, record);
     case RECORD_SLICE:
+        if (record->slice.vector) {
+            curvature_writer_slice(recorder->curvature, record->slice.vector, record->slice.first,
+                                   record->slice.count, record->slice.values);
+            return 0;
+        }
         return model_writer_slice(recorder->writer, record->slice.first, record->slice.count,
                                   record->slice.values);
     }

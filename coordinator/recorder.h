@@ -4,15 +4,17 @@
 #define DML_COORDINATOR_RECORDER_H
 
 #include "coordinator/coordinator.h"
+#include "coordinator/curvature.h"
 #include "model/model.h"
 
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
-    struct model_writer *writer; /* set before the model is read */
-    const char **addresses;      /* of the workers, by link */
-    int64_t step_logged_ns;      /* when a step was last logged; 0: none was */
-    char step_unlogged[512];     /* the line of the last step, if it was left out */
+    struct model_writer *writer;        /* set before the model is read */
+    struct curvature_writer *curvature; /* set before pairs are read */
+    const char **addresses;             /* of the workers, by link */
+    int64_t step_logged_ns;             /* when a step was last logged; 0: none was */
+    char step_unlogged[512];            /* the line of the last step, if it was left out */
 };
 
 /* Takes one record; answers the first error. */

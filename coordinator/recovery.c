@@ -43,7 +43,7 @@ static void forget_running(struct coordinator *c) {
     c->round.number = 0;
     c->evaluation.number = 0;
     c->sealing.running = false;
-    c->finishing = false;
+    c->finishing = c->loading = false;
     c->journalled = false;
     bytes_clear(&c->program);
     bytes_clear(&c->verdict_log);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "coordinator/parts.h"
+#include "wire/program.h"
 
 /* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
 static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
@@ -26,18 +27,31 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
     }
 }
 
-/* Where to start, in pieces of bounded size. */
-static void send_start(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t count,
-                       struct output *out) {
+/* The shard's range of a vector for a register, in pieces of bounded size. */
+static void send_vector(const struct coordinator *c, uint32_t link, enum vector_register number,
+                        const double *vector, struct output *out) {
     const uint64_t piece = 1 << 18;
+    uint64_t first, count;
+    coordinator_range(c, link, &first, &count);
     for (uint64_t sent = 0; sent < count; sent += piece) {
         uint64_t elements = count - sent < piece ? count - sent : piece;
         struct message message = {.type = MESSAGE_START};
-        message.start =
-            (struct message_start){.attempt = c->attempt, .first = first + sent, .count = elements};
-        message.bulk = (struct bulk){.data = c->settings.start + first + sent,
-                                     .length = elements * sizeof(double)};
+        message.start = (struct message_start){.attempt = c->attempt,
+                                               .program = c->round.number + 1,
+                                               .register_ = (uint8_t)number,
+                                               .first = first + sent,
+                                               .count = elements};
+        message.bulk =
+            (struct bulk){.data = vector + first + sent, .length = elements * sizeof(double)};
         send_to(c, link, message, out);
+    }
+}
+
+void setup_send_pair(const struct coordinator *c, struct output *out) {
+    const double *s = c->settings.start_pairs + 2 * c->loaded * c->parameters;
+    for (uint32_t i = 0; i < c->settings.shards; i++) {
+        send_vector(c, i, REGISTER_T, s, out);
+        send_vector(c, i, REGISTER_H, s + c->parameters, out);
     }
 }
 
@@ -76,7 +90,7 @@ static void set_up_shard(const struct coordinator *c, uint32_t link, struct outp
     if (!data->uniform)
         send_exponents(c, link, first, count, out);
     if (starts(c))
-        send_start(c, link, first, count, out);
+        send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {

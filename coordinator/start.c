@@ -7,7 +7,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/curvature.h"
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something. Files of
  * another version are refused: a run ends with the program that began it. */
@@ -20,14 +22,15 @@ enum start_section {
     START_KEPT_IDS,     /* u64 × kept: original ids, rising */
     START_KEPT_WEIGHTS, /* f64 × outputs·kept, row-major */
     START_KEPT_NAMES,   /* texts × kept, if named */
+    START_PAIRS,        /* f64 × 2·pairs·parameters: s and y of each pair, oldest first */
 };
 
 struct start_facts {
     uint64_t parameters, kept;
-    uint32_t outputs, named;
+    uint32_t outputs, named, pairs, unused;
     char run[64], model_sha256[72]; /* padded with 0 */
 };
-_Static_assert(sizeof(struct start_facts) == 160, "no padding");
+_Static_assert(sizeof(struct start_facts) == 168, "no padding");
 
 static struct start_facts facts_of(const char *run, const char *sha256,
                                    const struct model_layout *layout) {
@@ -83,10 +86,32 @@ static int write_kept(struct container_writer *writer, const struct model *model
     return code;
 }
 
+static int write_pairs(struct container_writer *writer, const struct curvature *curvature,
+                       const struct model_layout *layout, uint64_t parameters, uint32_t pairs) {
+    struct container_room room;
+    int code = container_room(writer, 2 * pairs * parameters * sizeof(double), &room);
+    if (code)
+        return code;
+    curvature_spread(curvature, layout, pairs, room.data);
+    container_keep(writer, START_PAIRS, &room);
+    return 0;
+}
+
+/* Without it a run starts all the same. */
+static void open_curvature(const struct model *model, struct curvature *curvature) {
+    if (!curvature_open(model, curvature))
+        return;
+    log_warning("the curvature beside the model is not used: %s", error_text());
+    error_clear();
+}
+
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, bool keeps) {
+                const struct model_layout *layout, bool keeps, uint32_t pairs_most) {
     struct start_facts facts = facts_of(run, model->sha256, layout);
     struct container_writer writer = {.file = {.descriptor = -1}};
+    struct curvature curvature;
+    open_curvature(model, &curvature);
+    facts.pairs = curvature.pairs < pairs_most ? curvature.pairs : pairs_most;
     char *path = path_join(folder, "start");
     facts.kept = keeps ? model_vanished(model, layout, NULL) : 0;
     facts.named = model->layout.feature_names != NULL;
@@ -101,9 +126,12 @@ int start_write(const char *folder, const char *run, const struct model *model,
         code = write_parameters(&writer, model, layout, facts.parameters);
     if (!code && facts.kept)
         code = write_kept(&writer, model, layout, facts.kept);
+    if (!code && facts.pairs)
+        code = write_pairs(&writer, &curvature, layout, facts.parameters, facts.pairs);
     if (!code)
         code = container_publish(&writer, path);
     container_discard(&writer);
+    curvature_close(&curvature);
     if (!code)
         failpoint(FAILPOINT_start_written);
     free(path);
@@ -142,6 +170,12 @@ static int read_sections(struct start *start, const struct start_facts *expected
     if (code)
         return code;
     start->parameters = data;
+    code = container_array(&start->file, START_PAIRS, 2 * facts->pairs * facts->parameters,
+                           sizeof(double), &data);
+    if (code)
+        return code;
+    start->vectors = data;
+    start->pairs = facts->pairs;
     return read_kept(start, facts);
 }
 

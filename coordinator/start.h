@@ -12,14 +12,16 @@
 struct start {
     struct container file;
     const double *parameters; /* (features + intercept)·outputs; mapped */
+    uint32_t pairs;           /* of curvature, oldest first */
+    const double *vectors;    /* s and y of each, as `parameters`; mapped */
     struct model_kept kept;   /* mapped, with its list of names owned; no features: nothing */
 };
 
 /* Writes FOLDER/start, for the run that its workers know as `run`, whose layout must fit the model;
- * with those of the model's features that the run lacks if `keeps`. Makes the folder. On the disk
- * when it returns. */
+ * with those of the model's features that the run lacks if `keeps`, and at most `pairs_most` pairs
+ * of what is known of the curvature there. Makes the folder. On the disk when it returns. */
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, bool keeps);
+                const struct model_layout *layout, bool keeps, uint32_t pairs_most);
 
 /* Opens it: ERROR_DATA, and what to do, unless it is whole and for that run, model and layout. */
 int start_open(const char *folder, const char *run, const char *model_sha256,

@@ -14,7 +14,7 @@
 #define DERIVATIVE_ROOM 8
 
 /* Journalled before it is sent, if programs are journalled now. */
-static void send_program(struct coordinator *c, struct output *out) {
+void steering_send_program(struct coordinator *c, struct output *out) {
     round_begin(&c->round, &c->program);
     durability_journal_program(c, out);
     struct message message = {.type = MESSAGE_PROGRAM};
@@ -46,7 +46,7 @@ static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now
     program_add(&c->program, &(struct operation){.code = OPERATION_BEGIN,
                                                  .evaluation = c->evaluation.number,
                                                  .derivative_exponent = derivative_exponent});
-    send_program(c, out);
+    steering_send_program(c, out);
     evaluating_begin(c, now_ns, out);
 }
 
@@ -54,7 +54,7 @@ void steering_finish(struct coordinator *c, int64_t now_ns, struct output *out) 
     c->finishing = true;
     c->want = OPTIMIZER_FINISH;
     if (c->program.length)
-        send_program(c, out);
+        steering_send_program(c, out);
     else
         durability_seal(c, now_ns, out);
 }
@@ -67,7 +67,7 @@ static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_
         break;
     case OPTIMIZER_MEASURE:
         c->want = want;
-        send_program(c, out);
+        steering_send_program(c, out);
         break;
     case OPTIMIZER_FINISH:
         steering_finish(c, now_ns, out);
@@ -75,7 +75,7 @@ static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_
     }
 }
 
-void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
+static void start_optimizer(struct coordinator *c, int64_t now_ns, struct output *out) {
     bytes_clear(&c->program);
     enum optimizer_want want =
         c->restoring ? optimizer_resume(&c->optimizer, &c->settings.optimizer, &c->program)
@@ -83,12 +83,37 @@ void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
     follow(c, want, now_ns, out);
 }
 
+/* One curvature pair after the other, and then the optimizer. */
+static void load_next_pair(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->loading = c->loaded < c->settings.start_pair_count;
+    if (!c->loading) {
+        start_optimizer(c, now_ns, out);
+        return;
+    }
+    setup_send_pair(c, out);
+    bytes_clear(&c->program);
+    optimizer_load(&c->optimizer, &c->program);
+    steering_send_program(c, out);
+}
+
+static void pair_loaded(struct coordinator *c, int64_t now_ns, struct output *out) {
+    static _Thread_local double scalars[SCALARS_MAX];
+    round_scalars(&c->round, scalars);
+    optimizer_loaded(&c->optimizer, scalars, c->loaded++);
+    load_next_pair(c, now_ns, out);
+}
+
+void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->loaded = c->restoring ? c->settings.start_pair_count : 0;
+    load_next_pair(c, now_ns, out);
+}
+
 /* The program that was out when the last coordinator went away is sent again, under its number: a
  * shard that has run it answers from memory. */
 void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->round.number--;
     c->journalling = true;
-    send_program(c, out);
+    steering_send_program(c, out);
     if (c->want == OPTIMIZER_EVALUATE)
         evaluating_rejoin(c, now_ns, out);
 }
@@ -219,7 +244,11 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
     case ROUND_DONE:
         break;
     }
-    if (c->finishing)
+    if (c->phase == PHASE_READING)
+        reading_formed(c, out);
+    else if (c->loading)
+        pair_loaded(c, now_ns, out);
+    else if (c->finishing)
         durability_seal(c, now_ns, out);
     else if (c->round.scalars)
         measured(c, now_ns, out);

@@ -135,6 +135,21 @@ static void saved_for(const struct store_saved *stored, struct coordinator_saved
                                    .length = (uint32_t)stored->journal[i].length};
 }
 
+/* What goes with a model takes this much room at most. */
+#define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
+
+/* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
+ * not push them out at once. */
+static void size_history(struct training *run) {
+    uint64_t bytes = 2 * sizeof(float) * objective_parameters(&run->shape);
+    uint64_t most = run->job->warm_start ? CURVATURE_BYTES_MAX / (bytes ? bytes : 1) : 0;
+    run->pairs_kept = most < run->sizing.history ? (uint32_t)most : run->sizing.history;
+    if (!run->job->history)
+        run->sizing.history += run->start.pairs;
+    if (run->sizing.history > HISTORY_MAX)
+        run->sizing.history = HISTORY_MAX;
+}
+
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     struct coordinator_settings settings = {
@@ -160,6 +175,9 @@ static int make_coordinator(struct training *run) {
         .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
         .restarts_max = RESTARTS_MAX,
         .start = run->start.parameters,
+        .start_pairs = run->start.vectors,
+        .start_pair_count = run->start.pairs,
+        .pairs_kept = run->pairs_kept,
     };
     struct coordinator_saved saved;
     struct blob *journal = memory_new(run->saved.journal_count, sizeof *journal);
@@ -175,6 +193,8 @@ static int make_coordinator(struct training *run) {
 
 /* The model is written beside its final place from the first slice on. */
 static int prepare_model(struct training *run) {
+    curvature_writer_discard(run->recorder.curvature);
+    run->recorder.curvature = NULL;
     model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
     run->recorder.writer = NULL;
     free(run->model_folder);
@@ -189,7 +209,13 @@ static int on_record(void *context, const struct coordinator *coordinator,
                      const struct output *output, const struct record *record) {
     struct training *run = context;
     if (record->kind == RECORD_SLICE && record->slice.first == 0) {
-        int code = prepare_model(run);
+        int code = 0;
+        if (record->slice.vector == 0)
+            code = prepare_model(run);
+        else if (record->slice.vector == 1)
+            code =
+                curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
+                                     coordinator_pairs_kept(coordinator), &run->recorder.curvature);
         if (code)
             return code;
     }
@@ -290,6 +316,7 @@ int training_run(struct training *run) {
         code = open_data(run);
     if (!code)
         code = training_begin(run);
+    size_history(run);
     if (!code)
         code = start_workers(run);
     if (!code)
@@ -302,6 +329,7 @@ int training_run(struct training *run) {
 void training_release(struct training *run, int code) {
     progress_close();
     json_decref(run->result);
+    curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
     control_free(run->control);

@@ -38,6 +38,7 @@ struct training {
     double seconds_before; /* spent by earlier incarnations of the run */
     struct store_saved saved;
     char *shards_folder; /* checkpoints, and where it starts; owned */
+    uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
     struct start start;  /* parameters are NULL: at zero */
     char *start_model;   /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run;   /* whose model that is; 0: not known */

@@ -78,7 +78,13 @@ int container_room(struct container_writer *writer, size_t length, struct contai
 void container_keep(struct container_writer *writer, unsigned number, struct container_room *room) {
     room->section.checksum = hash64(room->data, room->section.length);
     writer->header.section[number] = room->section;
-    munmap(room->mapping, room->mapping_bytes);
+    container_forget(room);
+}
+
+void container_forget(struct container_room *room) {
+    if (room->mapping)
+        munmap(room->mapping, room->mapping_bytes);
+    *room = (struct container_room){0};
 }
 
 int container_publish(struct container_writer *writer, const char *path) {

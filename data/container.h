@@ -68,8 +68,10 @@ struct container_room {
     struct section section;
 };
 
-/* Makes the room; the disk has it then. container_keep() follows. */
+/* Makes the room; the disk has it then. container_keep() or _forget() follows. */
 int container_room(struct container_writer *writer, size_t length, struct container_room *room);
+/* Lets go without keeping it; harmless on a zeroed or kept room. */
+void container_forget(struct container_room *room);
 /* What was filled in is the section. */
 void container_keep(struct container_writer *writer, unsigned number, struct container_room *room);
 

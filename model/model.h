@@ -41,6 +41,9 @@ struct model_layout {
 
 struct model_writer; /* opaque */
 
+/* A third file that who trains may put beside the two. */
+#define MODEL_CURVATURE "curvature"
+
 /* Starts a model beside its final place: FOLDER.tmp.PID/model.safetensors, at its full size, so
  * that a full disk shows here. Makes the folders above. The layout must outlive the writer.
  * ERROR_CREATE, ERROR_PERMISSION or ERROR_IO, with nothing left behind. */
@@ -67,6 +70,9 @@ int model_writer_view(struct model_writer *writer, struct model *view);
  * the writer, also on failure, and then nothing is left behind. */
 int model_writer_publish(struct model_writer *writer, const json_t *details);
 
+/* Where the files are until they are published. */
+const char *model_writer_folder(const struct model_writer *writer);
+
 /* Drops what was written; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
 
@@ -80,6 +86,7 @@ struct model {
     const double *weight;       /* K×F, row-major, mapped */
     const double *bias;         /* K, mapped, or NULL */
     json_t *details;            /* the whole of model.json; layout's strings belong to it */
+    char *folder;               /* of its files; owned */
     char sha256[SHA256_TEXT];   /* of its parameters, as in model.json */
     const void *mapping;
     size_t mapping_bytes;
@@ -96,6 +103,11 @@ void model_close(struct model *model); /* harmless on NULL */
  * "its objective is …". Objective and intercept must be the same, of two classes both, and names
  * of features that both name. */
 int model_fits(const struct model *model, const struct model_layout *layout);
+
+/* For each parameter of a run of the layout `after` (numbered as in slices), which parameter of one
+ * of the layout `before` it was, or MODEL_UNMATCHED. Release with memory_unmap(). */
+#define MODEL_UNMATCHED UINT64_MAX
+uint64_t *model_match(const struct model_layout *before, const struct model_layout *after);
 
 /* The model's parameters as the run's vector, of (features + intercept)·outputs; 0 for features and
  * classes that the model lacks. Features are matched by id, classes by name. */

@@ -152,7 +152,7 @@ static int open_files(const char *tensors_path, struct model *model) {
     if (!code)
         code = check_parameters(tensors_path, json_path, model, &tensors);
     free(json_path);
-    free(folder);
+    model->folder = folder;
     return code;
 }
 
@@ -177,6 +177,7 @@ int model_open(const char *path, struct model **result) {
 void model_close(struct model *model) {
     if (!model)
         return;
+    free(model->folder);
     free((void *)model->layout.class_names);
     free((void *)model->layout.feature_names);
     json_decref(model->details);

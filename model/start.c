@@ -10,9 +10,9 @@
 
 /* ---- classes ---- */
 
-/* The model's class of each of the layout's, or LABEL_UNSEEN. Free it. */
-static uint32_t *match_classes(const struct model *model, const struct model_layout *layout) {
-    struct labels *known = label_table_new(&model->layout);
+/* The old class of each of the layout's, or LABEL_UNSEEN. Free it. */
+static uint32_t *match_classes(const struct model_layout *old, const struct model_layout *layout) {
+    struct labels *known = label_table_new(old);
     uint32_t *match = memory_new(layout->classes, sizeof *match);
     for (uint32_t i = 0; i < layout->classes; i++) {
         const char *name = layout->class_names[i];
@@ -27,7 +27,7 @@ static uint32_t *match_classes(const struct model *model, const struct model_lay
 
 /* Of two classes there is one row of weights: it means the same only if they are the same two. */
 static bool same_two_classes(const struct model *model, const struct model_layout *layout) {
-    uint32_t *match = match_classes(model, layout);
+    uint32_t *match = match_classes(&model->layout, layout);
     bool same = match[0] == 0 && match[1] == 1;
     free(match);
     return same;
@@ -36,8 +36,7 @@ static bool same_two_classes(const struct model *model, const struct model_layou
 /* ---- features: both sides by rising original id ---- */
 
 struct walk {
-    const struct model *model;
-    const struct model_layout *layout;
+    const struct model_layout *before, *after;
     uint64_t old, new; /* how many of each side were passed */
 };
 
@@ -47,15 +46,15 @@ static uint32_t column_at(const struct model_layout *layout, uint64_t rank) {
     return layout->original_order ? layout->original_order[rank] : (uint32_t)rank;
 }
 
-/* Who has the next feature; *rank is its row in the model, *column the layout's. */
-static enum side next_feature(struct walk *walk, uint64_t *rank, uint64_t *column) {
-    bool old = walk->old < walk->model->layout.features, new = walk->new < walk->layout->features;
+/* Who has the next feature; as which column. */
+static enum side next_feature(struct walk *walk, uint64_t *before, uint64_t *after) {
+    bool old = walk->old < walk->before->features, new = walk->new < walk->after->features;
     if (!old && !new)
         return SIDE_NONE;
-    *rank = walk->old;
-    *column = new ? column_at(walk->layout, walk->new) : 0;
-    uint64_t old_id = old ? walk->model->layout.feature_id[*rank] : UINT64_MAX;
-    uint64_t new_id = new ? walk->layout->feature_id[*column] : UINT64_MAX;
+    *before = old ? column_at(walk->before, walk->old) : 0;
+    *after = new ? column_at(walk->after, walk->new) : 0;
+    uint64_t old_id = old ? walk->before->feature_id[*before] : UINT64_MAX;
+    uint64_t new_id = new ? walk->after->feature_id[*after] : UINT64_MAX;
     walk->old += old_id <= new_id;
     walk->new += new_id <= old_id;
     return old_id == new_id ? SIDE_BOTH : old_id < new_id ? SIDE_OLD : SIDE_NEW;
@@ -70,7 +69,7 @@ static bool same_text(const char *stored, const char *name) {
 
 /* Where both have names, one id is one name: a column more in a table shifts those behind it. */
 static int check_names(const struct model *model, const struct model_layout *layout) {
-    struct walk walk = {.model = model, .layout = layout};
+    struct walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column;
     enum side side;
     if (!model->layout.feature_names || !layout->feature_names)
@@ -102,34 +101,57 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
 
 /* ---- parameters ---- */
 
-/* The model's output that is the layout's output k, or LABEL_UNSEEN. */
+/* The old output that is output k, or LABEL_UNSEEN. */
 static uint32_t output_of(const uint32_t *match, const struct model_layout *layout, uint32_t k) {
     return layout->outputs > 1 ? match[k] : 0;
 }
 
+/* Places of a column's parameters; UINT64_MAX for one that was not there. */
+static void match_column(const struct model_layout *before, const struct model_layout *after,
+                         const uint32_t *classes, uint64_t old, uint64_t *place) {
+    for (uint32_t k = 0; k < after->outputs; k++) {
+        uint32_t output = output_of(classes, after, k);
+        bool known = old != UINT64_MAX && output != LABEL_UNSEEN;
+        place[k] = known ? old * before->outputs + output : MODEL_UNMATCHED;
+    }
+}
+
+uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
+    uint64_t parameters = (after->features + after->intercept) * after->outputs;
+    uint64_t *place = memory_map(parameters * sizeof *place), old, new;
+    uint32_t *classes = match_classes(before, after);
+    struct walk walk = {.before = before, .after = after};
+    enum side side;
+    while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
+        if (side != SIDE_OLD)
+            match_column(before, after, classes, side == SIDE_BOTH ? old : UINT64_MAX,
+                         place + new * after->outputs);
+    if (after->intercept)
+        match_column(before, after, classes, before->features,
+                     place + after->features * after->outputs);
+    free(classes);
+    return place;
+}
+
 void model_spread(const struct model *model, const struct model_layout *layout,
                   double *parameters) {
-    struct walk walk = {.model = model, .layout = layout};
-    uint32_t outputs = layout->outputs, *match = match_classes(model, layout);
-    uint64_t rank, column;
-    enum side side;
-    while ((side = next_feature(&walk, &rank, &column)) != SIDE_NONE)
-        for (uint32_t k = 0; k < outputs && side != SIDE_OLD; k++) {
-            uint32_t old = output_of(match, layout, k);
-            bool known = side == SIDE_BOTH && old != LABEL_UNSEEN;
-            parameters[column * outputs + k] =
-                known ? model->weight[old * model->layout.features + rank] : 0;
-        }
-    for (uint32_t k = 0; k < outputs && layout->intercept; k++) {
-        uint32_t old = output_of(match, layout, k);
-        parameters[layout->features * outputs + k] = old == LABEL_UNSEEN ? 0 : model->bias[old];
+    uint64_t count = (layout->features + layout->intercept) * layout->outputs;
+    uint64_t features = model->layout.features, outputs = model->layout.outputs;
+    uint64_t *place = model_match(&model->layout, layout);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t column = place[i] / outputs, output = place[i] % outputs;
+        if (place[i] == MODEL_UNMATCHED)
+            parameters[i] = 0;
+        else
+            parameters[i] = column == features ? model->bias[output]
+                                               : model->weight[output * features + column];
     }
-    free(match);
+    memory_unmap(place, count * sizeof *place);
 }
 
 uint64_t model_vanished(const struct model *model, const struct model_layout *layout,
                         uint64_t *ranks) {
-    struct walk walk = {.model = model, .layout = layout};
+    struct walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column, count = 0;
     enum side side;
     while ((side = next_feature(&walk, &rank, &column)) != SIDE_NONE) {
@@ -144,7 +166,7 @@ uint64_t model_vanished(const struct model *model, const struct model_layout *la
 
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight) {
-    uint32_t *match = match_classes(model, layout);
+    uint32_t *match = match_classes(&model->layout, layout);
     for (uint32_t k = 0; k < layout->outputs; k++) {
         uint32_t old = output_of(match, layout, k);
         for (uint64_t i = 0; i < count; i++)

@@ -24,7 +24,7 @@ struct model_writer {
     const struct model_layout *layout;
     char *folder;    /* the final place */
     char *temporary; /* the folder written to */
-    char *tensors_path, *json_path;
+    char *tensors_path, *json_path, *curvature_path;
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
@@ -60,12 +60,14 @@ static void writer_free(struct model_writer *writer) {
     free(writer->temporary);
     free(writer->tensors_path);
     free(writer->json_path);
+    free(writer->curvature_path);
     free(writer);
 }
 
 static void remove_temporary(const struct model_writer *writer) {
     unlink(writer->tensors_path);
     unlink(writer->json_path);
+    unlink(writer->curvature_path);
     rmdir(writer->temporary);
 }
 
@@ -74,6 +76,10 @@ void model_writer_discard(struct model_writer *writer) {
         return;
     remove_temporary(writer);
     writer_free(writer);
+}
+
+const char *model_writer_folder(const struct model_writer *writer) {
+    return writer->temporary;
 }
 
 static int map_tensors(struct model_writer *writer) {
@@ -175,6 +181,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->temporary = memory_format("%s.tmp.%d", writer->folder, (int)getpid());
     writer->tensors_path = path_join(writer->temporary, "model.safetensors");
     writer->json_path = path_join(writer->temporary, "model.json");
+    writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
     writer->parameters = (layout->features + layout->intercept) * layout->outputs;
     int code = start_files(writer);

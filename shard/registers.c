@@ -153,6 +153,16 @@ int registers_set_start(struct registers *registers, uint64_t first, const doubl
     return 0;
 }
 
+int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
+                   const double *elements, uint64_t count) {
+    uint64_t offset = first - registers->first; /* wraps if it is before the range */
+    if (number >= REGISTERS || offset > registers->count || count > registers->count - offset)
+        return error_set(ERROR_INTERNAL, "elements came that this shard has no place for");
+    if (count)
+        memcpy(registers->vector[number].elements + offset, elements, count * sizeof *elements);
+    return 0;
+}
+
 bool registers_complete(const struct registers *registers) {
     return (registers->uniform || registers->exponents_set == registers->count) &&
            (!registers->starts || registers->start_set == registers->count);

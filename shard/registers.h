@@ -48,6 +48,11 @@ int registers_set_exponents(struct registers *registers, uint32_t outputs, uint6
 int registers_set_start(struct registers *registers, uint64_t first, const double *elements,
                         uint64_t count);
 
+/* Puts elements first… of a whole vector into a register. ERROR_INTERNAL unless the range has them.
+ */
+int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
+                   const double *elements, uint64_t count);
+
 /* Whether all that was announced came. */
 bool registers_complete(const struct registers *registers);
 

@@ -192,18 +192,27 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
         tell_if_ready(shard, out);
 }
 
+/* x must be there before the shard is ready; the others are for one program. */
+static int take_start(struct shard *shard, const struct message_start *start,
+                      const struct bulk *bulk) {
+    struct registers *registers = &shard->registers;
+    if (bulk->length != start->count * sizeof(double))
+        return error_set(ERROR_INTERNAL, "elements of another number than they say");
+    if (start->register_ == REGISTER_X)
+        return registers_set_start(registers, start->first, bulk->data, start->count);
+    return registers_fill(registers, start->register_, start->first, bulk->data, start->count);
+}
+
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     (void)from;
     const struct message_start *start = &message->start;
-    if (!shard->outputs || start->attempt != shard->attempt) {
+    if (!shard->outputs || start->attempt != shard->attempt ||
+        start->program != shard->last.number + 1) {
         shard->counters.stale++;
         return;
     }
-    int code = message->bulk.length != start->count * sizeof(double)
-                   ? error_set(ERROR_INTERNAL, "a starting point of another length than it says")
-                   : registers_set_start(&shard->registers, start->first, message->bulk.data,
-                                         start->count);
+    int code = take_start(shard, start, &message->bulk);
     if (code)
         shard_fail(shard, code, out);
     else

@@ -44,8 +44,9 @@ static void take_step(struct process *process, const struct store_step *step) {
 }
 
 static void take_slice(struct process *process, const struct record *record) {
-    memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
-           record->slice.count * sizeof(double));
+    if (record->slice.vector == 0)
+        memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
+               record->slice.count * sizeof(double));
 }
 
 static void undo_steps(struct process *process, const struct record *record) {
@@ -314,6 +315,9 @@ static struct coordinator *new_machine(struct process *process) {
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,
         .start = job->origin,
+        .start_pairs = job->pairs,
+        .start_pair_count = job->pair_count,
+        .pairs_kept = 2,
         .saved = resumed ? &saved : NULL,
     });
     free(journal);

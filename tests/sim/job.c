@@ -105,9 +105,16 @@ static void find_exponents(struct job *job, struct random *random) {
  * job is what it would be without. */
 static void choose_start(struct job *job) {
     struct random random;
-    random_init(&random, job->seed ^ UINT64_C(0x57a2a));
+    random_init(&random, job->seed ^ UINT64_C(0x57a28));
     if (random_below(&random, 3))
         return;
+    job->pair_count = (uint32_t)random_below(&random, 3);
+    job->pairs = memory_new(2 * job->pair_count * job->parameters, sizeof *job->pairs);
+    for (uint64_t i = 0; i < job->pair_count * job->parameters; i++) {
+        uint64_t at = i + i / job->parameters * job->parameters; /* y lies behind s */
+        job->pairs[at] = random_unit(&random) - 0.5;
+        job->pairs[at + job->parameters] = job->pairs[at] * (0.5 + random_unit(&random));
+    }
     job->origin = memory_new(job->parameters, sizeof *job->origin);
     for (uint64_t i = 0; i < job->parameters; i++)
         job->origin[i] = ldexp(random_unit(&random) - 0.5, -3);
@@ -146,5 +153,6 @@ void job_release(struct job *job) {
     free(job->label);
     free(job->exponent);
     free(job->origin);
+    free(job->pairs);
     free(job->expected.model);
 }

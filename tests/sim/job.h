@@ -35,6 +35,8 @@ struct job {
     uint64_t parameters;
     struct rows *chunks; /* [data.chunks] */
     double *origin;      /* [parameters] where it starts, or NULL: at zero; owned */
+    double *pairs;       /* curvature pairs to start with: s and y, [parameters] each; owned */
+    uint32_t pair_count;
     struct outcome expected;
 
     /* what `chunks` and `data` point to; owned */

@@ -114,7 +114,8 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
 
 static struct message start_piece(const double *all, uint64_t first, uint64_t count) {
     struct message message = {.type = MESSAGE_START};
-    message.start = (struct message_start){.attempt = 1, .first = first, .count = count};
+    message.start =
+        (struct message_start){.attempt = 1, .program = 1, .first = first, .count = count};
     message.bulk = (struct bulk){.data = all + first, .length = count * sizeof *all};
     return message;
 }
@@ -161,6 +162,25 @@ static void a_new_attempt_without_a_start_is_at_zero(void **state) {
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
     tell(&bench, COORDINATOR_LINK, start_piece(ones, 0, N)); /* of the old attempt */
     assert_memory_equal(read_register(&bench, REGISTER_X, 0, N), zeros, sizeof zeros);
+    bench_release(&bench);
+}
+
+static void what_is_sent_for_a_program_is_in_its_register_until_that_has_run(void **state) {
+    (void)state;
+    static const double ones[N] = {1, 1, 1}, zeros[N];
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    struct message message = start_piece(ones, 0, N);
+    message.start.register_ = REGISTER_T;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_memory_equal(read_register(&bench, REGISTER_T, 0, N), ones, sizeof ones);
+    run_one(&bench, (struct operation){.code = OPERATION_ZERO, .a = REGISTER_T});
+    tell(&bench, COORDINATOR_LINK, message); /* late */
+    assert_memory_equal(read_register(&bench, REGISTER_T, 0, N), zeros, sizeof zeros);
+    message.start.program = 2;
+    message.start.first = 1; /* and one too far */
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
     bench_release(&bench);
 }
 
@@ -518,6 +538,7 @@ int main(void) {
         cmocka_unit_test(a_start_comes_in_pieces_and_the_shard_is_ready_when_all_is_there),
         cmocka_unit_test(a_new_attempt_without_a_start_is_at_zero),
         cmocka_unit_test(a_start_that_cannot_be_is_refused),
+        cmocka_unit_test(what_is_sent_for_a_program_is_in_its_register_until_that_has_run),
         cmocka_unit_test(a_repeated_program_is_answered_from_memory),
         cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
         cmocka_unit_test(malformed_programs_are_refused_whole),

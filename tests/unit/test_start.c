@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "coordinator/curvature.h"
 #include "coordinator/start.h"
 
 static char folder[64]; /* of one test */
@@ -152,7 +153,7 @@ static void a_start_is_read_as_it_was_written(void **state) {
     struct model *model = earlier();
     struct start start;
     for (int keeps = 0; keeps < 2; keeps++) {
-        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps), 0);
+        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps, 9), 0);
         assert_int_equal(start_open(inside("deep/run"), "run", model->sha256, &after, &start), 0);
         assert_memory_equal(start.parameters, expected, sizeof expected);
         assert_int_equal(start.kept.features, keeps);
@@ -166,7 +167,7 @@ static void a_vanished_feature_is_kept_in_the_place_of_its_id(void **state) {
     struct model *model = earlier(), *later;
     struct start start;
     struct model_layout layout = after;
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", start.parameters);
@@ -191,13 +192,88 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
     struct model_layout layout = after;
     double zeros[3] = {0};
     layout.features = 0;
-    assert_int_equal(start_write(folder, "run", model, &layout, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &layout, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &layout, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", zeros);
     assert_int_equal(later->layout.features, 3);
     model_close(later);
     start_close(&start);
+    model_close(model);
+}
+
+/* ---- curvature ---- */
+
+/* One pair: s is 1, 2, … 12 in the numbering of `before`, y twice that. */
+static struct model *with_curvature(void) {
+    double parameters[12] = {0}, s[12], y[12];
+    struct model_writer *writer;
+    struct curvature_writer *curvature;
+    struct model *model;
+    char sha256[SHA256_TEXT];
+    for (int i = 0; i < 12; i++) {
+        s[i] = i + 1;
+        y[i] = 2 * s[i];
+    }
+    assert_int_equal(model_writer_new(inside("earlier"), &before, &writer), 0);
+    assert_int_equal(curvature_writer_new(model_writer_folder(writer), &before, 1, &curvature), 0);
+    assert_int_equal(model_writer_slice(writer, 0, 12, parameters), 0);
+    curvature_writer_slice(curvature, 1, 0, 12, s);
+    curvature_writer_slice(curvature, 2, 0, 5, y);
+    curvature_writer_slice(curvature, 2, 5, 7, y + 5);
+    assert_int_equal(model_writer_hash(writer, sha256), 0);
+    assert_int_equal(curvature_writer_publish(curvature, sha256), 0);
+    assert_int_equal(model_writer_publish(writer, NULL), 0);
+    assert_int_equal(model_open(inside("earlier"), &model), 0);
+    return model;
+}
+
+static void curvature_is_spread_like_the_parameters(void **state) {
+    (void)state;
+    static const double s[] = {6, 0, 4, 3, 0, 1, 0, 0, 0, 0, 0, 0, 12, 0, 10};
+    struct model *model = with_curvature();
+    struct start start;
+    assert_int_equal(start_write(folder, "run", model, &after, false, 9), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start.pairs, 1);
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        assert_true(start.vectors[i] == s[i]);
+        assert_true(start.vectors[PARAMETERS + i] == 2 * s[i]);
+    }
+    start_close(&start);
+    assert_int_equal(start_write(folder, "run", model, &after, false, 0), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start.pairs, 0);
+    start_close(&start);
+    model_close(model);
+}
+
+static void flip(const char *path, off_t offset);
+
+static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **state) {
+    (void)state;
+    struct model *model = with_curvature();
+    struct curvature curvature;
+    assert_int_equal(curvature_open(model, &curvature), 0);
+    struct container_header header = *curvature.file.header;
+    curvature_close(&curvature);
+    char *path = path_join(model->folder, MODEL_CURVATURE);
+    struct start start;
+    for (unsigned number = 0; number < CONTAINER_SECTIONS; number++) {
+        if (!header.section[number].length)
+            continue;
+        flip(path, (off_t)header.section[number].offset);
+        assert_int_equal(start_write(folder, "run", model, &after, false, 9), 0);
+        assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+        assert_int_equal(start.pairs, 0);
+        start_close(&start);
+        flip(path, (off_t)header.section[number].offset);
+    }
+    model->sha256[0] ^= 1;
+    assert_int_equal(curvature_open(model, &curvature), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "that of another model"));
+    error_clear();
+    free(path);
     model_close(model);
 }
 
@@ -217,11 +293,11 @@ static void a_start_that_is_missing_or_of_another_run_is_refused(void **state) {
     struct model *model = earlier();
     struct start start;
     assert_refused(model, "start");
-    assert_int_equal(start_write(folder, "another", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "another", model, &after, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &before, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &before, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", "0123", &after, &start), ERROR_DATA);
     error_clear();
     model_close(model);
@@ -241,7 +317,7 @@ static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
     (void)state;
     struct model *model = earlier();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, true), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
     struct container_header header = *start.file.header;
     size_t length = start.file.length;
@@ -274,6 +350,8 @@ int main(void) {
         TEST(a_start_is_read_as_it_was_written),
         TEST(a_vanished_feature_is_kept_in_the_place_of_its_id),
         TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
+        TEST(curvature_is_spread_like_the_parameters),
+        TEST(curvature_that_is_damaged_or_of_another_model_is_not_used),
         TEST(a_start_that_is_missing_or_of_another_run_is_refused),
         TEST(a_start_is_refused_when_any_byte_of_it_is_wrong),
     };
