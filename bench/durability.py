@@ -3,9 +3,9 @@
 
     bench/durability.py [--turns N] [wide | a9a ...]
 
-One line a problem: the median seconds of either over the turns, the median of the turns' ratios, and
-the ratio of the shortest of either, which others on the machine can only have made longer. The two
-of a turn run one after the other, in either order by turns. From the build folder, like the tests.
+One line a problem: the median seconds of either over the turns, the median of the turns' ratios,
+and the ratio of the shortest of either, which others on the machine can only have made longer. The
+two of a turn run one after the other, in either order by turns. From the build folder, like tests.
 """
 
 import argparse

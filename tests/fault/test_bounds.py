@@ -2,8 +2,8 @@
 """How much work a fault costs at most, read from the database.
 
 A killed run: what was done since the last durable step, which is checkpoint_seconds, the step in
-which a checkpoint fell due, and its writing. A replica that is stopped for good: what it has computed
-and not flushed, which is one interval of flush_ms.
+which a checkpoint fell due, and its writing. A replica that is stopped for good: what it has
+computed and not flushed, which is one interval of flush_ms.
 """
 
 import re
