@@ -2,9 +2,9 @@
 """One of four replicas ten times as slow: time per evaluation against an ideal division of what
 speed is left, as it is and, in the same run, with an equal part for each replica and no copies.
 
-Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), the slow one ten times as long, so that
-four of them have their full speed on any machine and one is slow by exactly that much. Prints the
-ratios.
+Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), the slow one ten times as long, so
+that four of them have their full speed on any machine and one is slow by exactly that much. Prints
+the ratios.
 """
 
 import os
@@ -59,7 +59,8 @@ def main():
         print(f'one slowed tenfold, ideally: {ideal:.3f} s')
         print(f'as it is, portions that adapt and backup copies: {slow:.3f} s, '
               f'{slow / ideal:.3f} of the ideal, {with_slow["backup_copies"]} copies')
-        print(f'an equal part for each and no copies: {plain:.3f} s, {plain / ideal:.3f} of the ideal')
+        print(f'an equal part for each and no copies: {plain:.3f} s, '
+              f'{plain / ideal:.3f} of the ideal')
 
 
 if __name__ == '__main__':

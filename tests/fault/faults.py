@@ -87,7 +87,9 @@ class Run:
 
     def __init__(self, job, state, *arguments, **environment):
         self.state = pathlib.Path(state)
-        self.command = (COORDINATOR, 'run', job, '--json', '--state', state, *arguments)
+        # With --verbose every step is told of, else one in five seconds.
+        self.command = (COORDINATOR, 'run', job, '--json', '--verbose', '--state', state,
+                        *arguments)
         self.sockets = self.state.with_suffix('.sockets')
         self.sockets.mkdir(exist_ok=True)
         self.environment = {'TMPDIR': str(self.sockets), 'XDG_RUNTIME_DIR': '', **environment}

@@ -2,8 +2,8 @@
 """How much work a fault costs at most, read from the database.
 
 A killed run: what was done since the last durable step, which is checkpoint_seconds, the step in
-which a checkpoint fell due, and its writing. A replica that is stopped for good: what it has computed
-and not flushed, which is one interval of flush_ms.
+which a checkpoint fell due, and its writing. A replica that is stopped for good: what it has
+computed and not flushed, which is one interval of flush_ms.
 """
 
 import re
@@ -84,8 +84,8 @@ def a_killed_run_does_again_what_one_checkpoint_interval_held(folder):
 
 @long_test
 def coordinators_killed_one_after_another_do_not_put_the_checkpoint_off(folder):
-    """Each lives for less than checkpoint_seconds and finds the shards where the last one left them:
-    no step is undone, and the steps that have gathered become durable all the same."""
+    """Each lives for less than checkpoint_seconds and finds the shards where the last one left
+    them: no step is undone, and the steps that have gathered become durable all the same."""
     def disturb(run):
         for step in range(4, STEPS_BEFORE, 2):
             until_step(run, step)
@@ -142,8 +142,8 @@ def stopped(folder, flush_ms, pause_us, **settings):
         check_nothing_left(run)
         check_counted_once(run, chunks_of(run))
         with run.database() as database:
-            incarnation, = database.execute(
-                "SELECT min(incarnation) FROM processes WHERE role = 'replica' AND idx = 1").fetchone()
+            incarnation, = database.execute("SELECT min(incarnation) FROM processes"
+                                            " WHERE role = 'replica' AND idx = 1").fetchone()
             counted = [sequence for sequence, in database.execute(
                 'SELECT DISTINCT sequence FROM portions WHERE incarnation = ? ORDER BY sequence',
                 (incarnation,))]

@@ -263,11 +263,12 @@ def header_bytes(path):
 @test
 def a_flipped_byte_of_a_checkpoint_is_named_and_the_older_one_serves(folder):
     """Every byte of the header and 200 of the rest, one after another: the older step's checkpoint
-    serves. Some of them in both checkpoints: that is refused, and goes on once they are repaired."""
+    serves. Some of them in both checkpoints: that is refused, and goes on once it is repaired."""
     rng = random.Random(5)
     with broken_off(folder, 'flips') as (run, expected):
         saved = Saved(run, expected, folder / 'saved')
-        size, header = saved.file(saved.newest).stat().st_size, header_bytes(saved.file(saved.newest))
+        damaged = saved.file(saved.newest)
+        size, header = damaged.stat().st_size, header_bytes(damaged)
         offsets = [*range(header), *(rng.randrange(header, size) for _ in range(200))]
         for offset in offsets if ALL else [0, 9, size - 1, *rng.sample(offsets, 3)]:
             saved.put_back()

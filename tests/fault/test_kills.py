@@ -76,7 +76,7 @@ def one_run(folder, jobs, seed, tell):
         jobs[objective, steps] = job, quiet(job)
     job, expected = jobs[objective, steps]
     tell(f'{objective}, {settings}, {environment}')
-    with run_of(job, f'seed-{seed}', *words(settings), '--verbose', **environment) as run:
+    with run_of(job, f'seed-{seed}', *words(settings), **environment) as run:
         run.start()
         start = time.monotonic()
         reruns = disturb(rng, run, seconds=0.5, tell=tell)

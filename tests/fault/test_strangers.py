@@ -95,7 +95,7 @@ def long_run(folder, name, steps=12):
     """Seconds of work, under way; at its end the model must be the quiet run's."""
     job = make_job(folder, max_steps=steps, checkpoint_seconds=0.1)
     expected = quiet(job)
-    with run_of(job, name, '--verbose', **SLOW) as run:
+    with run_of(job, name, **SLOW) as run:
         run.start()
         run.now.until(lambda: 'info: step 2:' in run.now.so_far(run.now.errors), 'step 2')
         before = {pid: memory_of(pid) for pid in run.workers()}
