@@ -127,8 +127,7 @@ struct record {
             char text[256];
         } event;
         struct {
-            uint32_t
-                vector; /* 0: the model; then s and y of each pair that is kept, oldest first */
+            uint32_t vector; /* 0: the model; then s and y of each kept pair, oldest first */
             uint64_t first, count;
             const double *values;
         } slice;

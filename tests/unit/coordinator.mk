@@ -47,6 +47,12 @@ tests_unit_test_start_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_start_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_starting
+TESTS += tests/unit/test_starting
+tests_unit_test_starting_SOURCES = tests/unit/test_starting.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_starting_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_recovery
 TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \

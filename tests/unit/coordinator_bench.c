@@ -206,3 +206,29 @@ const struct record *bench_recorded(const struct fixture *f, enum record_kind ki
     fail_msg("no such record");
     abort();
 }
+
+int bench_lose(struct fixture *f, uint32_t link) {
+    output_clear(&f->out);
+    return coordinator_lost(f->coordinator, link, "test", 0, &f->out);
+}
+
+void bench_return(struct fixture *f, uint32_t link) {
+    coordinator_opened(f->coordinator, link, 0, &f->out);
+    bench_feed(f, link, bench_welcome(f, link, 42));
+}
+
+void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest) {
+    struct message message = {.type = MESSAGE_CHECKPOINTED};
+    message.checkpointed = (struct message_checkpointed){
+        .attempt = f->coordinator->attempt, .step = f->coordinator->sealing.step, .digest = digest};
+    assert_int_equal(bench_feed(f, shard, message), 0);
+}
+
+/* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */
+void bench_start_durable(struct fixture *f) {
+    f->settings.shards_folder = "/shards";
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
+    bench_checkpointed(f, SHARD_0, 11);
+    bench_checkpointed(f, SHARD_1, 22);
+}

@@ -54,4 +54,13 @@ void bench_answer(struct fixture *f, const double *scalars, uint32_t count);
 /* Through the first evaluation and its measurement, with this gradient. */
 void bench_finish_first(struct fixture *f, double gradient_square, double gradient_max);
 
+int bench_lose(struct fixture *f, uint32_t link);
+/* The worker is started anew, greeted, and has answered. */
+void bench_return(struct fixture *f, uint32_t link);
+
+void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest);
+
+/* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */
+void bench_start_durable(struct fixture *f);
+
 #endif

@@ -13,17 +13,6 @@
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 
-static int lose(struct fixture *f, uint32_t link) {
-    output_clear(&f->out);
-    return coordinator_lost(f->coordinator, link, "test", 0, &f->out);
-}
-
-/* The worker is started anew, greeted, and has answered. */
-static void return_worker(struct fixture *f, uint32_t link) {
-    coordinator_opened(f->coordinator, link, 0, &f->out);
-    bench_feed(f, link, bench_welcome(f, link, 42));
-}
-
 static void ready(struct fixture *f, uint32_t link) {
     struct message message = {.type = MESSAGE_READY};
     message.ready.attempt = f->coordinator->attempt;
@@ -39,28 +28,12 @@ static void restored(struct fixture *f, uint32_t link, uint32_t status) {
     assert_int_equal(bench_feed(f, link, message), 0);
 }
 
-static void checkpointed(struct fixture *f, uint32_t shard, uint64_t digest) {
-    struct message message = {.type = MESSAGE_CHECKPOINTED};
-    message.checkpointed = (struct message_checkpointed){
-        .attempt = f->coordinator->attempt, .step = f->coordinator->sealing.step, .digest = digest};
-    assert_int_equal(bench_feed(f, shard, message), 0);
-}
-
 static bool has_event(const struct fixture *f, const char *text) {
     bool found = false;
     for (uint32_t i = 0; i < f->out.record_count; i++)
         found |=
             f->out.records[i].kind == RECORD_EVENT && !strcmp(f->out.records[i].event.text, text);
     return found;
-}
-
-/* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */
-static void start_durable(struct fixture *f) {
-    f->settings.shards_folder = "/shards";
-    bench_begin(f, &f->settings);
-    bench_finish_first(f, 1, 0.5);
-    checkpointed(f, SHARD_0, 11);
-    checkpointed(f, SHARD_1, 22);
 }
 
 /* ---- replicas ---- */
@@ -70,12 +43,12 @@ static void a_lost_replicas_chunks_go_back_and_it_is_started_anew(void **state) 
     bench_start(f);
     uint64_t incarnation = f->coordinator->workers[REPLICA_0].incarnation;
     uint32_t waiting = f->coordinator->plan.waiting;
-    assert_int_equal(lose(f, REPLICA_0), 0);
+    assert_int_equal(bench_lose(f, REPLICA_0), 0);
     assert_int_equal(bench_recorded(f, RECORD_START)->start, REPLICA_0);
     assert_int_equal(f->coordinator->plan.waiting, waiting + 2);
     assert_true(has_event(f, "2 chunks that replica 0 had in hand go to others"));
     assert_true(f->coordinator->workers[REPLICA_0].incarnation != incarnation);
-    return_worker(f, REPLICA_0);
+    bench_return(f, REPLICA_0);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
     ready(f, REPLICA_0);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.evaluation, 1);
@@ -87,7 +60,7 @@ static void counted_chunks_of_a_lost_replica_stay_counted(void **state) {
     bench_start(f);
     bench_flush(f, REPLICA_0, 1, 0, 2);
     uint32_t waiting = f->coordinator->plan.waiting;
-    lose(f, REPLICA_0);
+    bench_lose(f, REPLICA_0);
     assert_int_equal(f->coordinator->plan.waiting, waiting);
     assert_int_equal(f->coordinator->plan.counted_chunks, 2);
 }
@@ -96,8 +69,8 @@ static void a_worker_that_is_lost_too_often_ends_the_run(void **state) {
     struct fixture *f = *state;
     bench_start(f);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(lose(f, REPLICA_1), 0);
-    assert_int_equal(lose(f, REPLICA_1), ERROR_UNAVAILABLE);
+        assert_int_equal(bench_lose(f, REPLICA_1), 0);
+    assert_int_equal(bench_lose(f, REPLICA_1), ERROR_UNAVAILABLE);
     assert_int_equal(f->coordinator->phase, PHASE_FAILED);
 }
 
@@ -178,7 +151,7 @@ static void without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost
     for (int64_t now = 0; now < 5 * NS_PER_S; now += NS_PER_S / 10)
         coordinator_tick(f->coordinator, now, &f->out);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
-    lose(f, REPLICA_1);
+    bench_lose(f, REPLICA_1);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
     assert_int_equal(f->coordinator->backup_copies, 0);
 }
@@ -192,7 +165,7 @@ static void what_comes_back_late_goes_to_who_has_had_its_last_portion(void **sta
     bench_feed(f, REPLICA_1, want); /* the last portion: it will not ask again */
     assert_true(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.flags & PORTION_LAST);
     bench_flush(f, REPLICA_1, 1, 4, 4);
-    lose(f, REPLICA_0);
+    bench_lose(f, REPLICA_0);
     assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.count, 2);
 }
 
@@ -204,10 +177,10 @@ static void a_step_is_durable_when_every_shard_has_written_it(void **state) {
     bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);
     assert_int_equal(f->coordinator->sealing.running, true);
-    checkpointed(f, SHARD_0, 11);
-    checkpointed(f, SHARD_0, 11); /* said twice */
+    bench_checkpointed(f, SHARD_0, 11);
+    bench_checkpointed(f, SHARD_0, 11); /* said twice */
     assert_int_equal(f->coordinator->durable_count, 0);
-    checkpointed(f, SHARD_1, 22);
+    bench_checkpointed(f, SHARD_1, 22);
     const struct record *durable = bench_recorded(f, RECORD_DURABLE_STEP);
     assert_int_equal(durable->durable.step, 0);
     assert_int_equal(durable->durable.digests[1], 22);
@@ -216,8 +189,8 @@ static void a_step_is_durable_when_every_shard_has_written_it(void **state) {
 
 static void a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt(void **state) {
     struct fixture *f = *state;
-    start_durable(f);
-    assert_int_equal(lose(f, SHARD_1), 0);
+    bench_start_durable(f);
+    assert_int_equal(bench_lose(f, SHARD_1), 0);
     assert_int_equal(bench_recorded(f, RECORD_ATTEMPT)->attempt, 2);
     assert_int_equal(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.step, 0);
     assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.attempt, 2);
@@ -225,7 +198,7 @@ static void a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt(
     struct message restore = bench_sent(f, SHARD_0, MESSAGE_RESTORE);
     assert_int_equal(restore.restore.digest, 11);
     restored(f, SHARD_0, 0);
-    return_worker(f, SHARD_1);
+    bench_return(f, SHARD_1);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_SHARD_AT).shard_at.attempt, 2);
     ready(f, SHARD_1);
     assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_RESTORE).restore.digest, 22);
@@ -243,8 +216,8 @@ static void a_shard_lost_while_all_is_set_up_is_told_of_anew(void **state) {
     struct fixture *f = *state;
     bench_welcome_all(f);
     ready(f, REPLICA_0);
-    lose(f, SHARD_1);
-    return_worker(f, SHARD_1);
+    bench_lose(f, SHARD_1);
+    bench_return(f, SHARD_1);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
     bench_ready_all(f);
@@ -254,130 +227,15 @@ static void a_shard_lost_while_all_is_set_up_is_told_of_anew(void **state) {
 static void without_a_durable_step_all_goes_back_to_the_start(void **state) {
     struct fixture *f = *state;
     bench_finish_first(f, 1, 0.5);
-    lose(f, SHARD_0);
+    bench_lose(f, SHARD_0);
     assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
     assert_false(f->coordinator->optimizer.started);
 }
 
-/* ---- a start elsewhere than at zero ---- */
-
-static const double *start_everywhere(struct fixture *f) {
-    static double start[10001];
-    f->settings.start = start;
-    return start;
-}
-
-/* What a shard was sent of the start, which must be its range and no more. */
-static void assert_start_sent(const struct fixture *f, uint32_t shard, const double *start) {
-    uint64_t first, count;
-    coordinator_range(f->coordinator, shard, &first, &count);
-    assert_int_equal(bench_sent(f, shard, MESSAGE_SHARD_SETUP).shard_setup.start, 1);
-    assert_int_equal(bench_count_sent(f, shard, MESSAGE_START), 1);
-    struct message_start sent = bench_sent(f, shard, MESSAGE_START).start;
-    assert_int_equal(sent.attempt, f->coordinator->attempt);
-    assert_int_equal(sent.first, first);
-    assert_int_equal(sent.count, count);
-    for (size_t i = 0; i < f->out.messages.count; i++) {
-        const struct envelope *envelope = &f->out.messages.envelopes[i];
-        if (envelope->to == shard && envelope->type == MESSAGE_START) {
-            assert_ptr_equal(envelope->bulk.data, start + first);
-            assert_int_equal(envelope->bulk.length, count * sizeof *start);
-        }
-    }
-}
-
-static void every_shard_is_sent_its_range_of_the_start(void **state) {
-    struct fixture *f = *state;
-    const double *start = start_everywhere(f);
-    bench_begin(f, &f->settings);
-    bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
-    assert_start_sent(f, SHARD_1, start);
-}
-
-static void going_back_to_the_start_sends_it_again(void **state) {
-    struct fixture *f = *state;
-    const double *start = start_everywhere(f);
-    bench_begin(f, &f->settings);
-    bench_finish_first(f, 1, 0.5);
-    lose(f, SHARD_1);
-    assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
-    assert_start_sent(f, SHARD_0, start);
-    return_worker(f, SHARD_1);
-    assert_int_equal(f->coordinator->attempt, 2);
-}
-
-static void what_is_restored_needs_no_start(void **state) {
-    struct fixture *f = *state;
-    start_everywhere(f);
-    start_durable(f);
-    lose(f, SHARD_1);
-    assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.start, 0);
-    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_START), 0);
-}
-
-/* A program and the halves of a pair that it is for, to both shards. */
-static void assert_pair_sent(const struct fixture *f, const double *pair, uint64_t program) {
-    for (uint32_t shard = SHARD_0; shard <= SHARD_1; shard++) {
-        uint64_t first, count;
-        coordinator_range(f->coordinator, shard, &first, &count);
-        assert_int_equal(bench_count_sent(f, shard, MESSAGE_START), 2);
-        struct message_start sent = bench_sent(f, shard, MESSAGE_START).start;
-        assert_int_equal(sent.program, program);
-        assert_int_equal(sent.first, first);
-        assert_int_equal(sent.count, count);
-        assert_int_equal(bench_sent(f, shard, MESSAGE_PROGRAM).program.number, program);
-        for (size_t i = 0; i < f->out.messages.count; i++) {
-            const struct envelope *envelope = &f->out.messages.envelopes[i];
-            if (envelope->to == shard && envelope->type == MESSAGE_START) {
-                assert_ptr_equal(envelope->bulk.data, pair + first);
-                pair += 10001; /* s, then y */
-            }
-        }
-        pair -= 2 * 10001;
-    }
-}
-
-static void pairs_are_loaded_before_the_first_evaluation_and_again_after_a_loss(void **state) {
-    struct fixture *f = *state;
-    static double pairs[4 * 10001];
-    start_everywhere(f);
-    f->settings.start_pairs = pairs;
-    f->settings.start_pair_count = 2;
-    bench_begin(f, &f->settings);
-    for (unsigned attempt = 1; attempt <= 2; attempt++) {
-        if (attempt == 1)
-            bench_welcome_all(f);
-        bench_ready_all(f);
-        assert_pair_sent(f, pairs, 1);
-        assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 0);
-        bench_answer(f, (double[]){0, 0, 4, 2}, 4);
-        assert_pair_sent(f, pairs + 2 * 10001, 2);
-        bench_answer(f, (double[]){0, 0, 1, 1, 0, 0, 6, 2}, 8);
-        assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
-        assert_int_equal(f->coordinator->optimizer.history.pairs, 2);
-        assert_true(f->coordinator->optimizer.history.gamma == 3);
-        lose(f, SHARD_1);
-        assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
-        return_worker(f, SHARD_1);
-    }
-}
-
-static void a_pair_without_curvature_is_passed_over(void **state) {
-    struct fixture *f = *state;
-    static double pairs[2 * 10001];
-    f->settings.start_pairs = pairs;
-    f->settings.start_pair_count = 1;
-    bench_begin(f, &f->settings);
-    bench_start(f);
-    bench_answer(f, (double[]){0, 0, -1, 2}, 4);
-    assert_int_equal(f->coordinator->optimizer.history.pairs, 0);
-    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
-}
-
 static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
     struct fixture *f = *state;
-    start_durable(f);
-    lose(f, SHARD_1);
+    bench_start_durable(f);
+    bench_lose(f, SHARD_1);
     struct message message = {.type = MESSAGE_READY};
     message.ready.attempt = 1;
     bench_feed(f, SHARD_0, message);
@@ -387,13 +245,13 @@ static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
 
 static void a_damaged_checkpoint_sends_all_to_the_older_step(void **state) {
     struct fixture *f = *state;
-    start_durable(f);
+    bench_start_durable(f);
     struct durable_step *older = &f->coordinator->durable[1];
     f->coordinator->durable_count = 2;
     older->step = 99;
     bytes_append(&older->state, f->coordinator->durable[0].state.data,
                  f->coordinator->durable[0].state.length);
-    lose(f, SHARD_1);
+    bench_lose(f, SHARD_1);
     ready(f, SHARD_0);
     restored(f, SHARD_0, 65);
     assert_int_equal(f->coordinator->attempt, 3);
@@ -601,8 +459,8 @@ static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) 
     coordinator_stop(f->coordinator, REASON_CANCELLED, 0, &f->out);
     assert_int_equal(f->coordinator->phase, PHASE_SEALING);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_CHECKPOINT), 1);
-    checkpointed(f, SHARD_0, 1);
-    checkpointed(f, SHARD_1, 2);
+    bench_checkpointed(f, SHARD_0, 1);
+    bench_checkpointed(f, SHARD_1, 2);
     assert_int_equal(f->coordinator->phase, PHASE_STOPPED);
 }
 
@@ -632,11 +490,6 @@ int main(void) {
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
-        TEST(every_shard_is_sent_its_range_of_the_start),
-        TEST(going_back_to_the_start_sends_it_again),
-        TEST(what_is_restored_needs_no_start),
-        TEST(pairs_are_loaded_before_the_first_evaluation_and_again_after_a_loss),
-        TEST(a_pair_without_curvature_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
