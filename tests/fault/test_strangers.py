@@ -13,13 +13,14 @@ import sys
 import time
 
 from faults import check_nothing_left, conclude, make_job, quiet, run_of, say
-from harness import Skip, main, test
+from harness import SOURCE, Skip, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '40000'}
 GROWTH_MAX = 16 << 20
 IDLE = 500
 HELLO, BYE, PROGRAM, STAGE = 1, 4, 20, 40
-MAGIC, VERSION = 0x314c4d44, 1
+MAGIC = 0x314c4d44
+VERSION = int(re.search(r'PROTOCOL_VERSION (\d+)', (SOURCE / 'wire/message.h').read_text())[1])
 
 
 def hash64(data):
