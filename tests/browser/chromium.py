@@ -132,7 +132,7 @@ class Page:
         assert 'exceptionDetails' not in found, found['exceptionDetails']
         return found['result'].get('value')
 
-    def until(self, script, seconds=15):
+    def until(self, script, seconds=60):
         """Polls an expression until it is true and returns its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -159,9 +159,9 @@ def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
     assert tab.text('events-text') == 'the newest 500 of 600', tab.text('events-text')
     assert tab.run("document.getElementById('holdout-figure').offsetHeight") > 0
     assert colours_in(tab, 'chunks') > 100, 'the replicas have colours of their own'
-    took = tab.run('(() => { const t = performance.now(); for (let i = 0; i < 5; i++) drawAll(); '
-                   'return (performance.now() - t) / 5; })()')
-    assert took < 400, f'{took} ms to draw it once'
+    took = tab.run('''Math.min(...[1, 2, 3, 4, 5].map(() => {
+        const began = performance.now(); drawAll(); return performance.now() - began; }))''')
+    assert took < 250, f'{took} ms to draw it once'
 
 
 @in_browser
@@ -339,8 +339,9 @@ def a_run_that_was_ending_has_ended(mock, page):
     job.stop()
     tab.until("tick(), document.getElementById('connection').className === 'ended'")
     assert 'the run has ended (gradient tolerance)' in tab.text('link'), tab.text('link')
-    tab.errors.clear()
     job.start()
+    tab.until(LIVE)
+    tab.errors.clear()
 
 
 @in_browser
