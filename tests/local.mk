@@ -10,6 +10,7 @@ include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
 include tests/integration/local.mk
+include tests/browser/local.mk
 include tests/sim/local.mk
 include tests/fault/local.mk
 

@@ -14,12 +14,13 @@ import threading
 import time
 
 # The protocol is spoken on the descriptors 3 and 4.
-EXEC = ('import os, sys\n'
-        'r, w = int(sys.argv[1]), int(sys.argv[2])\n'
-        'r, w = os.dup(r), os.dup(w)\n'
+EXEC = ('import fcntl, os, sys\n'
+        'r, w = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])\n'
         'os.dup2(r, 3), os.dup2(w, 4)\n'
         'os.execvp(sys.argv[3], sys.argv[3:])')
 ANSWER_SECONDS = 60
+# Awaited, it sees to it that what was asked for is drawn.
+FRAMES = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 LINK = "(document.getElementById('link') || {}).textContent"
 
 
@@ -121,7 +122,7 @@ class Page:
             self.requests.append(parameters['request']['url'])
 
     def resize(self, width, height=900):
-        self.call('Emulation.setDeviceMetricsOverride', width=width, height=height,
+        self.call('Emulation.setDeviceMetricsOverride', width=width, height=round(height),
                   deviceScaleFactor=1, mobile=False)
 
     def run(self, script):
@@ -131,7 +132,7 @@ class Page:
         assert 'exceptionDetails' not in found, found['exceptionDetails']
         return found['result'].get('value')
 
-    def until(self, script, seconds=15):
+    def until(self, script, seconds=60):
         """Polls an expression until it is true and returns its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -139,7 +140,7 @@ class Page:
             if value:
                 return value
             time.sleep(.03)
-        raise AssertionError(f'not within {seconds} s: {script}; console: {self.errors}; '
+        raise AssertionError(f'not within {seconds} s: {script}; console: {self.errors[-3:]}; '
                              f'link: {self.run(LINK)}')
 
     def text(self, element):
@@ -156,11 +157,12 @@ class Page:
 
     def screenshot(self, path, whole=True):
         """A PNG of the whole page, or of what the window shows."""
+        self.call('Page.bringToFront')  # nothing is drawn in a tab that is hidden
         if whole:
             height = self.run('document.documentElement.scrollHeight')
             width = self.run('innerWidth')
             self.resize(width, height)
-            self.run('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+            self.run(FRAMES)
         data = self.call('Page.captureScreenshot', format='png')['data']
         with open(path, 'wb') as file:
             file.write(base64.b64decode(data))

@@ -1,5 +1,5 @@
-"""A coordinator made up for the page's tests: it answers as the status server does, about a run that
-exists only in numbers.
+"""A coordinator made up for the page's tests: it answers as the status server does, about a run
+that exists only in numbers.
 
 `Mock(**how)` describes the run and begins to serve; its attributes may be changed at any time.
 `stop()` leaves the port refused, as a lost coordinator does, and `start()` comes back to it.
@@ -114,7 +114,7 @@ class Mock:
         runs, home = [], self.chunks / self.replicas
         for replica in range(self.replicas):
             first, end = round(home * replica), round(home * (replica + 1))
-            share = self.share if replica % 2 else self.share * (.4 + .6 * ((replica * 7) % 10) / 10)
+            share = self.share * (1 if replica % 2 else .4 + .06 * (replica * 7 % 10))
             done = min(end - first, int((end - first) * share))
             running = min(end - first - done, max(1, (end - first) // 8))
             state = BACKUP if replica % 5 == 4 else RUNNING
@@ -212,6 +212,7 @@ class Server(http.server.ThreadingHTTPServer):
 def answer(mock, handler):
     url = urllib.parse.urlsplit(handler.path)
     query = {name: int(values[0]) for name, values in urllib.parse.parse_qs(url.query).items()}
+    since = query.get('since', 0)
     mock.asked.append(handler.path)
     headers = {'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff'}
     if url.path == '/':
@@ -219,8 +220,8 @@ def answer(mock, handler):
         headers['Content-Security-Policy'] = POLICY
     else:
         made = {'/api/v1/status': mock.status, '/api/v1/runs': mock.runs,
-                '/api/v1/steps': lambda: mock.steps(query.get('since', 0), query.get('run', mock.run)),
-                '/api/v1/events': lambda: mock.events_since(query.get('since', 0))}.get(url.path)
+                '/api/v1/steps': lambda: mock.steps(since, query.get('run', mock.run)),
+                '/api/v1/events': lambda: mock.events_since(since)}.get(url.path)
         body = json.dumps(made() if made else {'error': 'not found'}).encode()
         kind = 'application/json'
         if not made:
