@@ -30,7 +30,8 @@
     X(MEMORY_USED_EARLY, "a replica uses the memory of a flush again once it is staged")           \
     X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
-    X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")
+    X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")                    \
+    X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")
 
 enum mutant {
     MUTANT_NONE,

@@ -107,11 +107,12 @@ static int score_test(struct training *run) {
 
 static int end_run(struct training *run, enum reason reason) {
     const struct optimizer *o = &run->coordinator->optimizer;
+    struct optimizer_point answer = optimizer_answer(o);
     char *text = json_dumps(run->result, JSON_COMPACT);
     int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
     if (!code)
         code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
-                             run->coordinator->evaluations, o->loss, o->gradient_max);
+                             run->coordinator->evaluations, answer.loss, answer.gradient_max);
     free(text);
     return code;
 }

@@ -10,6 +10,12 @@
 #define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
 #define PAUSE_NS INT64_C(3000000000)    /* between ticks: then it was this process that slept */
 
+/* The holdout is a part of every evaluation if it decides the end, else of none. */
+static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
+    const struct set_info *data = settings->data;
+    return settings->optimizer.patience ? data->chunks : data->chunks - data->holdout_chunks;
+}
+
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
     struct coordinator *c = memory_new(1, sizeof *c);
     c->settings = *settings;
@@ -24,7 +30,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     }
     optimizer_init(&c->optimizer, &settings->optimizer);
     round_init(&c->round, settings->shards);
-    plan_init(&c->plan, settings->data->chunks, settings->replicas);
+    plan_init(&c->plan, chunks_to_count(settings), settings->replicas);
     verdicts_init(&c->verdicts);
     if (settings->saved)
         durability_take_saved(c, settings->saved);

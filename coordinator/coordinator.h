@@ -179,7 +179,8 @@ struct evaluation {
     int derivative_exponent;
     double derivative_max;
     int64_t started_ns;
-    struct exact loss; /* Σ over the chunks counted */
+    struct exact loss;         /* Σ over the chunks counted */
+    struct exact holdout_loss; /* the same over those of the holdout */
 };
 
 /* A checkpoint that the shards are writing. */

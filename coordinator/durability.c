@@ -86,7 +86,8 @@ void durability_journal_verdict(struct coordinator *c, const struct message_flus
                                   .exceeded = flushed->exceeded,
                                   .derivative_max = flushed->derivative_max,
                                   .portions = flushed->portions,
-                                  .loss = flushed->loss};
+                                  .loss = flushed->loss,
+                                  .holdout_loss = flushed->holdout_loss};
     struct bytes encoded;
     bytes_init(&encoded);
     verdict_encode(&entry, &encoded);
@@ -134,6 +135,7 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     message.checkpoint =
         (struct message_checkpoint){.attempt = c->attempt,
                                     .step = sealing->step,
+                                    .best = optimizer_keeps_best(&c->optimizer),
                                     .slots = {.items = slots, .length = history->pairs},
                                     .serials = {.items = serials, .length = history->pairs}};
     send_to_shards(c, message, out);

@@ -137,6 +137,7 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
                                         .derivative_exponent = c->evaluation.derivative_exponent,
                                         .started_ns = now_ns};
     exact_init(&c->evaluation.loss);
+    exact_init(&c->evaluation.holdout_loss);
     plan_begin(&c->plan);
     verdicts_begin(&c->verdicts);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
@@ -221,18 +222,23 @@ static uint32_t chunks_of(const struct run_list *runs) {
     return chunks;
 }
 
-static bool loss_is_whole(const struct blob *loss) {
+static bool is_whole(const struct blob *loss) {
     struct exact part;
     struct cursor cursor = cursor_over(loss->data, loss->length);
     return exact_decode(&part, &cursor);
 }
 
-/* Counts an accepted flush: its chunks, its loss, its largest derivative. */
-static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
+static void add_loss(struct exact *sum, const struct blob *loss) {
     struct exact part;
-    struct cursor cursor = cursor_over(entry->loss.data, entry->loss.length);
+    struct cursor cursor = cursor_over(loss->data, loss->length);
     exact_decode(&part, &cursor);
-    exact_merge(&c->evaluation.loss, &part);
+    exact_merge(sum, &part);
+}
+
+/* Counts an accepted flush: its chunks, its losses, its largest derivative. */
+static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
+    add_loss(&c->evaluation.loss, &entry->loss);
+    add_loss(&c->evaluation.holdout_loss, &entry->holdout_loss);
     plan_count(&c->plan, &entry->portions);
     c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, entry->derivative_max);
     c->evaluation.exceeded |= entry->exceeded != 0;
@@ -256,7 +262,8 @@ static void accept_flush(struct coordinator *c, uint32_t link,
                                            .exceeded = flushed->exceeded,
                                            .derivative_max = flushed->derivative_max,
                                            .portions = flushed->portions,
-                                           .loss = flushed->loss});
+                                           .loss = flushed->loss,
+                                           .holdout_loss = flushed->holdout_loss});
     replica->chunks += chunks;
     if (flushed->busy_ns)
         replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
@@ -300,7 +307,8 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
     } else if (shards_are_living(c, &flushed->incarnations) &&
-               plan_may_count(&c->plan, &flushed->portions) && loss_is_whole(&flushed->loss)) {
+               plan_may_count(&c->plan, &flushed->portions) && is_whole(&flushed->loss) &&
+               is_whole(&flushed->holdout_loss)) {
         accept_flush(c, link, flushed, out);
         if (c->plan.waiting == 0)
             evaluating_wake_idle(c, now_ns, out);

@@ -217,7 +217,7 @@ char *const *job_holdout_paths(const struct job *job) {
     return job_holdout_share(job) > 0 ? none : job->holdout;
 }
 
-/* A share stands alone. */
+/* A share stands alone, and early stopping needs something to look at. */
 static int check_holdout(const struct job *job) {
     double share;
     for (char **entry = job->holdout; *entry; entry++)
@@ -226,6 +226,11 @@ static int check_holdout(const struct job *job) {
                              "%s: key `holdout`: the share %s cannot stand with other entries; "
                              "allowed: a share alone, or files alone",
                              job->file, *entry);
+    if (job->early_stopping && !job->holdout[0])
+        return error_set(ERROR_CONFIG,
+                         "%s: key `early_stopping`: needs rows that are held out; set `holdout` "
+                         "too, such as holdout = 0.1, or early_stopping = off",
+                         job->file);
     return 0;
 }
 

@@ -47,11 +47,13 @@ json_t *live_json(const struct coordinator *c, const char *job, int64_t run, int
     const struct optimizer *o = &c->optimizer;
     json_t *loss = o->started && isfinite(o->loss) ? json_real(o->loss) : json_null();
     json_t *gradient = o->started ? json_real(o->gradient_max) : json_null();
-    return json_pack("{s:s, s:I, s:i, s:s, s:I, s:o, s:o, s:{s:i, s:i, s:i}, s:I, s:I, s:f, s:o}",
-                     "job", job, "run", (json_int_t)run, "pid", (int)getpid(), "state",
-                     phase_text(c->phase), "step", (json_int_t)o->step, "loss", loss,
-                     "gradient_max", gradient, "evaluation", "number", (int)c->evaluation.number,
-                     "chunks", (int)c->plan.chunks, "counted", (int)c->plan.counted_chunks,
-                     "evaluations", (json_int_t)c->evaluations, "started_ms",
-                     (json_int_t)started_ms, "seconds", seconds, "processes", processes_json(c));
+    bool judged = o->settings.patience && o->started && isfinite(o->holdout_loss);
+    json_t *holdout = judged ? json_real(o->holdout_loss) : json_null();
+    return json_pack(
+        "{s:s, s:I, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:I, s:I, s:f, s:o}", "job",
+        job, "run", (json_int_t)run, "pid", (int)getpid(), "state", phase_text(c->phase), "step",
+        (json_int_t)o->step, "loss", loss, "gradient_max", gradient, "holdout_loss", holdout,
+        "evaluation", "number", (int)c->evaluation.number, "chunks", (int)c->plan.chunks, "counted",
+        (int)c->plan.counted_chunks, "evaluations", (json_int_t)c->evaluations, "started_ms",
+        (json_int_t)started_ms, "seconds", seconds, "processes", processes_json(c));
 }

@@ -49,13 +49,15 @@ static void add_swap(struct bytes *program, uint8_t a, uint8_t b) {
     program_add(program, &(struct operation){.code = OPERATION_SWAP, .a = a, .b = b});
 }
 
-/* Puts an accepted trial into x and g; changes names only. */
+/* Puts an accepted trial into x and g, and x into best if it is that; changes names only. */
 static void add_acceptance(struct optimizer *o, struct bytes *program) {
     if (!o->accepted)
         return;
     add_swap(program, REGISTER_X, REGISTER_T);
     add_swap(program, REGISTER_G, REGISTER_H);
-    o->accepted = false;
+    if (o->leaves_best)
+        add_swap(program, REGISTER_T, REGISTER_BEST);
+    o->accepted = o->leaves_best = false;
 }
 
 static void add_dot(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
@@ -196,11 +198,17 @@ static bool loss_has_settled(const struct optimizer *o) {
     return before - o->loss < o->settings.loss_tolerance * fabs(before);
 }
 
+static bool patience_is_over(const struct optimizer *o) {
+    return o->settings.patience && o->step - o->best.step >= o->settings.patience;
+}
+
 static enum reason reason_to_end(const struct optimizer *o) {
     if (o->gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
     if (loss_has_settled(o))
         return REASON_LOSS_TOLERANCE;
+    if (patience_is_over(o))
+        return REASON_EARLY_STOPPING;
     if (o->step >= o->settings.steps_max)
         return REASON_STEP_LIMIT;
     return REASON_NONE;
@@ -243,6 +251,20 @@ static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
     return measure_direction(o, program);
 }
 
+/* The point that was just accepted is the best so far, or the best one stays: that may be the one
+ * before it, which is about to be left. */
+static void judge_on_holdout(struct optimizer *o) {
+    bool first = o->step == 0;
+    o->holdout_loss = o->trial_holdout;
+    if (first || o->holdout_loss < o->best.holdout_loss)
+        o->best = (struct optimizer_point){.step = o->step,
+                                           .loss = o->loss,
+                                           .gradient_max = o->gradient_max,
+                                           .holdout_loss = o->holdout_loss};
+    else
+        o->leaves_best = o->best.step + 1 == o->step;
+}
+
 static enum optimizer_want accepted(struct optimizer *o, double loss, struct bytes *program) {
     if (o->started) {
         o->step++;
@@ -253,6 +275,8 @@ static enum optimizer_want accepted(struct optimizer *o, double loss, struct byt
     o->accepted = true;
     o->loss = loss;
     o->losses[o->step % (LOSSES_KEPT + 1)] = loss;
+    if (o->settings.patience)
+        judge_on_holdout(o);
     return leave(o, program);
 }
 
@@ -298,9 +322,10 @@ static enum optimizer_want direction_measured(struct optimizer *o, double slope,
     return search_along(o, 1, program);
 }
 
-enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss,
+enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, double holdout_loss,
                                         struct bytes *program) {
     o->mean_loss = mean_loss;
+    o->trial_holdout = isfinite(holdout_loss) ? holdout_loss : INFINITY;
     if (isfinite(mean_loss))
         return measure_trial(o, program);
     enum linesearch_answer answer = judge_trial(o, mean_loss, NAN);
@@ -317,11 +342,30 @@ enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalar
 enum optimizer_want optimizer_resume(struct optimizer *o, const struct optimizer_settings *settings,
                                      struct bytes *program) {
     o->settings = *settings;
-    o->accepted = false; /* x and g were restored: nothing waits in t and h */
+    o->accepted = o->leaves_best = false; /* x and g were restored: nothing waits in t and h */
     o->reason = REASON_NONE;
     return leave(o, program);
 }
 
 enum optimizer_want optimizer_stop(struct optimizer *o, enum reason reason, struct bytes *program) {
     return finish(o, reason, program);
+}
+
+/* ---- the answer ---- */
+
+struct optimizer_point optimizer_answer(const struct optimizer *o) {
+    if (o->settings.patience && o->started)
+        return o->best;
+    return (struct optimizer_point){.step = o->step,
+                                    .loss = o->loss,
+                                    .gradient_max = o->gradient_max,
+                                    .holdout_loss = INFINITY};
+}
+
+bool optimizer_keeps_best(const struct optimizer *o) {
+    return o->settings.patience && o->best.step != o->step;
+}
+
+uint8_t optimizer_answer_register(const struct optimizer *o) {
+    return optimizer_keeps_best(o) ? REGISTER_BEST : REGISTER_X;
 }

@@ -5,8 +5,14 @@
  * what is next. Two programs that return scalars an accepted step: one measures the trial (round
  * A), one forms the direction (round B).
  *
- * Invariants between calls: register x holds the best point found (the last accepted one), g its
- * gradient; a trial that was accepted but not yet put into x is put there by the next program.
+ * Invariants between calls: register x holds the last accepted point, which has the least loss, and
+ * g its gradient; a trial that was accepted but not yet put into x is put there by the next
+ * program.
+ *
+ * With early stopping each point also has a loss on the holdout, and the one with the least is the
+ * answer: it is x, or it was left behind. The program that leaves it puts it into register best, by
+ * changing names: that costs no pass over anything. Equal losses are not better, so the first of
+ * several stays.
  *
  * The struct is plain data: together with the registers it is the whole state of the run. */
 #ifndef DML_COORDINATOR_OPTIMIZER_H
@@ -27,6 +33,7 @@
     X(REASON_STEP_LIMIT, "step limit")                                                             \
     X(REASON_TIME_LIMIT, "time limit")                                                             \
     X(REASON_STALLED, "stalled")                                                                   \
+    X(REASON_EARLY_STOPPING, "early stopping")                                                     \
     X(REASON_CANCELLED, "cancelled")
 
 enum reason {
@@ -57,12 +64,23 @@ struct optimizer_settings {
     double l2;
     double gradient_tolerance, loss_tolerance;
     uint64_t steps_max;
+    uint32_t patience; /* steps without a better loss on the holdout before the end; 0: it is not
+                          looked at */
+};
+
+/* An accepted point. */
+struct optimizer_point {
+    uint64_t step;
+    double loss;         /* F there */
+    double gradient_max; /* max|∂F| there */
+    double holdout_loss; /* mean over the holdout, without L2; infinity if it is not finite */
 };
 
 enum optimizer_want {
     OPTIMIZER_EVALUATE, /* run `program` (it forms t), evaluate at t, then optimizer_evaluated() */
     OPTIMIZER_MEASURE,  /* run `program`, then optimizer_measured() with its scalars */
-    OPTIMIZER_FINISH,   /* run `program` (it may be empty); x is the answer, `reason` says why */
+    OPTIMIZER_FINISH,   /* run `program` (it may be empty); then optimizer_answer() is where
+                           optimizer_answer_register() says, and `reason` says why */
 };
 
 #define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */
@@ -76,11 +94,13 @@ struct optimizer {
     bool started;           /* x has been evaluated */
     bool accepted;          /* t and h are to become x and g with the next program */
     bool steepest;          /* d is −g scaled, not a quasi-Newton direction */
+    bool leaves_best;       /* x, which is to be left with the next program, is the best point */
     uint64_t step;          /* accepted steps */
     uint64_t evaluations;   /* asked for */
     uint64_t rounds;        /* programs that return scalars */
     uint64_t retries;       /* evaluations beyond the first of a line search */
     double mean_loss;       /* of the trial, without L2 */
+    double trial_holdout;   /* of the trial, as in struct optimizer_point */
     double loss;            /* F at x */
     double gradient_max;    /* max|∂F| at x */
     double gradient_square; /* g·g at x */
@@ -89,6 +109,8 @@ struct optimizer {
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
+    double holdout_loss;            /* at x */
+    struct optimizer_point best;    /* on the holdout; with patience, and once started */
     uint64_t safeguards[SAFEGUARDS];
     uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
 };
@@ -105,9 +127,10 @@ void optimizer_loaded(struct optimizer *optimizer, const double *scalars, uint64
  * which the caller cleared. */
 enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *program);
 
-/* The evaluation at t gave this mean loss; not finite if the trial is out of reach. */
+/* The evaluation at t gave this mean loss, not finite if the trial is out of reach, and this one
+ * over the holdout, which without patience is ignored. */
 enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
-                                        struct bytes *program);
+                                        double holdout_loss, struct bytes *program);
 
 /* The scalars of the program asked for, merged over the shards. */
 enum optimizer_want optimizer_measured(struct optimizer *optimizer, const double *scalars,
@@ -124,5 +147,15 @@ enum optimizer_want optimizer_resume(struct optimizer *optimizer,
  * not answered any more. */
 enum optimizer_want optimizer_stop(struct optimizer *optimizer, enum reason reason,
                                    struct bytes *program);
+
+/* The point that is the answer if the run ends now: the best on the holdout with patience, else
+ * x. */
+struct optimizer_point optimizer_answer(const struct optimizer *optimizer);
+
+/* The register that holds it (enum vector_register), once the last program has run. */
+uint8_t optimizer_answer_register(const struct optimizer *optimizer);
+
+/* Whether that is one besides x, which a checkpoint must hold as well. */
+bool optimizer_keeps_best(const struct optimizer *optimizer);
 
 #endif

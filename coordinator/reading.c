@@ -1,5 +1,5 @@
-/* Reading the model, register x, slice by slice, one at a time, so that memory stays bounded; and
- * then the curvature pairs that are kept, each vector formed in t first. */
+/* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
+ * bounded; and then the curvature pairs that are kept, each vector formed in t first. */
 #include "base/error.h"
 #include "coordinator/parts.h"
 #include "wire/program.h"
@@ -12,7 +12,7 @@ uint32_t coordinator_pairs_kept(const struct coordinator *c) {
 }
 
 static uint8_t register_read(const struct coordinator *c) {
-    return c->read_vector ? REGISTER_T : REGISTER_X;
+    return c->read_vector ? REGISTER_T : optimizer_answer_register(&c->optimizer);
 }
 
 static void ask(struct coordinator *c, struct output *out) {

@@ -1,5 +1,6 @@
 #include "coordinator/recorder.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -12,10 +13,13 @@
 static void log_step(struct recorder *recorder, const struct store_step *step) {
     int64_t now_ns = clock_monotonic_ns();
     char *line = recorder->step_unlogged;
+    char holdout[48] = "";
+    if (!isnan(step->holdout_loss))
+        snprintf(holdout, sizeof holdout, " holdout %.12g", step->holdout_loss);
     snprintf(line, sizeof recorder->step_unlogged,
-             "step %llu: loss %.12g gradient %.3e step length %.3g trials %u history %u%s%s",
-             (unsigned long long)step->step, step->loss, step->gradient_max, step->step_length,
-             step->trials, step->history, *step->note ? ": " : "", step->note);
+             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step->step, step->loss, holdout, step->gradient_max,
+             step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
     if (recorder->step_logged_ns && now_ns - recorder->step_logged_ns < STEP_LOG_NS &&
         log_level_now < LOG_DEBUG)
         return;

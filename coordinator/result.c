@@ -16,16 +16,26 @@ static json_t *safeguards_json(const struct optimizer *o) {
     return all;
 }
 
+/* NULL if the holdout was not looked at. */
+static json_t *early_stopping_json(const struct optimizer *o) {
+    struct optimizer_point answer = optimizer_answer(o);
+    if (!o->settings.patience)
+        return NULL;
+    return json_pack("{s:I, s:o}", "best_step", (json_int_t)answer.step, "holdout_loss",
+                     number(answer.holdout_loss));
+}
+
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts) {
     const struct optimizer *o = &c->optimizer;
+    struct optimizer_point answer = optimizer_answer(o);
     const struct coordinator_settings *settings = &c->settings;
     return json_pack(
         "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
-        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o}",
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
         "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
-        objective_name(settings->shape.kind), "loss", number(o->loss), "gradient_max",
-        number(o->gradient_max), "steps", (json_int_t)o->step, "evaluations",
+        objective_name(settings->shape.kind), "loss", number(answer.loss), "gradient_max",
+        number(answer.gradient_max), "steps", (json_int_t)o->step, "evaluations",
         (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
         (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
         (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
@@ -33,7 +43,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         (int)settings->shards, "backup_copies", (json_int_t)c->backup_copies, "restarts",
         "coordinator", (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard,
         "replica", (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack",
-        seconds->pack, "train", seconds->train, "safeguards", safeguards_json(o));
+        seconds->pack, "train", seconds->train, "safeguards", safeguards_json(o), "early_stopping",
+        early_stopping_json(o));
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {
@@ -77,6 +88,14 @@ static void print_figures(const json_t *result, const char *over) {
     putchar('\n');
 }
 
+/* Which step the model is of. */
+static void print_best(const json_t *result) {
+    const json_t *best = json_object_get(result, "early_stopping");
+    if (best)
+        printf("%-12s step %lld, holdout loss %.12g\n", "best", count_of(best, "best_step"),
+               number_of(best, "holdout_loss"));
+}
+
 /* What had to be done more than once, if anything had. */
 static void print_redone(const json_t *result) {
     const json_t *restarts = json_object_get(result, "restarts");
@@ -97,6 +116,7 @@ void result_print(const json_t *result) {
     printf("%-12s %.3g (largest component)\n", "gradient", number_of(result, "gradient_max"));
     printf("%-12s %lld, %lld evaluations\n", "steps", count_of(result, "steps"),
            count_of(result, "evaluations"));
+    print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
     print_figures(result, "holdout");

@@ -16,7 +16,8 @@ struct result_restarts {
     uint64_t coordinator, shard, replica;
 };
 
-/* What the coordinator knows: everything but the model and its figures on other data. A new
+/* What the coordinator knows: everything but the model and its figures on other data. Loss and
+ * gradient are those at the optimizer's answer, steps are all that were accepted. A new
  * reference. */
 json_t *result_json(const struct coordinator *coordinator, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts);

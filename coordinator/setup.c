@@ -83,6 +83,7 @@ static void set_up_shard(const struct coordinator *c, uint32_t link, struct outp
         .uniform = data->uniform,
         .uniform_exponent = data->uniform_exponent,
         .start = starts(c),
+        .keeps_best = c->settings.optimizer.patience > 0,
         .folder = folder,
     };
     send_to(c, link, message, out);

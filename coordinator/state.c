@@ -101,11 +101,13 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_bool(coder, &o->started);
     code_bool(coder, &o->accepted);
     code_bool(coder, &o->steepest);
+    code_bool(coder, &o->leaves_best);
     code_u64(coder, &o->step);
     code_u64(coder, &o->evaluations);
     code_u64(coder, &o->rounds);
     code_u64(coder, &o->retries);
     code_f64(coder, &o->mean_loss);
+    code_f64(coder, &o->trial_holdout);
     code_f64(coder, &o->loss);
     code_f64(coder, &o->gradient_max);
     code_f64(coder, &o->gradient_square);
@@ -116,6 +118,11 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_f64(coder, &o->trial_slope);
     for (unsigned i = 0; i <= LOSSES_KEPT; i++)
         code_f64(coder, &o->losses[i]);
+    code_f64(coder, &o->holdout_loss);
+    code_u64(coder, &o->best.step);
+    code_f64(coder, &o->best.loss);
+    code_f64(coder, &o->best.gradient_max);
+    code_f64(coder, &o->best.holdout_loss);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         code_u64(coder, &o->safeguards[i]);
     code_u32(coder, &o->fired);
@@ -218,6 +225,7 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     size_t start = out->length;
     bytes_put_u32(out, entry->portions.length);
     bytes_put_u32(out, entry->loss.length);
+    bytes_put_u32(out, entry->holdout_loss.length);
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
     bytes_put_u64(out, entry->flush.incarnation);
     bytes_put_u32(out, entry->flush.attempt);
@@ -227,6 +235,7 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     bytes_put_f64(out, entry->derivative_max);
     bytes_put_u8(out, entry->exceeded);
     bytes_append(out, entry->loss.data, entry->loss.length);
+    bytes_append(out, entry->holdout_loss.data, entry->holdout_loss.length);
     while ((out->length - start) % ENTRY_ALIGNMENT)
         bytes_put_u8(out, 0);
 }
@@ -235,6 +244,7 @@ bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry
     struct cursor cursor = cursor_over(data, length);
     entry->portions.length = cursor_u32(&cursor);
     entry->loss.length = cursor_u32(&cursor);
+    entry->holdout_loss.length = cursor_u32(&cursor);
     entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
     entry->flush.incarnation = cursor_u64(&cursor);
     entry->flush.attempt = cursor_u32(&cursor);
@@ -244,5 +254,6 @@ bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry
     entry->derivative_max = cursor_f64(&cursor);
     entry->exceeded = cursor_u8(&cursor);
     entry->loss.data = cursor_take(&cursor, entry->loss.length);
+    entry->holdout_loss.data = cursor_take(&cursor, entry->holdout_loss.length);
     return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
 }

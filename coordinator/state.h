@@ -10,7 +10,7 @@
 
 #include "coordinator/coordinator.h"
 
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
 /* Appends the record. */
 void state_encode(const struct coordinator *coordinator, struct bytes *out);
@@ -26,7 +26,7 @@ struct verdict_entry {
     uint8_t exceeded;
     double derivative_max;
     struct run_list portions;
-    struct blob loss;
+    struct blob loss, holdout_loss;
 };
 void verdict_encode(const struct verdict_entry *entry, struct bytes *out);
 bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry);

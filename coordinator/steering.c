@@ -167,6 +167,7 @@ static void record_step(struct coordinator *c, struct output *out) {
         .step_length = o->last_step_length,
         .trials = o->last_trials,
         .history = o->history.pairs,
+        .holdout_loss = o->settings.patience ? o->holdout_loss : NAN,
     };
 }
 
@@ -194,7 +195,9 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
         loss = INFINITY;
     uint64_t step = c->optimizer.step + c->optimizer.started;
     double step_length = c->optimizer.search.step;
-    enum optimizer_want want = optimizer_evaluated(&c->optimizer, loss, &c->program);
+    double holdout_loss = exact_value(&c->evaluation.holdout_loss) /
+                          (double)c->settings.data->holdout_rows; /* NaN if there is none */
+    enum optimizer_want want = optimizer_evaluated(&c->optimizer, loss, holdout_loss, &c->program);
     if (want != OPTIMIZER_MEASURE)
         record_evaluation(c, step, step_length, "not finite", now_ns, out);
     follow(c, want, now_ns, out);

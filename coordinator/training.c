@@ -42,6 +42,11 @@ static int open_data(struct training *run) {
     if (code)
         return code;
     const struct set_info *info = set_info(run->set);
+    if (run->job->early_stopping && !info->holdout_rows)
+        return error_set(ERROR_DATA,
+                         "%s: key `early_stopping`: the holdout has no row with a label that "
+                         "training knows; give it others, or set early_stopping = off",
+                         run->job->file);
     run->shape = (struct objective_shape){
         .kind = run->job->objective,
         .features = info->features,
@@ -157,7 +162,8 @@ static int make_coordinator(struct training *run) {
                       .l2 = job->l2,
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,
-                      .steps_max = job->max_steps},
+                      .steps_max = job->max_steps,
+                      .patience = job->early_stopping},
         .shape = run->shape,
         .history_type = job->history_type,
         .data = set_info(run->set),

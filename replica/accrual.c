@@ -9,6 +9,7 @@ void accrual_clear(struct accrual *accrual) {
     uint32_t capacity = accrual->capacity;
     *accrual = (struct accrual){.portions = portions, .capacity = capacity};
     exact_init(&accrual->loss);
+    exact_init(&accrual->holdout_loss);
 }
 
 void accrual_release(struct accrual *accrual) {
@@ -27,6 +28,7 @@ void accrual_add(struct accrual *accrual, struct run portion, const struct compu
         accrual->since_ns = started_ns;
     accrual->portions[accrual->count++] = portion;
     exact_merge(&accrual->loss, &computed->loss);
+    exact_merge(&accrual->holdout_loss, &computed->holdout_loss);
     if (computed->derivative_max > accrual->derivative_max)
         accrual->derivative_max = computed->derivative_max;
     accrual->exceeded |= computed->exceeded;

@@ -8,7 +8,7 @@
 struct accrual {
     struct run *portions;
     uint32_t count, capacity;
-    struct exact loss;
+    struct exact loss, holdout_loss;
     double derivative_max;
     bool exceeded;    /* in one of the portions: there is no gradient */
     uint64_t values;  /* stored values of the portions */

@@ -18,6 +18,7 @@ static void flush_free(struct flush_pool *pool, struct flush *flush) {
         free(flush->slices[i].sparse);
     accrual_release(&flush->accrued);
     bytes_release(&flush->loss);
+    bytes_release(&flush->holdout_loss);
     free(flush->slices);
     free(flush->staged);
     free(flush->incarnations);
@@ -57,7 +58,9 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
     *accrued = (struct accrual){0};
     accrual_clear(accrued);
     bytes_init(&flush->loss);
+    bytes_init(&flush->holdout_loss);
     exact_encode(&flush->accrued.loss, &flush->loss);
+    exact_encode(&flush->accrued.holdout_loss, &flush->holdout_loss);
     flush->slices = memory_new(pool->shards, sizeof *flush->slices);
     flush->staged = memory_new(pool->shards, sizeof *flush->staged);
     flush->incarnations = memory_new(pool->shards, sizeof *flush->incarnations);
@@ -173,6 +176,8 @@ void flush_report(const struct flush_pool *pool, const struct flush *flush, uint
                    .flushed = {.flush = flush->id,
                                .portions = {accrued->portions, accrued->count},
                                .loss = {flush->loss.data, (uint32_t)flush->loss.length},
+                               .holdout_loss = {flush->holdout_loss.data,
+                                                (uint32_t)flush->holdout_loss.length},
                                .derivative_max = accrued->derivative_max,
                                .exceeded = accrued->exceeded,
                                .incarnations = {flush->incarnations, pool->shards},

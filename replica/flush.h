@@ -27,11 +27,11 @@ struct flush {
     struct flush *next;
     struct flush_id id;
     struct accrual accrued;
-    struct bytes loss;      /* encoded */
-    struct segment *buffer; /* NULL if the bound was exceeded or every slice is sparse */
-    struct slice *slices;   /* a shard each */
-    bool *staged;           /* acknowledged; a shard each */
-    uint64_t *incarnations; /* of the shards that acknowledged */
+    struct bytes loss, holdout_loss; /* encoded */
+    struct segment *buffer;          /* NULL if the bound was exceeded or every slice is sparse */
+    struct slice *slices;            /* a shard each */
+    bool *staged;                    /* acknowledged; a shard each */
+    uint64_t *incarnations;          /* of the shards that acknowledged */
     uint32_t staged_count;
 };
 

@@ -87,6 +87,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
                   .intercept = setup->intercept},
         .exponent = info->uniform ? NULL : info->exponent,
         .uniform = info->uniform_exponent,
+        .holdout = info->chunks - info->holdout_chunks,
         .chunk = chunk,
         .done = wake,
         .context = rim,

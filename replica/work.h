@@ -16,13 +16,14 @@ struct computation {
 };
 
 struct computed {
-    struct exact loss;     /* Σ of the chunks' losses */
-    double derivative_max; /* exact, over all rows */
-    bool exceeded;         /* a derivative exceeded 2^b: the sums must be thrown away */
-    bool stopped;          /* told to stop before its end: all of this must be thrown away */
-    uint64_t values;       /* stored values seen */
-    int error;             /* 0, or why it could not be done */
-    char reason[1024];     /* text of the error */
+    struct exact loss;         /* Σ of the chunks' losses */
+    struct exact holdout_loss; /* the same over chunks of the holdout, which give nothing else */
+    double derivative_max;     /* exact, over all other rows */
+    bool exceeded;             /* a derivative exceeded 2^b: the sums must be thrown away */
+    bool stopped;              /* told to stop before its end: all of this must be thrown away */
+    uint64_t values;           /* stored values seen that went into the sums */
+    int error;                 /* 0, or why it could not be done */
+    char reason[1024];         /* text of the error */
 };
 
 #endif

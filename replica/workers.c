@@ -60,10 +60,12 @@ static void clear_computed(struct computed *computed) {
     memset(computed, 0, offsetof(struct computed, reason));
     computed->reason[0] = '\0';
     exact_init(&computed->loss);
+    exact_init(&computed->holdout_loss);
 }
 
 static void add_computed(struct computed *into, const struct computed *part) {
     exact_merge(&into->loss, &part->loss);
+    exact_merge(&into->holdout_loss, &part->holdout_loss);
     if (part->derivative_max > into->derivative_max)
         into->derivative_max = part->derivative_max;
     into->exceeded |= part->exceeded;
@@ -103,10 +105,15 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
     int code = pool->settings.chunk(pool->settings.context, number, &rows);
     if (code)
         return code;
-    bool gradient = computation->gradient && !worker->computed.exceeded;
+    bool holdout = number >= pool->settings.holdout;
+    bool gradient = computation->gradient && !worker->computed.exceeded && !holdout;
     struct objective_result result;
     objective_block(&pool->settings.shape, &scale, &rows, computation->parameters,
                     gradient ? worker->sum : NULL, worker->scratch, &result);
+    if (holdout) {
+        exact_add(&worker->computed.holdout_loss, result.loss);
+        return 0;
+    }
     exact_add(&worker->computed.loss, result.loss);
     if (result.derivative_max > worker->computed.derivative_max)
         worker->computed.derivative_max = result.derivative_max;

@@ -8,10 +8,16 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 
 enum { ALIGNMENT = 64 };
 
 static const char magic[8] = "DMLCKPT\n";
+
+/* The points of a file in their order: the first two always, the third if it is kept. */
+static const enum vector_register points[CHECKPOINT_POINTS_MAX] = {REGISTER_X, REGISTER_G,
+                                                                   REGISTER_BEST};
+enum { POINTS_LEAST = 2 };
 
 /* What to do about a file that cannot be used. */
 #define PUT_BACK "; put a good copy back, else the run goes back to an older step"
@@ -28,7 +34,8 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
                                          .step = step,
                                          .first = registers->first,
                                          .count = registers->count,
-                                         .history_type = registers->history_type};
+                                         .history_type = registers->history_type,
+                                         .points = POINTS_LEAST};
     memcpy(header->magic, magic, sizeof magic);
     memcpy(header->run, run, strnlen(run, sizeof header->run));
 }
@@ -64,7 +71,7 @@ static uint32_t own_pairs(const struct checkpoint *checkpoint, uint32_t pairs) {
  * ends. */
 static uint64_t pair_offset(const struct checkpoint *checkpoint, uint32_t pair) {
     const struct checkpoint_header *header = &checkpoint->header;
-    return header->header_bytes + 2 * register_bytes(header) +
+    return header->header_bytes + header->points * register_bytes(header) +
            (uint64_t)own_pairs(checkpoint, pair) * 2 * history_bytes(header);
 }
 
@@ -109,8 +116,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     job->checkpoint.pairs = memory_new(pairs, sizeof *job->checkpoint.pairs);
     job->vectors = memory_new(pairs, sizeof *job->vectors);
     job->bytes = register_bytes(header);
-    job->x = copy_register(registers, REGISTER_X);
-    job->g = copy_register(registers, REGISTER_G);
+    for (uint32_t i = 0; i < header->points; i++)
+        job->points[i] = copy_register(registers, points[i]);
     for (uint32_t i = 0; i < pairs; i++) {
         struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
         const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
@@ -128,8 +135,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
 void checkpoint_job_free(struct checkpoint_job *job) {
     if (!job)
         return;
-    memory_unmap(job->x, job->bytes);
-    memory_unmap(job->g, job->bytes);
+    for (uint32_t i = 0; i < job->checkpoint.header.points; i++)
+        memory_unmap(job->points[i], job->bytes);
     free(job->vectors);
     free(job->folder);
     checkpoint_release(&job->checkpoint);
@@ -145,8 +152,8 @@ static struct disk_piece summed(const void *data, size_t length, uint64_t *check
 static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pieces) {
     struct checkpoint_header *header = &job->checkpoint.header;
     size_t count = 0;
-    pieces[count++] = summed(job->x, register_bytes(header), &header->checksums[0]);
-    pieces[count++] = summed(job->g, register_bytes(header), &header->checksums[1]);
+    for (uint32_t i = 0; i < header->points; i++)
+        pieces[count++] = summed(job->points[i], register_bytes(header), &header->checksums[i]);
     for (uint32_t i = 0; i < header->pairs; i++)
         for (size_t part = 0; part < 2 && job->vectors[i][part]; part++)
             pieces[count++] = summed(job->vectors[i][part], history_bytes(header),
@@ -177,7 +184,7 @@ static void tell_taken(void *context) {
 }
 
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
-    struct disk_piece pieces[3 + 2 * SLOTS_MAX];
+    struct disk_piece pieces[1 + CHECKPOINT_POINTS_MAX + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
     pieces[0] = seal_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
@@ -219,7 +226,8 @@ static int check_beginning(const struct reader *reader) {
                          "%s has version %" PRIu32 ", but this program reads version %d: end the "
                          "run with the program that began it",
                          reader->path, header->version, CHECKPOINT_VERSION);
-    if (header->pairs > SLOTS_MAX || header->header_bytes != header_bytes(header->pairs))
+    if (header->pairs > SLOTS_MAX || header->header_bytes != header_bytes(header->pairs) ||
+        header->points < POINTS_LEAST || header->points > CHECKPOINT_POINTS_MAX)
         return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
     return 0;
 }
@@ -321,14 +329,21 @@ static int load_section(const struct reader *reader, uint64_t offset, void *into
     return code;
 }
 
-static int load_point(const struct reader *reader, const struct registers *registers) {
+static int load_points(const struct reader *reader, const struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = register_bytes(header);
-    int code = load_section(reader, header->header_bytes, registers->vector[REGISTER_X].elements,
-                            bytes, header->checksums[0]);
-    return code ? code
-                : load_section(reader, header->header_bytes + bytes,
-                               registers->vector[REGISTER_G].elements, bytes, header->checksums[1]);
+    int code = 0;
+    for (uint32_t i = 0; i < header->points && !code; i++) {
+        if (!registers_have(registers, (uint8_t)points[i]))
+            return error_set(ERROR_DATA,
+                             "%s holds the best point of early stopping, which this run has not",
+                             reader->path);
+        if (points[i] == REGISTER_BEST && mutant(BEST_NOT_RESTORED))
+            continue;
+        code = load_section(reader, header->header_bytes + i * bytes,
+                            registers->vector[points[i]].elements, bytes, header->checksums[i]);
+    }
+    return code;
 }
 
 /* The place in the reader's list of a pair that its file holds. */
@@ -398,7 +413,7 @@ int checkpoint_load(const struct disk *disk, const char *folder,
             error_set(ERROR_DATA, "%s is whole, but not the checkpoint that was committed" PUT_BACK,
                       reader.path);
     if (!code)
-        code = load_point(&reader, registers);
+        code = load_points(&reader, registers);
     if (!code)
         code = load_pairs(&reader, folder, expected, registers);
     *loaded = (struct checkpoint){0};

@@ -1,7 +1,8 @@
 /* Checkpoints as bytes: what a shard must have again to go on from a step.
  *
- * A file `step-STEP` holds x, g and those pairs that no earlier file of the shard holds, and lists
- * all pairs in use with the file that holds each. doc/FORMATS.md shows the layout. */
+ * A file `step-STEP` holds x, g, the best point if that is another one, and those pairs that no
+ * earlier file of the shard holds, and lists all pairs in use with the file that holds each.
+ * doc/FORMATS.md shows the layout. */
 #ifndef DML_SHARD_CHECKPOINT_H
 #define DML_SHARD_CHECKPOINT_H
 
@@ -14,12 +15,14 @@
 
 /* Raised whenever a file of the old version would be read wrongly or lacks something. Files of
  * another version are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 1
+#define CHECKPOINT_VERSION 2
 
 #define CHECKPOINT_RUN_BYTES 64
+#define CHECKPOINT_POINTS_MAX 3
 
 /* The beginning of a file, as it lies there. The pairs follow, and zeros up to `header_bytes`, a
- * multiple of 64; then, without gaps, x, g, and s and y of each pair that this file holds. */
+ * multiple of 64; then, without gaps, x, g, best if `points` is 3, and s and y of each pair that
+ * this file holds. */
 struct checkpoint_header {
     char magic[8];
     uint32_t version;
@@ -33,7 +36,9 @@ struct checkpoint_header {
     uint64_t first, count; /* the range */
     uint32_t history_type; /* enum history_type */
     uint32_t pairs;
-    uint64_t checksums[2]; /* of x and of g */
+    uint32_t points; /* 2: x and g; 3: and best */
+    uint32_t zero;
+    uint64_t checksums[CHECKPOINT_POINTS_MAX]; /* of each of them */
 };
 
 struct checkpoint_pair {
@@ -44,7 +49,7 @@ struct checkpoint_pair {
     uint64_t checksums[2]; /* of s and of y */
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 152, "the header is laid out without gaps");
+_Static_assert(sizeof(struct checkpoint_header) == 168, "the header is laid out without gaps");
 _Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
 
 /* What a file says of itself. */
@@ -56,7 +61,7 @@ struct checkpoint {
 
 void checkpoint_release(struct checkpoint *checkpoint);
 
-/* Names run, shard, range and history of a checkpoint of `step`. */
+/* Names run, shard, range and history of a checkpoint of `step`, with x and g alone. */
 void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
                             const struct registers *registers, uint64_t step);
 
@@ -67,20 +72,20 @@ char *checkpoint_path(const char *folder, uint64_t step);
 
 /* The registers as they were when the job was made. */
 struct checkpoint_job {
-    char *folder;                 /* owned */
-    struct checkpoint checkpoint; /* writing it fills in checksums, lengths and digest */
-    double *x, *g;                /* copies; owned */
-    size_t bytes;                 /* of each of them */
-    const void *(*vectors)[2];    /* s and y of each pair that is to be written; NULL, NULL for one
-                                     that an earlier file holds. Owned, not what they point to: it
-                                     must stay as it is until the job has taken it. */
-    atomic_bool taken;            /* nothing of the registers is read any more */
+    char *folder;                          /* owned */
+    struct checkpoint checkpoint;          /* writing it fills in checksums, lengths and digest */
+    double *points[CHECKPOINT_POINTS_MAX]; /* copies, as many as the header says; owned */
+    size_t bytes;                          /* of each of them */
+    const void *(*vectors)[2]; /* s and y of each pair that is to be written; NULL, NULL for one
+                                  that an earlier file holds. Owned, not what they point to: it
+                                  must stay as it is until the job has taken it. */
+    atomic_bool taken;         /* nothing of the registers is read any more */
     void (*on_taken)(void *context); /* then called, by the thread that writes; or NULL */
     void *on_taken_context;
 };
 
-/* `with` names the pairs in use, slot and serial, oldest first; those that `earlier` (or NULL)
- * lists are left where they are. */
+/* The header says whether the best point is to be in it. `with` names the pairs in use, slot and
+ * serial, oldest first; those that `earlier` (or NULL) lists are left where they are. */
 struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint_header *header,
                                           const struct registers *registers,
@@ -93,7 +98,7 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
 
 /* ---- reading ---- */
 
-/* Puts x, g and the pairs of a checkpoint into the registers, after all of it was checked: that it
+/* Puts what a checkpoint holds into the registers, after all of it was checked: that it
  * is what `expected` names, has this digest and is undamaged, as are the earlier files that it
  * needs. `loaded` takes what it says of itself. On failure the registers hold anything, and the
  * text names the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is missing,

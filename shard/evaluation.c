@@ -126,7 +126,7 @@ void on_read(struct shard *shard, uint32_t from, const struct message *message,
     const struct message_read *read = &message->read;
     const struct registers *registers = &shard->registers;
     uint64_t offset = read->first - registers->first; /* wraps if it is before the range */
-    if (read->register_ >= REGISTERS || !shard->ready || offset > registers->count ||
+    if (!registers_have(registers, read->register_) || !shard->ready || offset > registers->count ||
         read->count > registers->count - offset) {
         shard_fail(shard, error_set(ERROR_INTERNAL, "asked for elements that this shard lacks"),
                    out);

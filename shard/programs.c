@@ -32,7 +32,21 @@ static int check_number(const struct shard *shard, const struct message_program 
     return 1;
 }
 
-/* Checks come before anything is changed, so that a refused program leaves no trace. */
+/* The best point changes places, where there is one; nothing else works on it. Checks come before
+ * anything is changed, so that a refused program leaves no trace. */
+static int check_best(const struct shard *shard, const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        bool names_it = operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||
+                        operation->c == REGISTER_BEST || operation->d == REGISTER_BEST;
+        if (names_it && (operation->code != OPERATION_SWAP || !shard->registers.keeps_best))
+            return error_set(ERROR_INTERNAL, "a program names the best point, %s",
+                             shard->registers.keeps_best ? "not to swap it"
+                                                         : "but this shard keeps none");
+    }
+    return 0;
+}
+
 static int check_folds(const struct shard *shard, const struct operation_list *list) {
     const struct staging *staging = &shard->staging;
     for (size_t i = 0; i < list->count; i++) {
@@ -88,6 +102,8 @@ static void act_first(struct shard *shard, const struct operation_list *list) {
 static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
+    if (!code)
+        code = check_best(shard, &list);
     if (!code)
         code = check_folds(shard, &list);
     if (!code) {

@@ -50,17 +50,23 @@ static void drop_vector(struct vector *vector, size_t count) {
     *vector = (struct vector){0};
 }
 
-static void make_vectors(struct registers *registers, size_t count, uint32_t slots,
-                         enum history_type type) {
-    size_t bytes = count * history_size(type);
+/* x, t and best change places, and replicas read t in place. */
+static bool is_shared(uint8_t number) {
+    return number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
+}
+
+static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
+    size_t count = setup->count, bytes = count * history_size(setup->history_type);
     registers->count = count;
-    registers->slots = slots;
-    registers->history_type = type;
+    registers->slots = setup->slots;
+    registers->history_type = setup->history_type;
+    registers->keeps_best = setup->keeps_best;
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     registers->history = memory_map(history_bytes(registers));
     registers->sum = memory_map(vector_bytes(count));
     for (uint8_t i = 0; i < REGISTERS; i++)
-        make_vector(&registers->vector[i], count, i == REGISTER_X || i == REGISTER_T);
+        if (registers_have(registers, i))
+            make_vector(&registers->vector[i], count, is_shared(i));
 }
 
 void registers_clear_sum(struct registers *registers) {
@@ -71,12 +77,14 @@ void registers_clear_sum(struct registers *registers) {
 static void clear_vectors(struct registers *registers) {
     registers_clear_sum(registers);
     for (uint8_t i = 0; i < REGISTERS; i++)
-        memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
+        if (registers_have(registers, i))
+            memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
 }
 
 static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup) {
     return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
-           registers->history_type == setup->history_type;
+           registers->history_type == setup->history_type &&
+           registers->keeps_best == (bool)setup->keeps_best;
 }
 
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
@@ -87,7 +95,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         clear_vectors(registers);
     } else {
         registers_release(registers);
-        make_vectors(registers, setup->count, setup->slots, setup->history_type);
+        make_vectors(registers, setup);
     }
     registers->first = setup->first;
     registers->examples = (double)setup->examples;

@@ -22,16 +22,18 @@ struct registers {
     double examples;
     uint32_t slots; /* of the history */
     enum history_type history_type;
-    bool uniform;                    /* one exponent for all columns */
-    int exponent;                    /* if so, this */
-    int16_t *exponents;              /* else, one an element */
-    size_t exponents_set;            /* elements whose exponent came */
-    bool starts;                     /* x starts where START says, else at zero */
-    size_t start_set;                /* elements of x that came */
-    int64_t *sum;                    /* the gradient, in fixed point */
-    struct vector vector[REGISTERS]; /* x and t in segments: replicas read t in place */
-    uint8_t *history;                /* s and y of slot 0, of slot 1, … */
-    size_t history_stride;           /* bytes from one history vector to the next */
+    bool uniform;         /* one exponent for all columns */
+    int exponent;         /* if so, this */
+    int16_t *exponents;   /* else, one an element */
+    size_t exponents_set; /* elements whose exponent came */
+    bool starts;          /* x starts where START says, else at zero */
+    size_t start_set;     /* elements of x that came */
+    int64_t *sum;         /* the gradient, in fixed point */
+    struct vector
+        vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
+    bool keeps_best;       /* else there is no REGISTER_BEST */
+    uint8_t *history;      /* s and y of slot 0, of slot 1, … */
+    size_t history_stride; /* bytes from one history vector to the next */
 };
 
 /* Makes the vectors that `setup` describes, all zero; memory of the same shape is used again, so
@@ -55,6 +57,11 @@ int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
 
 /* Whether all that was announced came. */
 bool registers_complete(const struct registers *registers);
+
+/* Whether there is such a register here. */
+static inline bool registers_have(const struct registers *registers, uint8_t number) {
+    return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best);
+}
 
 void registers_clear_sum(struct registers *registers);
 

@@ -164,6 +164,9 @@ static int check_pairs(const struct shard *shard, const struct message_checkpoin
     if (!shard->ready || !shard->saving.folder)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint, but this shard was given no "
                                          "folder for it");
+    if (wanted->best && !shard->registers.keeps_best)
+        return error_set(ERROR_INTERNAL, "asked for a checkpoint of a best point, but this shard "
+                                         "keeps none");
     if (wanted->slots.length != wanted->serials.length ||
         wanted->slots.length > shard->registers.slots)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint of pairs that cannot be");
@@ -181,6 +184,7 @@ static struct checkpoint_job *take_snapshot(const struct shard *shard,
     struct checkpoint_pair pairs[SLOTS_MAX] = {0};
     checkpoint_header_init(&header, shard->run, shard->index, &shard->registers, wanted->step);
     header.attempt = shard->attempt;
+    header.points += wanted->best ? 1 : 0;
     for (uint32_t i = 0; i < wanted->slots.length; i++) {
         pairs[i].slot = (uint32_t)wanted->slots.items[i];
         pairs[i].serial = wanted->serials.items[i];

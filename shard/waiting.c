@@ -23,7 +23,7 @@ static bool overwrites(const struct checkpoint_job *job, const struct blob *prog
     return false;
 }
 
-/* x and g were copied, the pairs were not. */
+/* The points were copied, the pairs were not. */
 static bool disturbs_writing(const struct checkpoint_job *job, const struct message *message) {
     switch (message->type) {
     case MESSAGE_SHARD_SETUP:

@@ -67,7 +67,8 @@
     X(DURABLE_UNDO, "DELETE FROM durable_steps WHERE run = ? AND step > ?")                        \
     X(STEPS_UNDO, "DELETE FROM steps WHERE run = ? AND step > ?")                                  \
     X(STEP_INSERT, "INSERT OR REPLACE INTO steps (run, step, loss, gradient_max, step_length, "    \
-                   "trials, history, note, wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")           \
+                   "trials, history, note, wall_ms, holdout_loss) "                                \
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                        \
     X(EVALUATION_INSERT, "INSERT INTO evaluations (run, attempt, evaluation, step, step_length, "  \
                          "loss, slope, examples, seconds, outcome) "                               \
                          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
@@ -98,8 +99,8 @@
                     "FROM publications ORDER BY publication")                                      \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
-    X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms "       \
-             "FROM steps WHERE run = ? AND step >= ? ORDER BY step")                               \
+    X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms, "      \
+             "holdout_loss FROM steps WHERE run = ? AND step >= ? ORDER BY step")                  \
     X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, p.state, "        \
                  "coalesce(c.portions, 0) FROM processes p LEFT JOIN "                             \
                  "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \

@@ -7,7 +7,7 @@ int store_step(struct store *store, int64_t run, const struct store_step *step) 
                          VALUES(integer(run), count(step->step), real(step->loss),
                                 real(step->gradient_max), real(step->step_length),
                                 count(step->trials), count(step->history), text(step->note),
-                                integer(step->wall_ms)));
+                                integer(step->wall_ms), real(step->holdout_loss)));
 }
 
 int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation) {

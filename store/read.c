@@ -105,6 +105,7 @@ static int take_step(void *context, sqlite3_stmt *row) {
         .history = (uint32_t)sqlite3_column_int64(row, 5),
         .note = column_text(row, 6),
         .wall_ms = sqlite3_column_int64(row, 7),
+        .holdout_loss = column_real(row, 8),
     };
     return steps->each(steps->context, &step);
 }

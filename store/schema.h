@@ -115,6 +115,7 @@
     "ALTER TABLE runs ADD COLUMN start_model TEXT NOT NULL DEFAULT '';"                            \
     "ALTER TABLE runs ADD COLUMN start_run INTEGER NOT NULL DEFAULT 0;"                            \
     "ALTER TABLE models ADD COLUMN removed_ms INTEGER NOT NULL DEFAULT 0;"                         \
+    "ALTER TABLE steps ADD COLUMN holdout_loss REAL;"                                              \
     "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';"                              \
     "CREATE TABLE sources ("                                                                       \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \

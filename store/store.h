@@ -86,9 +86,10 @@ int store_run_restarts(struct store *store, int64_t run, const char *role);
 struct store_step {
     uint64_t step; /* 0 is the starting point */
     double loss, gradient_max, step_length;
-    uint32_t trials;  /* evaluations this step took */
-    uint32_t history; /* pairs in use */
-    const char *note; /* safeguards that fired, or "" */
+    double holdout_loss; /* mean over the holdout; NaN if it is not looked at */
+    uint32_t trials;     /* evaluations this step took */
+    uint32_t history;    /* pairs in use */
+    const char *note;    /* safeguards that fired, or "" */
     int64_t wall_ms;
 };
 int store_step(struct store *store, int64_t run, const struct store_step *step);

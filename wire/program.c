@@ -112,6 +112,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
         return false;
     operation->code = cursor_u8(program);
     operation->count = 0;
+    operation->a = operation->b = operation->c = operation->d = 0;
     unsigned has = parts_of(operation->code);
     if (!has)
         program->failed = true;

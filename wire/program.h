@@ -7,7 +7,8 @@
  * or a maximum (a double).
  *
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
- *   first  SWAP a b                the two registers change names
+ *   first  SWAP a b                the two registers change names; no other operation may name
+ *                                  REGISTER_BEST
  *   first  BEGIN evaluation b      sum = 0; from now on slices of this evaluation are taken, and
  *                                  the trial point is given out once the program is through
  *          ZERO a                  a = 0
@@ -32,11 +33,12 @@
 #include "base/limits.h"
 
 enum vector_register {
-    REGISTER_X, /* the current point */
-    REGISTER_T, /* the trial point */
-    REGISTER_G, /* the gradient at x */
-    REGISTER_H, /* the gradient at t */
-    REGISTER_D, /* the direction */
+    REGISTER_X,    /* the current point */
+    REGISTER_T,    /* the trial point */
+    REGISTER_G,    /* the gradient at x */
+    REGISTER_H,    /* the gradient at t */
+    REGISTER_D,    /* the direction */
+    REGISTER_BEST, /* a point that was left, if the shards were set up to keep one: SWAP only */
     REGISTERS,
 };
 

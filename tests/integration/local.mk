@@ -5,6 +5,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \
+	tests/integration/test_early_stopping.py \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_rounds.py \

@@ -68,7 +68,7 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     cluster->world.trace = trace;
     cluster->world.ended = after_end;
     network_set(cluster->world.network, shape->delay_ns, shape->shared_memory);
-    ledger_init(&cluster->ledger, &cluster->world, job->data.chunks);
+    ledger_init(&cluster->ledger, &cluster->world, job->to_count);
     virtual_disk_init(&cluster->disk);
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);

@@ -40,7 +40,8 @@ static void take_step(struct process *process, const struct store_step *step) {
     if (step->step > JOB_STEPS_MAX)
         world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
     else
-        outcome->step[step->step] = (struct job_step){true, step->loss, step->gradient_max};
+        outcome->step[step->step] =
+            (struct job_step){true, step->loss, step->gradient_max, step->holdout_loss};
 }
 
 static void take_slice(struct process *process, const struct record *record) {
@@ -62,10 +63,15 @@ static void tell(struct process *process, const struct record *record) {
         world_say(process->world, "event: %s", record->event.text);
         cluster_of(process)->tally.rejoined += strstr(record->event.text, "going on") != NULL;
     }
-    if (record->kind == RECORD_EVALUATION)
-        world_say(process->world, "evaluation %llu: %s, loss %.17g",
-                  (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
-                  record->evaluation.loss);
+    if (record->kind != RECORD_EVALUATION)
+        return;
+    if (record->evaluation.examples != cluster_of(process)->job->to_train_on)
+        world_fail(process->world, "evaluation %llu counted %llu examples",
+                   (unsigned long long)record->evaluation.evaluation,
+                   (unsigned long long)record->evaluation.examples);
+    world_say(process->world, "evaluation %llu: %s, loss %.17g",
+              (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
+              record->evaluation.loss);
 }
 
 /* In place of any start that is still to come. */
@@ -215,6 +221,7 @@ static void conclude(struct process *process) {
     cluster->ended = true;
     cluster->outcome.reason = self->machine->optimizer.reason;
     cluster->outcome.steps = self->machine->optimizer.step;
+    cluster->outcome.answer = optimizer_answer(&self->machine->optimizer);
     cluster->outcome.ended_ns = process->world->now_ns;
     dismiss(process, "the run has ended");
 }

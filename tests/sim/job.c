@@ -81,6 +81,29 @@ static void make_rows(struct job *job, struct random *random) {
     job->data.chunks = chunks;
 }
 
+/* In half of the jobs the last chunks are held out, and mostly looked at. Most of them are chunks
+ * that are trained on as well, so that their loss falls before it rises. */
+static void hold_out(struct job *job, uint64_t seed) {
+    struct random random;
+    struct set_info *data = &job->data;
+    random_init(&random,
+                seed ^ UINT64_C(0x401d)); /* of its own: the other jobs stay as they were */
+    if (random_below(&random, 2))
+        data->holdout_chunks = between(&random, 1, data->chunks / 2);
+    if (data->holdout_chunks && random_below(&random, 5))
+        job->optimizer.patience = between(&random, 1, 6);
+    uint32_t border = data->chunks - data->holdout_chunks;
+    for (uint32_t i = border; i < data->chunks; i++) {
+        data->rows -= job->chunks[i].count;
+        data->values -= job->chunks[i].values;
+        if (random_below(&random, 4))
+            job->chunks[i] = job->chunks[random_below(&random, border)];
+        data->holdout_rows += job->chunks[i].count;
+    }
+    job->to_count = data->chunks - (job->optimizer.patience ? 0 : data->holdout_chunks);
+    job->to_train_on = data->rows;
+}
+
 /* As the data folder does it; sometimes with an exponent of its own for each column. */
 static void find_exponents(struct job *job, struct random *random) {
     uint32_t columns = job->shape.features + 1;
@@ -134,6 +157,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_shape(job, &random);
     choose_settings(job, &random);
     make_rows(job, &random);
+    hold_out(job, seed);
     find_exponents(job, &random);
     job->data.features = job->shape.features;
     job->data.type = VALUE_DOUBLE;

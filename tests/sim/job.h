@@ -14,13 +14,14 @@
 /* One accepted step, as it was recorded. */
 struct job_step {
     bool seen;
-    double loss, gradient_max;
+    double loss, gradient_max, holdout_loss;
 };
 
 /* What a run comes to: to the bit the same however it went. */
 struct outcome {
     enum reason reason;
     uint64_t steps;
+    struct optimizer_point answer;
     struct job_step step[JOB_STEPS_MAX + 1];
     double *model; /* owned; parameters */
     int64_t ended_ns;
@@ -33,9 +34,11 @@ struct job {
     enum history_type history_type;
     struct set_info data;
     uint64_t parameters;
-    struct rows *chunks; /* [data.chunks] */
-    double *origin;      /* [parameters] where it starts, or NULL: at zero; owned */
-    double *pairs;       /* curvature pairs to start with: s and y, [parameters] each; owned */
+    struct rows *chunks;  /* [data.chunks] */
+    uint32_t to_count;    /* of them, from the first: what an evaluation covers */
+    uint64_t to_train_on; /* rows */
+    double *origin;       /* [parameters] where it starts, or NULL: at zero; owned */
+    double *pairs;        /* curvature pairs to start with: s and y, [parameters] each; owned */
     uint32_t pair_count;
     struct outcome expected;
 

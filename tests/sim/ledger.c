@@ -61,7 +61,9 @@ static void count_flush(struct ledger *ledger, const struct ledger_flush *flush)
     for (uint32_t i = 0; i < flush->runs; i++) {
         const struct run *run = &ledger->runs[flush->first_run + i];
         for (uint32_t chunk = run->first; chunk < run->first + run->count; chunk++)
-            if (chunk < ledger->chunks && ledger->counted[chunk] < 255)
+            if (chunk >= ledger->chunks)
+                world_fail(ledger->world, "chunk %u was counted, which is beyond the end", chunk);
+            else if (ledger->counted[chunk] < 255)
                 ledger->counted[chunk]++;
     }
 }

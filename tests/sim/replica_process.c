@@ -81,9 +81,14 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                     .uniform = job->data.uniform_exponent,
                                     .derivative_exponent = computation->derivative_exponent};
     struct objective_result result;
-    bool gradient = computation->gradient && !computed->exceeded;
+    bool holdout = chunk >= job->data.chunks - job->data.holdout_chunks;
+    bool gradient = computation->gradient && !computed->exceeded && !holdout;
     objective_block(&job->shape, &scale, &job->chunks[chunk], computation->parameters,
                     gradient ? self->sum : NULL, self->scratch, &result);
+    if (holdout) {
+        exact_add(&computed->holdout_loss, result.loss);
+        return;
+    }
     exact_add(&computed->loss, result.loss);
     if (result.derivative_max > computed->derivative_max)
         computed->derivative_max = result.derivative_max;
@@ -98,6 +103,7 @@ static void compute(const struct process *process, struct replica_process *self,
         memset(self->sum, 0, job->parameters * sizeof *self->sum);
     self->computed = (struct computed){.stopped = chunks < computation->count};
     exact_init(&self->computed.loss);
+    exact_init(&self->computed.holdout_loss);
     for (uint32_t i = 0; i < chunks; i++)
         compute_chunk(job, self, computation->first + i);
     self->computed_already = true;

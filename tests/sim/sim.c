@@ -61,7 +61,9 @@ static void compare_steps(struct world *world, const struct outcome *a, const st
         if (a->step[i].seen != b->step[i].seen ||
             memcmp(&a->step[i].loss, &b->step[i].loss, sizeof a->step[i].loss) ||
             memcmp(&a->step[i].gradient_max, &b->step[i].gradient_max,
-                   sizeof a->step[i].gradient_max))
+                   sizeof a->step[i].gradient_max) ||
+            memcmp(&a->step[i].holdout_loss, &b->step[i].holdout_loss,
+                   sizeof a->step[i].holdout_loss))
             world_fail(world, "step %u came to loss %.17g, not to %.17g", i, a->step[i].loss,
                        b->step[i].loss);
 }
@@ -75,6 +77,9 @@ static void compare(struct cluster *cluster) {
                    "the run ended with \"%s\" after step %" PRIu64
                    ", not with \"%s\" after step %" PRIu64,
                    reason_text(a->reason), a->steps, reason_text(b->reason), b->steps);
+    if (memcmp(&a->answer, &b->answer, sizeof a->answer))
+        world_fail(world, "the model is of step %" PRIu64 ", not of step %" PRIu64, a->answer.step,
+                   b->answer.step);
     if (memcmp(a->model, b->model, job.parameters * sizeof *a->model))
         world_fail(world, "the model differs from the fault-free one");
     if (!cluster->ledger.used)

@@ -43,7 +43,8 @@ void bench_start(struct fixture *f);
 
 struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32_t sequence);
 
-/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks`. */
+/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks` and half of that on the
+ * holdout. */
 int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
                 uint32_t chunks);
 void bench_folded(struct fixture *f, uint32_t shard, uint32_t replica, uint32_t sequence);

@@ -140,8 +140,18 @@ static void run_program(struct backend *backend, const struct bytes *program, do
     assert(!cursor.failed);
 }
 
-void minimize(test_function *function, uint32_t n, const double *start,
-              const struct optimizer_settings *settings, struct minimization *result) {
+/* What is in no checkpoint holds anything after a restart. */
+static void lose_all_else(struct backend *backend, const struct optimizer *optimizer) {
+    static const enum vector_register scratch[] = {REGISTER_T, REGISTER_H, REGISTER_D};
+    for (unsigned i = 0; i < sizeof scratch / sizeof *scratch; i++)
+        memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
+    if (!optimizer_keeps_best(optimizer))
+        memset(backend->vector[REGISTER_BEST], 0xff, backend->n * sizeof(double));
+}
+
+void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,
+                      const double *start, const struct optimizer_settings *settings,
+                      struct minimization *result) {
     static double scalars[4 * SLOTS_MAX + 8];
     struct backend backend;
     struct bytes program;
@@ -155,13 +165,19 @@ void minimize(test_function *function, uint32_t n, const double *start,
     result->loss_largest_rise = -INFINITY;
 
     enum optimizer_want want = optimizer_start(optimizer, &program);
+    uint64_t resumed = 0;
     while (want != OPTIMIZER_FINISH) {
         run_program(&backend, &program, scalars);
         bytes_clear(&program);
         uint64_t step = optimizer->step;
-        if (want == OPTIMIZER_EVALUATE) {
-            double loss = function(n, backend.vector[REGISTER_T], backend.sum);
-            want = optimizer_evaluated(optimizer, loss, &program);
+        if (resumes && step > resumed) {
+            resumed = step;
+            lose_all_else(&backend, optimizer);
+            want = optimizer_resume(optimizer, settings, &program);
+        } else if (want == OPTIMIZER_EVALUATE) {
+            const double *t = backend.vector[REGISTER_T];
+            double loss = function(n, t, backend.sum);
+            want = optimizer_evaluated(optimizer, loss, holdout ? holdout(n, t) : NAN, &program);
         } else {
             want = optimizer_measured(optimizer, scalars, &program);
         }
@@ -172,7 +188,12 @@ void minimize(test_function *function, uint32_t n, const double *start,
     }
     run_program(&backend, &program, scalars);
     result->x = vector_new(n);
-    memcpy(result->x, backend.vector[REGISTER_X], n * sizeof *start);
+    memcpy(result->x, backend.vector[optimizer_answer_register(optimizer)], n * sizeof *start);
     bytes_release(&program);
     backend_release(&backend);
+}
+
+void minimize(test_function *function, uint32_t n, const double *start,
+              const struct optimizer_settings *settings, struct minimization *result) {
+    minimize_watched(function, NULL, false, n, start, settings, result);
 }

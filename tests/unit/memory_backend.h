@@ -12,12 +12,21 @@ typedef double test_function(uint32_t n, const double *x, double *gradient);
 
 struct minimization {
     struct optimizer optimizer; /* as it ended */
-    double *x;                  /* n: where it ended; owned */
+    double *x;                  /* n: the answer; owned */
     double loss_largest_rise;   /* of F from one accepted step to the next */
 };
 
 /* Minimizes from `start` (n elements); release with free(result->x). */
 void minimize(test_function *function, uint32_t n, const double *start,
               const struct optimizer_settings *settings, struct minimization *result);
+
+/* The loss on a holdout. */
+typedef double test_holdout(uint32_t n, const double *x);
+
+/* The same with a holdout, to the optimizer's answer. If `resumes`, all but what a checkpoint holds
+ * is lost after each step, and the optimizer goes on from that. */
+void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,
+                      const double *start, const struct optimizer_settings *settings,
+                      struct minimization *result);
 
 #endif

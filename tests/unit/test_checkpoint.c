@@ -118,12 +118,12 @@ static void only_pairs_that_no_earlier_file_holds_are_written(void **state) {
     for (int i = 0; i < MEMORY; i++)
         take_step(&saved);
     free(save(&saved, &digest));
-    assert_int_equal(size_of(&saved, "step-4"), 320 + point + 4 * pair);
+    assert_int_equal(size_of(&saved, "step-4"), 384 + point + 4 * pair);
     take_step(&saved);
     free(save(&saved, &digest));
-    assert_int_equal(size_of(&saved, "step-5"), 320 + point + pair);
+    assert_int_equal(size_of(&saved, "step-5"), 384 + point + pair);
     free(save(&saved, &digest)); /* over the file that holds the newest pair */
-    assert_int_equal(size_of(&saved, "step-5"), 320 + point + pair);
+    assert_int_equal(size_of(&saved, "step-5"), 384 + point + pair);
     restart(&saved, 2);
     assert_int_equal(restore(&saved, 2, 5, digest).status, 0);
     struct point *last = point_now(&saved); /* what the files hold is known again */
@@ -132,7 +132,7 @@ static void only_pairs_that_no_earlier_file_holds_are_written(void **state) {
     message.checkpoint.step = 6;
     order(&saved.bench, message);
     finish_writing(&saved.bench, &files_disk);
-    assert_int_equal(size_of(&saved, "step-6"), 320 + point);
+    assert_int_equal(size_of(&saved, "step-6"), 384 + point);
     free(last);
     saved_release(&saved);
 }
@@ -251,13 +251,71 @@ static uint64_t save_two(struct saved *saved) {
     return digest;
 }
 
+/* A shard of a run that keeps the best point. */
+static struct message setup_with_best(const struct saved *saved, uint32_t attempt) {
+    struct message message = setup_saving(saved->folder, attempt);
+    message.shard_setup.keeps_best = 1;
+    return message;
+}
+
+static void the_best_point_is_saved_if_asked_and_comes_back(void **state) {
+    (void)state;
+    struct saved saved;
+    double *best, kept[ELEMENTS];
+    saved_init(&saved);
+    order(&saved.bench, setup_with_best(&saved, 2));
+    randomize(&saved, REGISTER_X);
+    randomize(&saved, REGISTER_BEST);
+    best = registers_of(&saved)->vector[REGISTER_BEST].elements;
+    memcpy(kept, best, sizeof kept);
+    struct point *point = point_now(&saved);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    message.checkpoint.best = 1;
+    order(&saved.bench, message);
+    randomize(&saved, REGISTER_BEST); /* too late to be in it */
+    finish_writing(&saved.bench, &files_disk);
+    uint64_t digest = assert_checkpointed(&saved.bench);
+    assert_int_equal(size_of(&saved, "step-0"), 192 + 3 * sizeof kept);
+    order(&saved.bench, setup_with_best(&saved, 3));
+    assert_restores(&saved, 3, point, digest);
+    assert_memory_equal(best, kept, sizeof kept);
+    flip(&saved, "step-0", 192 + 3 * sizeof kept - 1);
+    order(&saved.bench, setup_with_best(&saved, 4));
+    assert_refused(&saved, 0, digest, 65, "step-0", "damaged");
+    free(point);
+    saved_release(&saved);
+}
+
+static void a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one(void **state) {
+    (void)state;
+    struct saved saved;
+    saved_init(&saved);
+    order(&saved.bench, setup_with_best(&saved, 2));
+    struct point *point = point_now(&saved);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    message.checkpoint.best = 1;
+    order(&saved.bench, message);
+    finish_writing(&saved.bench, &files_disk);
+    uint64_t digest = assert_checkpointed(&saved.bench);
+    restart(&saved, 3);
+    assert_refused(&saved, 0, digest, 65, "step-0", "best point");
+    message.checkpoint.attempt = 3;
+    order(&saved.bench, message);
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
+    assert_int_equal(answer(&saved.bench, 0).checkpointed.status, 70);
+    free(point);
+    saved_release(&saved);
+}
+
 static void every_flipped_byte_of_a_header_is_found(void **state) {
     (void)state;
     struct saved saved;
     uint64_t digest = save_two(&saved);
     const char *const names[] = {"step-3", "step-2"};
     for (size_t file = 0; file < 2; file++) {
-        size_t header = (152 + (file ? 2 : 3) * 40 + 63) / 64 * 64;
+        size_t header = (168 + (file ? 2 : 3) * 40 + 63) / 64 * 64;
         for (size_t i = 0; i < header; i++) {
             flip(&saved, names[file], i);
             assert_refused(&saved, 3, digest, 65, names[file], "");
@@ -473,6 +531,8 @@ int main(void) {
         cmocka_unit_test(a_file_stays_as_long_as_a_retained_checkpoint_needs_it),
         cmocka_unit_test(nothing_is_deleted_while_it_is_not_known_what_is_needed),
         cmocka_unit_test(the_file_being_written_and_what_it_needs_are_not_deleted),
+        cmocka_unit_test(the_best_point_is_saved_if_asked_and_comes_back),
+        cmocka_unit_test(a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one),
         cmocka_unit_test(every_flipped_byte_of_a_header_is_found),
         cmocka_unit_test(flipped_bytes_of_a_body_are_found),
         cmocka_unit_test(an_earlier_file_of_the_same_step_with_other_pairs_is_found),

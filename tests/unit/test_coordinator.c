@@ -222,6 +222,45 @@ static void a_converged_start_ends_and_the_model_is_read_in_order(void **state) 
     assert_int_equal(expected, 10001);
 }
 
+/* The last three of eight chunks are held out. */
+static void begin_with_holdout(struct fixture *f, uint32_t patience) {
+    f->data.holdout_chunks = 3;
+    f->data.holdout_rows = 32;
+    f->settings.optimizer.patience = patience;
+    bench_begin(f, &f->settings);
+}
+
+static void the_holdout_is_evaluated_if_it_decides_the_end(void **state) {
+    struct fixture *f = *state;
+    begin_with_holdout(f, 4);
+    bench_finish_first(f, 1, 0.5);
+    const struct record *step = bench_recorded(f, RECORD_STEP);
+    assert_true(step->step.loss == (double)CHUNKS / 100);
+    assert_true(step->step.holdout_loss == CHUNKS / 2.0 / 32);
+    assert_int_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.examples, 100);
+}
+
+static void else_the_holdout_is_left_alone(void **state) {
+    struct fixture *f = *state;
+    begin_with_holdout(f, 0);
+    bench_start(f);
+    bench_flush(f, REPLICA_0, 0, 0, CHUNKS - 3);
+    bench_folded(f, SHARD_0, REPLICA_0, 0);
+    bench_folded(f, SHARD_1, REPLICA_0, 0);
+    bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
+    assert_true(isnan(bench_recorded(f, RECORD_STEP)->step.holdout_loss));
+}
+
+static void shards_are_told_whether_to_keep_a_best_point(void **state) {
+    struct fixture *f = *state;
+    for (uint32_t patience = 0; patience < 2; patience++) {
+        begin_with_holdout(f, patience);
+        bench_feed(f, SHARD_0, bench_welcome(f, SHARD_0, 1));
+        assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.keeps_best,
+                         patience);
+    }
+}
+
 static void a_stop_ends_at_the_last_accepted_point(void **state) {
     struct fixture *f = *state;
     bench_finish_first(f, 1, 0.5);
@@ -277,6 +316,9 @@ int main(void) {
         TEST(an_evaluation_ends_only_when_every_fold_is_confirmed),
         TEST(the_starting_point_is_recorded_as_step_0),
         TEST(a_converged_start_ends_and_the_model_is_read_in_order),
+        TEST(the_holdout_is_evaluated_if_it_decides_the_end),
+        TEST(else_the_holdout_is_left_alone),
+        TEST(shards_are_told_whether_to_keep_a_best_point),
         TEST(a_stop_ends_at_the_last_accepted_point),
         TEST(a_worker_that_fails_ends_the_run_with_its_status),
         TEST(an_exceeded_bound_is_redone_with_one_that_holds),

@@ -119,13 +119,16 @@ static void collect(const struct cluster *cluster, size_t count, size_t max_at,
 
 /* ---- the same with plain loops ---- */
 
+/* Registers that operations work on: all but the best point, which stands last. */
+enum { WORKED_ON = REGISTER_BEST };
+
 struct naive {
-    double *v[REGISTERS];
+    double *v[WORKED_ON];
     double *s[PAIRS], *y[PAIRS];
 };
 
 static void naive_init(struct naive *naive) {
-    for (size_t i = 0; i < REGISTERS; i++)
+    for (size_t i = 0; i < WORKED_ON; i++)
         naive->v[i] = memory_new(N, sizeof(double));
     for (size_t i = 0; i < PAIRS; i++) {
         naive->s[i] = memory_new(N, sizeof(double));
@@ -134,7 +137,7 @@ static void naive_init(struct naive *naive) {
 }
 
 static void naive_release(struct naive *naive) {
-    for (size_t i = 0; i < REGISTERS; i++)
+    for (size_t i = 0; i < WORKED_ON; i++)
         free(naive->v[i]);
     for (size_t i = 0; i < PAIRS; i++) {
         free(naive->s[i]);
@@ -176,7 +179,7 @@ static const struct operation pair = {
 
 static void form_pair(struct cluster *cluster, struct naive *naive, enum history_type type,
                       struct random *random, uint32_t slot) {
-    for (uint8_t i = 0; i < REGISTERS; i++)
+    for (uint8_t i = 0; i < WORKED_ON; i++)
         fill_register(cluster, random, i, naive->v[i]);
     struct operation operation = pair;
     operation.slot = slot;
@@ -264,7 +267,7 @@ static void play(size_t partition, enum history_type type, struct yields *yields
     form_pair(&cluster, &naive, type, &random, 1);
     measure(&cluster, &naive, type, yields);
     take_direction(&cluster, &naive);
-    for (uint8_t i = 0; i < REGISTERS; i++)
+    for (uint8_t i = 0; i < WORKED_ON; i++)
         assert_register(&cluster, i, naive.v[i]);
     cluster_release(&cluster);
     naive_release(&naive);
@@ -298,10 +301,53 @@ static void scalars_of_1_2_and_4_shards_merge_to_the_same_bits(void **state) {
     }
 }
 
+static void the_best_point_changes_places_and_nothing_works_on_it(void **state) {
+    (void)state;
+    struct bench bench;
+    struct message message = setup(N, 0, N);
+    message.shard_setup.keeps_best = 1;
+    bench_init(&bench, message);
+    const struct operation leave[] = {
+        {.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T},
+        {.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_BEST}};
+    const double *x = read_register(&bench, REGISTER_X, 0, N);
+    const double *best = read_register(&bench, REGISTER_BEST, 0, N);
+    run_operations(&bench, leave, 2);
+    assert_ptr_equal(read_register(&bench, REGISTER_BEST, 0, N), x);
+    assert_ptr_equal(read_register(&bench, REGISTER_T, 0, N), best);
+    assert_non_null(answer(&bench, 0).bulk.segment); /* replicas of this host read t in place */
+    const struct operation bad[] = {{.code = OPERATION_ZERO, .a = REGISTER_BEST},
+                                    {.code = OPERATION_DOT, .b = REGISTER_BEST},
+                                    {.code = OPERATION_ADD, .c = REGISTER_BEST},
+                                    {.code = OPERATION_PAIR, .d = REGISTER_BEST}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        run_operations(&bench, &bad[i], 1);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        bench.number--;
+    }
+    bench_release(&bench);
+}
+
+static void without_a_place_for_the_best_point_there_is_none(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    const struct operation leave = {.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_BEST};
+    run_operations(&bench, &leave, 1);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    tell(&bench, COORDINATOR_LINK,
+         (struct message){.type = MESSAGE_READ,
+                          .read = {.register_ = REGISTER_BEST, .first = 0, .count = N}});
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_plain_loops_do),
         cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),
+        cmocka_unit_test(the_best_point_changes_places_and_nothing_works_on_it),
+        cmocka_unit_test(without_a_place_for_the_best_point_there_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,13 +284,20 @@ static void a_state_survives_being_stored(void **state) {
     struct bytes first, second;
     bytes_init(&first);
     bytes_init(&second);
+    f->data.holdout_chunks = 1;
+    f->data.holdout_rows = 8;
+    f->settings.optimizer.patience = 3;
+    bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);
+    struct optimizer_point best = optimizer_answer(&f->coordinator->optimizer);
+    assert_true(best.holdout_loss == CHUNKS / 2.0 / 8);
     state_encode(f->coordinator, &first);
     bench_begin(f, &f->settings);
     assert_true(state_decode(f->coordinator, first.data, first.length));
     state_encode(f->coordinator, &second);
     assert_int_equal(first.length, second.length);
     assert_memory_equal(first.data, second.data, first.length);
+    assert_memory_equal(&f->coordinator->optimizer.best, &best, sizeof best);
     bytes_release(&first);
     bytes_release(&second);
 }

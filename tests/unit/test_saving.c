@@ -216,7 +216,7 @@ static void a_checkpoint_or_restore_that_cannot_be_is_refused(void **state) {
     assert_int_equal(bench->out.count, 0);
     order(bench, setup_saving("", 2)); /* no folder, no checkpoints */
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_READY);
-    message = (struct message){.type = MESSAGE_CHECKPOINT, .checkpoint = {2, 1, {0}, {0}}};
+    message = (struct message){.type = MESSAGE_CHECKPOINT, .checkpoint = {.attempt = 2, .step = 1}};
     order(bench, message);
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
     assert_int_equal(answer(bench, 0).checkpointed.status, 70);

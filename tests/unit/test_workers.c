@@ -78,8 +78,8 @@ static void done(void *context) {
     sem_post(&bench->done);
 }
 
-static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
-                       uint64_t shuffle) {
+static void bench_init_with(struct bench *bench, unsigned threads, uint32_t parameters,
+                            uint64_t shuffle, uint32_t holdout) {
     for (int i = 0; i < CHUNKS; i++)
         labels[i] = i;
     sem_init(&bench->done, 0, 0);
@@ -88,11 +88,17 @@ static void bench_init(struct bench *bench, unsigned threads, uint32_t parameter
     bench->gated = false;
     bench->workers = workers_new(&(struct workers_settings){.threads = threads,
                                                             .shape = {.features = parameters},
+                                                            .holdout = holdout,
                                                             .chunk = chunk,
                                                             .done = done,
                                                             .context = bench,
                                                             .shuffle = shuffle,
                                                             .pause_us = 200});
+}
+
+static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
+                       uint64_t shuffle) {
+    bench_init_with(bench, threads, parameters, shuffle, CHUNKS);
 }
 
 static void bench_release(struct bench *bench) {
@@ -147,6 +153,34 @@ static int64_t *new_sum(uint32_t parameters) {
 }
 
 /* ---- tests ---- */
+
+/* Derivatives of the holdout's chunks are beyond the bound, and of no matter. */
+static void chunks_of_the_holdout_give_their_loss_and_nothing_else(void **state) {
+    (void)state;
+    enum { BORDER = 30 };
+    for (unsigned threads = 1; threads <= 3; threads++) {
+        struct bench bench;
+        struct computed computed;
+        struct exact loss, holdout_loss;
+        struct computation wanted = computation(0, CHUNKS);
+        int64_t *expected = new_sum(SHORT), *sum = new_sum(SHORT);
+        bench_init_with(&bench, threads, SHORT, threads, BORDER);
+        plain_loop(SHORT, BORDER, CHUNKS - BORDER, sum, &holdout_loss);
+        plain_loop(SHORT, 0, BORDER, expected, &loss);
+        wanted.derivative_exponent = 5;
+        run(&bench, wanted, &computed);
+        gather(&bench, sum);
+        assert_memory_equal(sum, expected, SHORT * sizeof *sum);
+        assert_true(exact_value(&computed.loss) == exact_value(&loss));
+        assert_true(exact_value(&computed.holdout_loss) == exact_value(&holdout_loss));
+        assert_false(computed.exceeded);
+        assert_true(computed.derivative_max == BORDER);
+        assert_int_equal(computed.values, BORDER * (BORDER - 1) / 2);
+        bench_release(&bench);
+        free(expected);
+        free(sum);
+    }
+}
 
 static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t parameters,
                                                  uint64_t shuffle) {
@@ -299,6 +333,7 @@ static void workers_may_be_freed_while_they_work(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_of_the_holdout_give_their_loss_and_nothing_else),
         cmocka_unit_test(threads_and_order_do_not_change_a_bit),
         cmocka_unit_test(computations_accrue_until_they_are_gathered),
         cmocka_unit_test(a_clear_throws_away_what_was_accrued),
