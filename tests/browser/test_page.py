@@ -340,7 +340,7 @@ def a_run_that_was_ending_has_ended(mock, page):
     tab.until("tick(), document.getElementById('connection').className === 'ended'")
     assert 'the run has ended (gradient tolerance)' in tab.text('link'), tab.text('link')
     job.start()
-    tab.until(LIVE)
+    tab.until('tick(), ' + LIVE)
     tab.errors.clear()
 
 
