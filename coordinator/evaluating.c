@@ -233,7 +233,7 @@ static void count_flush(struct coordinator *c, const struct verdict_entry *entry
     struct cursor cursor = cursor_over(entry->loss.data, entry->loss.length);
     exact_decode(&part, &cursor);
     exact_merge(&c->evaluation.loss, &part);
-    plan_count(&c->plan, &entry->portions);
+    plan_count(&c->plan, &entry->portions, entry->replica);
     c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, entry->derivative_max);
     c->evaluation.exceeded |= entry->exceeded != 0;
     verdicts_add(&c->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
