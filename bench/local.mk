@@ -8,9 +8,13 @@ EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass
 
-EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py
+EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/bench.py
-.PHONY: bench
+
+# The status server under load: minutes.
+bench-serving: all
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
+.PHONY: bench bench-serving

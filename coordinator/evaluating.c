@@ -239,7 +239,7 @@ static void add_loss(struct exact *sum, const struct blob *loss) {
 static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
     add_loss(&c->evaluation.loss, &entry->loss);
     add_loss(&c->evaluation.holdout_loss, &entry->holdout_loss);
-    plan_count(&c->plan, &entry->portions);
+    plan_count(&c->plan, &entry->portions, entry->replica);
     c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, entry->derivative_max);
     c->evaluation.exceeded |= entry->exceeded != 0;
     verdicts_add(&c->verdicts, &entry->flush, entry->replica, true, c->settings.shards);

@@ -11,6 +11,7 @@ void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
     *plan = (struct plan){.chunks = chunks, .homes = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
+    plan->by = memory_new(chunks, sizeof *plan->by);
     plan_begin(plan);
 }
 
@@ -18,6 +19,7 @@ void plan_release(struct plan *plan) {
     free(plan->left);
     free(plan->returned);
     free(plan->counted);
+    free(plan->by);
     *plan = (struct plan){0};
 }
 
@@ -154,11 +156,13 @@ bool plan_may_count(const struct plan *plan, const struct run_list *runs) {
     return true;
 }
 
-void plan_count(struct plan *plan, const struct run_list *runs) {
+void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica) {
     for (uint32_t i = 0; i < runs->length; i++) {
         struct run run = runs->items[i];
-        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
             plan->counted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+            plan->by[chunk] = (uint16_t)replica;
+        }
         plan->counted_chunks += run.count;
     }
 }

@@ -18,6 +18,7 @@ struct plan {
     struct run *returned; /* runs that were handed out and came back */
     uint32_t returned_count, returned_capacity;
     uint64_t *counted; /* bit set of chunks */
+    uint16_t *by;      /* [chunks]: the replica that a counted chunk came from */
     uint32_t counted_chunks;
     uint32_t waiting; /* chunks not handed out: in `left` and `returned` */
 };
@@ -37,8 +38,9 @@ void plan_return(struct plan *plan, const struct run_list *runs);
 /* True if the runs lie within the data, do not overlap, and none of their chunks is counted. */
 bool plan_may_count(const struct plan *plan, const struct run_list *runs);
 
-/* Counts the chunks of the runs; plan_may_count() must have said so. */
-void plan_count(struct plan *plan, const struct run_list *runs);
+/* Counts the chunks of the runs, which come from this replica; plan_may_count() must have said so.
+ */
+void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica);
 
 /* True if all chunks of the run are counted. */
 bool plan_is_counted(const struct plan *plan, struct run run);

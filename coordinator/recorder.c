@@ -83,9 +83,13 @@ static int take_journal(struct recorder *recorder, const struct output *output,
 static int take_durable_step(struct recorder *recorder, const struct coordinator *c,
                              const struct output *output, const struct record *record) {
     log_debug("step %llu is durable", (unsigned long long)record->durable.step);
-    return store_durable_step(recorder->store, recorder->run, record->durable.attempt,
-                              record->durable.step, output->blobs.data + record->durable.offset,
-                              record->durable.length, record->durable.digests, c->settings.shards);
+    int code =
+        store_durable_step(recorder->store, recorder->run, record->durable.attempt,
+                           record->durable.step, output->blobs.data + record->durable.offset,
+                           record->durable.length, record->durable.digests, c->settings.shards);
+    if (!code)
+        recorder->durable_ms = clock_wall_ms();
+    return code;
 }
 
 /* Visits a failpoint after what succeeded. */

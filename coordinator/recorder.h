@@ -15,6 +15,7 @@ struct recorder {
     const char **addresses;             /* of the workers, by link */
     int64_t step_logged_ns;             /* when a step was last logged; 0: none was */
     char step_unlogged[512];            /* the line of the last step, if it was left out */
+    int64_t durable_ms;                 /* wall clock of the last durable step here; 0: none yet */
 };
 
 /* Takes one record; answers the first error. */

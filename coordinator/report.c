@@ -60,13 +60,14 @@ int report_status(struct store *store, json_t **status) {
         return code;
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
-    *status = json_pack("{s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n}, s:I, s:f, s:o}",
-                        "job", run.job, "run", (json_int_t)run.run, "state", state_of(&run),
-                        "reason", text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
-                        report_number(run.loss), "gradient_max", report_number(run.gradient_max),
-                        "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted",
-                        "started_ms", (json_int_t)run.started_ms, "seconds",
-                        (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
+    *status =
+        json_pack("{s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
+                  "job", run.job, "run", (json_int_t)run.run, "state", state_of(&run), "reason",
+                  text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
+                  report_number(run.loss), "gradient_max", report_number(run.gradient_max),
+                  "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted", "map",
+                  "started_ms", (json_int_t)run.started_ms, "seconds",
+                  (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
     return code;
 }
 

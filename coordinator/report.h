@@ -9,9 +9,9 @@
 #include "store/store.h"
 
 /* The last state of the newest run: job, run, state ("ended", or "interrupted" if its coordinator
- * went away), reason, step, loss, gradient_max, evaluation {number, chunks, counted}, started_ms,
- * seconds, processes [{role, index, pid, host, state, portions, rate}]. What only a live
- * coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
+ * went away), reason, step, loss, gradient_max, evaluation {number, chunks, counted, map},
+ * started_ms, seconds, processes [{role, index, pid, host, state, portions, rate}]. What only a
+ * live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
 
 /* {"runs": [{run, job, state, reason, started_ms, ended_ms, seconds, steps, evaluations, loss,

@@ -8,7 +8,7 @@ static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *safeguards_json(const struct optimizer *o) {
+json_t *result_safeguards_json(const struct optimizer *o) {
     json_t *all = json_object();
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         if (o->safeguards[i])
@@ -43,8 +43,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         (int)settings->shards, "backup_copies", (json_int_t)c->backup_copies, "restarts",
         "coordinator", (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard,
         "replica", (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack",
-        seconds->pack, "train", seconds->train, "safeguards", safeguards_json(o), "early_stopping",
-        early_stopping_json(o));
+        seconds->pack, "train", seconds->train, "safeguards", result_safeguards_json(o),
+        "early_stopping", early_stopping_json(o));
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {

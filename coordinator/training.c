@@ -14,10 +14,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/dataset.h"
-#include "coordinator/live.h"
 #include "coordinator/lock.h"
 #include "coordinator/progress.h"
-#include "coordinator/report.h"
+#include "coordinator/showing.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -252,39 +251,16 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
         return 0;
     double seconds = training_seconds(run);
     pace_note(&run->pace, coordinator, seconds);
+    tally_note(&run->tally, coordinator);
     progress_run(coordinator, pace_rate(&run->pace, coordinator, seconds),
                  pace_seconds_left(&run->pace, coordinator, seconds, run->job->max_seconds));
     int code = store_run_progress(run->store, run->recorder.run, seconds);
     return code ? code : store_flush(run->store);
 }
 
-static json_t *on_status(void *context) {
-    struct training *run = context;
-    return live_json(run->coordinator, run->job->name, run->recorder.run, run->started_ms,
-                     training_seconds(run));
-}
-
-static json_t *on_runs(void *context) {
-    struct training *run = context;
-    json_t *runs = NULL;
-    if (report_runs(run->store, &runs)) {
-        runs = json_pack("{s:s}", "error", error_text());
-        error_clear(); /* a question that could not be answered does not end the run */
-    }
-    return runs;
-}
-
-static void on_cancel(void *context) {
-    struct training *run = context;
-    log_info("cancelled over the control socket: stopping");
-    cluster_cancel(run->cluster);
-}
-
 /* ---- training ---- */
 
 static int open_loop(struct training *run) {
-    struct control_callbacks control = {
-        .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct cluster_options options = {
         .addresses = run->addresses,
         .launched = run->launched,
@@ -301,7 +277,7 @@ static int open_loop(struct training *run) {
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     int code = cluster_new(run->base, run->coordinator, &options, &run->cluster);
     if (!code)
-        code = control_new(run->base, run->job->state, &control, &run->control);
+        code = showing_begin(run);
     return code;
 }
 
@@ -318,6 +294,8 @@ static int train(struct training *run) {
 
 int training_run(struct training *run) {
     int code = open_state(run);
+    if (!code)
+        code = showing_listen(run);
     if (!code)
         code = open_data(run);
     if (!code)
@@ -338,7 +316,7 @@ void training_release(struct training *run, int code) {
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
-    control_free(run->control);
+    showing_end(run);
     if (run->coordinator && run->coordinator->fenced)
         launch_abandon(&run->launch);
     else if (run->cluster)

@@ -6,6 +6,7 @@
 #include "coordinator/cluster.h"
 #include "coordinator/control.h"
 #include "coordinator/holdout.h"
+#include "coordinator/http.h"
 #include "coordinator/job.h"
 #include "coordinator/options.h"
 #include "coordinator/pace.h"
@@ -13,6 +14,7 @@
 #include "coordinator/result.h"
 #include "coordinator/sizing.h"
 #include "coordinator/start.h"
+#include "coordinator/tally.h"
 #include "model/model.h"
 
 struct event_base;
@@ -34,6 +36,7 @@ struct training {
     struct sizing sizing;
     char uuid[37];
     struct recorder recorder;
+    struct http *http; /* the status server, or NULL */
     bool resumed;
     double seconds_before; /* spent by earlier incarnations of the run */
     struct store_saved saved;
@@ -49,6 +52,7 @@ struct training {
     struct event_base *base;
     struct cluster *cluster;
     struct pace pace;
+    struct tally tally;
     struct control *control;
     struct model_layout layout;
     char *model_folder;

@@ -31,7 +31,7 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/(run|training|control|launch|cluster)\.c',
+        r'|coordinator/(run|training|control|http|launch|cluster)\.c',
     r'(openssl/.*|xxhash)\.h': r'base/hash\.c',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job',

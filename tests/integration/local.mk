@@ -2,6 +2,7 @@
 INTEGRATION_TESTS = \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \
+	tests/integration/test_http.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \
@@ -16,7 +17,8 @@ TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
 	tests/integration/optimum.py \
-	tests/integration/terminal.py
+	tests/integration/terminal.py \
+	tests/integration/metrics_text.py
 
 # Every combination of the settings that must not change a bit: takes minutes.
 check-bits: all

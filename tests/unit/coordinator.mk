@@ -64,4 +64,16 @@ TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_recovery_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_request
+TESTS += tests/unit/test_request
+tests_unit_test_request_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_api
+TESTS += tests/unit/test_api
+tests_unit_test_api_SOURCES = tests/unit/test_api.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_api_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_api_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) \
+	$(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -63,14 +63,14 @@ static void only_uncounted_chunks_come_back(void **state) {
     plan_take(&plan, 0, 8, &run);
     struct run counted[] = {{.first = 2, .count = 1}, {.first = 5, .count = 2}};
     struct run_list counted_list = list(counted, 2), all = list(&run, 1);
-    plan_count(&plan, &counted_list);
+    plan_count(&plan, &counted_list, 0);
     plan_return(&plan, &all);
     assert_int_equal(plan.waiting, 5);
     uint32_t given = 0;
     while (plan_take(&plan, 0, 8, &run)) {
         struct run_list one = list(&run, 1);
         assert_true(plan_may_count(&plan, &one));
-        plan_count(&plan, &one);
+        plan_count(&plan, &one, 0);
         given += run.count;
     }
     assert_int_equal(given, 5);
@@ -84,7 +84,7 @@ static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state)
     plan_init(&plan, 8, 1);
     struct run counted = {.first = 3, .count = 1};
     struct run_list counted_list = list(&counted, 1);
-    plan_count(&plan, &counted_list);
+    plan_count(&plan, &counted_list, 0);
     struct run bad[][2] = {
         {{.first = 0, .count = 2}, {.first = 1, .count = 1}}, /* overlap */
         {{.first = 0, .count = 1}, {.first = 2, .count = 2}}, /* counted */
@@ -106,7 +106,7 @@ static void a_new_evaluation_starts_from_nothing(void **state) {
     plan_init(&plan, 5, 2);
     plan_take(&plan, 0, 5, &run);
     struct run_list one = list(&run, 1);
-    plan_count(&plan, &one);
+    plan_count(&plan, &one, 0);
     plan_begin(&plan);
     assert_int_equal(plan.waiting, 5);
     assert_int_equal(plan.counted_chunks, 0);

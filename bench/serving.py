@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What the status server costs a run, and how fast it answers meanwhile.
+
+One run by turns while nobody asks, while 200 requests a second ask for status, metrics, runs,
+events and the page, and while as many ask as wrk can send: steps a second, failed requests and
+latencies. Then whether a run that is asked all the time gives the model of one without a server.
+
+    bench/serving.py [SECONDS]    a turn; 30 by default
+
+wrk offers the load if it is installed (package wrk), else a client in Python, which takes more of
+the machine's time for itself.
+"""
+
+import contextlib
+import http.client
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'tests' / 'integration'))
+
+import metrics_text  # noqa: E402
+from harness import COORDINATOR, Process, endless_job, train  # noqa: E402
+
+TURNS = 3
+SHAPE = {'replicas': 2, 'shards': 2}
+RATE, CONNECTIONS = 200, 10
+PATHS = ['/api/v1/status', '/metrics', '/api/v1/runs', '/', '/api/v1/events']
+
+# Each connection waits between its requests, so that all together offer the rate.
+PACED = '''
+local paths = {%s}
+local next_path = 0
+function request()
+    next_path = next_path %% #paths + 1
+    return wrk.format("GET", paths[next_path])
+end
+%s
+function done(summary, latency, requests)
+    local e = summary.errors
+    print(string.format("FIGURES %%d %%d %%f %%f %%f", summary.requests,
+        e.connect + e.read + e.write + e.status + e.timeout,
+        latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3))
+end
+'''
+
+
+class Load:
+    """Figures of a load: requests, failures, latencies in ms."""
+
+    def __init__(self, requests=0, failed=0, p50=0.0, p99=0.0, most=0.0):
+        self.requests, self.failed = int(requests), int(failed)
+        self.p50, self.p99, self.most = float(p50), float(p99), float(most)
+
+    def __str__(self):
+        return f'{self.requests} requests, {self.failed} failed, latency p50 {self.p50:.2f} ms, ' \
+               f'p99 {self.p99:.2f} ms, most {self.most:.1f} ms'
+
+
+def wrk_load(url, seconds, paced, folder):
+    delay = f'function delay() return {1000 * CONNECTIONS // RATE} end' if paced else ''
+    script = folder / 'load.lua'
+    script.write_text(PACED % (', '.join(f'"{path}"' for path in PATHS), delay))
+    said = subprocess.run(
+        ['wrk', '-t1', f'-c{CONNECTIONS}', f'-d{seconds}s', '-s', script, url.rstrip('/')],
+        capture_output=True, text=True, check=True).stdout
+    return Load(*re.search(r'FIGURES (.*)', said)[1].split())
+
+
+def python_load(url, seconds):
+    """One thread a connection, each at its share of the rate."""
+    host, port = re.fullmatch(r'http://(.*):(\d+)/', url).groups()
+    latencies, failed = [], []
+
+    def ask(number):
+        client = http.client.HTTPConnection(host, int(port), timeout=5)
+        begun = time.monotonic()
+        for turn in range(seconds * RATE // CONNECTIONS):
+            due = begun + turn * CONNECTIONS / RATE
+            time.sleep(max(0.0, due - time.monotonic()))
+            sent = time.monotonic()
+            try:
+                client.request('GET', PATHS[(number + turn) % len(PATHS)])
+                response = client.getresponse()
+                response.read()
+                if response.status != 200:
+                    failed.append(response.status)
+            except OSError as error:
+                failed.append(error)
+                client.close()
+            latencies.append((time.monotonic() - sent) * 1e3)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    latencies.sort()
+    return Load(len(latencies), len(failed), latencies[len(latencies) // 2],
+                latencies[len(latencies) * 99 // 100], latencies[-1])
+
+
+@contextlib.contextmanager
+def serving(job, *arguments):
+    """The run of a job, its server's URL once it makes steps."""
+    process = Process(COORDINATOR, 'run', job, *arguments)
+    try:
+        found = process.until(lambda: re.search(r'status server: (http://\S+)',
+                                                process.so_far(process.errors)), 'it listens')
+        process.until(lambda: look(found[1])[1] > 5, 'steps are made')
+        yield process, found[1]
+    finally:
+        process.end()
+
+
+def look(url):
+    """When it is, the steps made, and the processor time that the coordinator has taken."""
+    with urllib.request.urlopen(f'{url}metrics', timeout=30) as answer:
+        samples = metrics_text.read(answer.read().decode())[0]
+    return time.monotonic(), samples['dml_step', ()], samples['process_cpu_seconds_total', ()]
+
+
+def pace_of(url, seconds, load):
+    """Steps a second for a while, the coordinator's processor time a step in ms, and the figures of
+    the load if there is one."""
+    begun, first, cpu = look(url)
+    figures = load(url, seconds) if load else time.sleep(seconds)
+    ended, last, cpu_then = look(url)
+    return (last - first) / (ended - begun), (cpu_then - cpu) / (last - first) * 1e3, figures
+
+
+def compare(folder, seconds, loads):
+    """Prints the paces of one run under these loads by turns, and their ratios to the first."""
+    paces = {kind: [] for kind in loads}
+    with serving(endless_job(folder, http='127.0.0.1:0', **SHAPE)) as (_, url):
+        for _ in range(TURNS):
+            for kind, load in loads.items():
+                pace, cpu_ms, figures = pace_of(url, seconds, load)
+                paces[kind].append(pace)
+                print(f'{kind:8} {pace:7.1f} steps/s, coordinator {cpu_ms:.3f} ms a step  '
+                      f'{figures or ""}', flush=True)
+    base, *_ = paces
+    for kind, each in paces.items():
+        ratios = sorted(b / l for b, l in zip(paces[base], each))
+        print(f'{kind}: {statistics.median(ratios):.3f} of the time without load '
+              f'({ratios[0]:.3f} to {ratios[-1]:.3f})')
+
+
+def same_model(folder, load):
+    """Whether a run that is asked all the time gives the model of one without a server."""
+    job = endless_job(folder, max_steps=5000, **SHAPE)
+    alone = train(job, '--fresh')['model_sha256']
+    asked = endless_job(folder, max_steps=5000, http='127.0.0.1:0', **SHAPE)
+    with serving(asked, '--json', '--fresh') as (process, url):
+        while process.popen.poll() is None:
+            load(url, 1)
+        finished = process.wait()
+    assert finished.status == 0, finished
+    return finished.json['model_sha256'] == alone
+
+
+def main():
+    seconds = int(sys.argv[1]) if sys.argv[1:] else 30
+    have_wrk = shutil.which('wrk')
+    with tempfile.TemporaryDirectory(prefix='dml-bench-') as name:
+        folder = pathlib.Path(name)
+
+        def paced(url, span):
+            return wrk_load(url, span, True, folder) if have_wrk else python_load(url, span)
+
+        loads = {'quiet': None, 'asked': paced}
+        if have_wrk:
+            loads['flooded'] = lambda url, span: wrk_load(url, span, False, folder)
+        print(f'{os.cpu_count()} processors; {RATE} requests a second by '
+              f'{"wrk" if have_wrk else "Python"}')
+        compare(folder, seconds, loads)
+        same = same_model(folder, paced)
+    print('the models are the same' if same else 'THE MODELS DIFFER')
+    return not same
+
+
+if __name__ == '__main__':
+    sys.exit(main())
