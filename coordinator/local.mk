@@ -15,6 +15,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
 	coordinator/export.c \
+	coordinator/gate.c coordinator/gate.h \
 	coordinator/handing.c \
 	coordinator/holdout.c coordinator/holdout.h \
 	coordinator/job.c coordinator/job.h \
