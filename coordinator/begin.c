@@ -86,7 +86,7 @@ static int prepare_folder(struct training *run, const struct model *model) {
     if (code)
         return code;
     name_shards_folder(run, number);
-    checkpoints_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
+    folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
     if (!model)
         return 0;
     return start_write(run->shards_folder, run->uuid, model, &run->layout,

@@ -247,12 +247,9 @@ static int check_gate(const struct job *job) {
         if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective))
             return error_set(
                 ERROR_CONFIG,
-                "%s: key `gate`: \"%s\" is about a figure that objective = %s does not "
-                "have; allowed: loss, %s",
-                job->file, *text, objective_name(job->objective),
-                job->objective == OBJECTIVE_SQUARED    ? "rmse"
-                : job->objective == OBJECTIVE_LOGISTIC ? "accuracy, auc"
-                                                       : "accuracy");
+                "%s: key `gate`: \"%s\" is about a figure that the objective does not have; "
+                "allowed: loss, accuracy and auc (logistic), accuracy (softmax), rmse (squared)",
+                job->file, *text);
     return 0;
 }
 

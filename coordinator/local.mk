@@ -16,11 +16,13 @@ libcoordinator_a_SOURCES = \
 	coordinator/evaluating.c \
 	coordinator/export.c \
 	coordinator/gate.c coordinator/gate.h \
+	coordinator/history.c coordinator/history.h \
 	coordinator/handing.c \
 	coordinator/holdout.c coordinator/holdout.h \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \
+	coordinator/judge.c coordinator/judge.h \
 	coordinator/key.c coordinator/key.h \
 	coordinator/key_table.c \
 	coordinator/launch.c coordinator/launch.h \
@@ -28,6 +30,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/linesearch.c coordinator/linesearch.h \
 	coordinator/live.c coordinator/live.h \
 	coordinator/lock.c coordinator/lock.h \
+	coordinator/notice.c coordinator/notice.h \
 	coordinator/optimizer.c coordinator/optimizer.h \
 	coordinator/options.c coordinator/options.h \
 	coordinator/output.c coordinator/parts.h \
@@ -37,14 +40,18 @@ libcoordinator_a_SOURCES = \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/predict.c \
 	coordinator/progress.c coordinator/progress.h \
+	coordinator/publish.c coordinator/publish.h \
 	coordinator/reading.c \
 	coordinator/recovery.c \
 	coordinator/recorder.c coordinator/recorder.h \
 	coordinator/report.c coordinator/report.h \
 	coordinator/report_print.c \
 	coordinator/result.c coordinator/result.h \
+	coordinator/retrain.c \
+	coordinator/rollback.c \
 	coordinator/rounds.c coordinator/rounds.h \
 	coordinator/run.c \
+	coordinator/sets.c coordinator/sets.h \
 	coordinator/settings.c \
 	coordinator/setup.c \
 	coordinator/sizing.c coordinator/sizing.h \
@@ -54,7 +61,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/steering.c \
 	coordinator/sweep.c coordinator/sweep.h \
 	coordinator/training.c coordinator/training.h \
-	coordinator/verdicts.c coordinator/verdicts.h
+	coordinator/verdicts.c coordinator/verdicts.h \
+	coordinator/versions.c coordinator/versions.h
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 

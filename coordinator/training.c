@@ -27,7 +27,7 @@
 
 /* ---- acquiring ---- */
 
-static int open_state(struct training *run) {
+int training_open(struct training *run) {
     int code = folder_make(run->job->state, 0700);
     if (!code)
         code = state_lock(run->job->state, &run->lock);
@@ -38,9 +38,11 @@ static int open_state(struct training *run) {
 
 static int open_data(struct training *run) {
     progress_stage("reading the data");
-    int code = dataset_open(run->job, &run->set, &run->holdout, &run->seconds.pack);
-    if (code)
-        return code;
+    return dataset_open(run->job, &run->set, &run->holdout, &run->seconds.pack);
+}
+
+/* What follows from the data: shape, layout of the model, sizes. */
+static int size_up(struct training *run) {
     const struct set_info *info = set_info(run->set);
     if (run->job->early_stopping && !info->holdout_rows)
         return error_set(ERROR_DATA,
@@ -317,9 +319,9 @@ static int train(struct training *run) {
 }
 
 int training_run(struct training *run) {
-    int code = open_state(run);
+    int code = run->set ? 0 : open_data(run);
     if (!code)
-        code = open_data(run);
+        code = size_up(run);
     if (!code)
         code = training_begin(run);
     size_history(run);
@@ -356,6 +358,14 @@ void training_release(struct training *run, int code) {
     store_saved_release(&run->saved);
     holdout_free(run->holdout);
     set_close(run->set);
+    *run = (struct training){.options = run->options,
+                             .command = run->command,
+                             .job = run->job,
+                             .lock = run->lock,
+                             .store = run->store};
+}
+
+void training_close(struct training *run) {
     if (run->store)
         store_close(run->store);
     if (run->lock >= 0)

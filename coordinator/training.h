@@ -28,7 +28,7 @@ struct training {
     struct result_seconds seconds;
     int lock; /* descriptor, or −1 */
     struct store *store;
-    struct set *set;
+    struct set *set;         /* opened by training_run(), or given */
     struct holdout *holdout; /* or NULL */
     struct objective_shape shape;
     struct sizing sizing;
@@ -60,16 +60,24 @@ struct training {
  */
 int training_begin(struct training *training);
 
-/* Opens state and data, starts workers and trains, until the model was read or the run was
- * cancelled. */
+/* Takes the lock of the state folder and opens the store. ERROR_AGAIN if someone else has it. */
+int training_open(struct training *training);
+
+/* Opens the data, unless a set was given, starts workers and trains, until the model was read or
+ * the run was cancelled. */
 int training_run(struct training *training);
 
-/* Scores the model on the holdout, publishes it, scores the test data, ends the run in the store
- * and prints the result; or, if it was cancelled, says so with ERROR_AGAIN. */
+/* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
+ * store; the result is made. Which model is live is another matter (coordinator/publish.h). Of a
+ * run that was cancelled the result is printed, and ERROR_AGAIN says so. */
 int training_conclude(struct training *training);
 
-/* Ends the workers and lets go of everything; `code` is what the run ended with. */
+/* Ends the workers and lets go of all but the job, the lock and the store, with which it can run
+ * again; `code` is what the run ended with. */
 void training_release(struct training *training, int code);
+
+/* Lets go of these three, too. */
+void training_close(struct training *training);
 
 /* Since the run began, over all who carried it. */
 static inline double training_seconds(const struct training *training) {
