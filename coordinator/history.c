@@ -56,7 +56,7 @@ const struct history_item *history_of(const struct history *history, int64_t run
     return NULL;
 }
 
-/* Where `run` lies in the stack of versions; `depth` if it is not there. */
+/* Where `run` lies in the stack of versions; on top of it if it is not there. */
 static size_t find(const int64_t *stack, size_t depth, int64_t run) {
     for (size_t i = depth; i; i--)
         if (stack[i - 1] == run)
