@@ -13,7 +13,7 @@ from harness import COORDINATOR, Process, dml, write_job
 FEATURES = 30
 
 # Evaluations take long enough to be interrupted.
-SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '150000'}
+SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '60000'}
 
 
 class Nights:
