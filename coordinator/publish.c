@@ -160,3 +160,12 @@ int publish_settle(const struct publisher *publisher) {
     history_release(&history);
     return code;
 }
+
+int publish_settle_earlier(const struct publisher *publisher) {
+    int code = publish_settle(publisher);
+    if (code != ERROR_UNAVAILABLE)
+        return code;
+    log_error("%s", error_text());
+    error_clear();
+    return 0;
+}

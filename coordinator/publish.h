@@ -32,4 +32,7 @@ int publish_decide(const struct publisher *publisher, enum decision decision, in
  * the model is live all the same, and the decision settled. */
 int publish_settle(const struct publisher *publisher);
 
+/* The same for what an earlier command left unsettled: if its on_publish fails, that is logged. */
+int publish_settle_earlier(const struct publisher *publisher);
+
 #endif

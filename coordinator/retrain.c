@@ -302,6 +302,8 @@ static int report_no_new_data(struct retrain *r) {
 static int do_all(struct retrain *r) {
     enum task task = TASK_NONE;
     int code = next_task(r, &task);
+    if (r->training.options->fresh)
+        task = TASK_TRAIN;
     if (!code)
         sets_prune(r->training.job->state, r->data, r->last.data);
     if (!code && task == TASK_NONE)
@@ -334,17 +336,6 @@ static int prune(struct retrain *r) {
     return code;
 }
 
-/* A model that is live already is announced before anything else; if on_publish fails there, the
- * night's work is done all the same. */
-static int settle_last(struct retrain *r) {
-    int code = publish_settle(&r->publisher);
-    if (code != ERROR_UNAVAILABLE)
-        return code;
-    log_error("%s", error_text());
-    error_clear();
-    return 0;
-}
-
 static int work(struct retrain *r) {
     const struct job *job = r->training.job;
     int code = training_open(&r->training);
@@ -353,7 +344,7 @@ static int work(struct retrain *r) {
                                       .job = job->name,
                                       .on_publish = job->on_publish};
     if (!code)
-        code = settle_last(r);
+        code = publish_settle_earlier(&r->publisher);
     if (!code)
         code = open_data(r);
     if (!code)

@@ -60,10 +60,9 @@ static bool names_job_file(const struct options *options) {
            S_ISREG(status.st_mode);
 }
 
-static int settle(const struct rollback *r) {
-    struct publisher publisher = {
+static struct publisher publisher_of(const struct rollback *r) {
+    return (struct publisher){
         .store = r->store, .state = r->state, .job = r->job, .on_publish = r->on_publish};
-    return publish_settle(&publisher);
 }
 
 /* ---- which version ---- */
@@ -111,11 +110,10 @@ static int choose(struct rollback *r) {
 
 static int go_back(struct rollback *r) {
     char *why = memory_format("rolled back from run %lld", (long long)r->from);
-    struct publisher publisher = {
-        .store = r->store, .state = r->state, .job = r->job, .on_publish = r->on_publish};
+    struct publisher publisher = publisher_of(r);
     int code = publish_decide(&publisher, DECISION_ROLLED_BACK, r->to, why);
     free(why);
-    return code ? code : settle(r);
+    return code ? code : publish_settle(&publisher);
 }
 
 static int show(const struct rollback *r) {
@@ -144,8 +142,9 @@ static int work(struct rollback *r) {
         code = store_open_existing(r->state, &r->store);
     if (!code)
         code = names_job_file(r->options) ? take_job(r, r->options->operands[0]) : take_settings(r);
+    struct publisher publisher = publisher_of(r);
     if (!code)
-        code = settle(r);
+        code = publish_settle_earlier(&publisher);
     if (!code)
         code = choose(r);
     if (code)

@@ -12,7 +12,7 @@ static int train(struct training *training) {
                                   .state = training->job->state,
                                   .job = training->job->name,
                                   .on_publish = training->job->on_publish};
-    int code = publish_settle(&publisher);
+    int code = publish_settle_earlier(&publisher);
     if (!code)
         code = training_run(training);
     if (!code)

@@ -118,6 +118,17 @@ def without_new_data_nothing_is_done(folder):
 
 
 @test
+def fresh_trains_again_on_the_same_data_and_leaves_what_is_unfinished(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    assert nights.good('--fresh')['published'] and nights.live() == 2
+    nights.add(2)
+    nights.kill_in_training()
+    assert nights.good('--fresh')['run'] == 4 and nights.published() == [1, 2, 4]
+
+
+@test
 def only_what_is_new_is_packed_and_the_live_model_is_where_it_starts(folder):
     nights = Nights(folder)
     nights.add(1)
