@@ -93,6 +93,22 @@ static int prepare_folder(struct training *run, const struct model *model) {
                        run->job->vanished == VANISHED_KEEP, run->sizing.history);
 }
 
+/* What the run is trained on; files of the holdout are not. */
+static int record_sources(struct training *run) {
+    int code = 0;
+    for (uint32_t i = 0; !code && i < run->sources.count; i++) {
+        const struct dataset_source *source = &run->sources.items[i];
+        if (!source->held_out)
+            code = store_source(run->store, run->recorder.run,
+                                &(struct store_source){.position = i,
+                                                       .path = source->path,
+                                                       .fingerprint = source->fingerprint,
+                                                       .bytes = source->bytes,
+                                                       .rows = source->rows});
+    }
+    return code;
+}
+
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
     int code = new_uuid(run->uuid);
     if (!code)
@@ -110,6 +126,8 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     if (!code)
         code = store_run_begin(run->store, record);
     run->recorder.run = record->run;
+    if (!code)
+        code = record_sources(run);
     if (!code && model)
         log_info("run %lld starts from the parameters of %s", (long long)record->run,
                  run->start_from);

@@ -33,6 +33,7 @@ struct retrain {
     struct set *set; /* of the data as it is now; NULL while a training has it */
     char *data;      /* its fingerprint */
     struct holdout *holdout;
+    struct dataset_sources sources;
     double pack_seconds;
     struct last_run last;
     bool idle;      /* there was nothing to do */
@@ -165,7 +166,7 @@ static int add_warm_start(struct retrain *r, const struct training *training) {
     return code;
 }
 
-/* The holdout stays ours, also while the training scores it. */
+/* Holdout and sources stay ours, also while the training uses them. */
 static int train(struct retrain *r, struct set *set, const char *start_from, bool fresh) {
     struct training *training = &r->training;
     struct options options = *training->options;
@@ -178,6 +179,7 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     training->seconds.pack = r->pack_seconds;
     training->set = set;
     training->holdout = r->holdout;
+    training->sources = r->sources;
     int code = training_run(training);
     if (!code)
         code = training_conclude(training);
@@ -188,6 +190,7 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
         r->result = json_incref(training->result);
     }
     training->holdout = NULL;
+    training->sources = (struct dataset_sources){0};
     training_release(training, code);
     training->options = given;
     return code;
@@ -320,7 +323,7 @@ static int do_all(struct retrain *r) {
 
 static int open_data(struct retrain *r) {
     progress_stage("looking for new data");
-    int code = dataset_open(r->training.job, &r->set, &r->holdout, &r->pack_seconds);
+    int code = dataset_open(r->training.job, &r->set, &r->holdout, &r->sources, &r->pack_seconds);
     if (!code)
         r->data = memory_copy_string(set_info(r->set)->fingerprint);
     return code;
@@ -333,6 +336,7 @@ static int prune(struct retrain *r) {
     if (!code)
         code = versions_prune_checkpoints(store, job->state, r->last.run);
     sets_prune(job->state, r->data, NULL);
+    packs_prune(job->state, &r->sources);
     return code;
 }
 
@@ -378,6 +382,7 @@ static int conclude(struct retrain *r, int code) {
 static void release(struct retrain *r) {
     forget_last(&r->last);
     set_close(r->set);
+    dataset_sources_release(&r->sources);
     holdout_free(r->holdout);
     json_decref(r->result);
     training_close(&r->training);

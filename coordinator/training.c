@@ -38,7 +38,7 @@ int training_open(struct training *run) {
 
 static int open_data(struct training *run) {
     progress_stage("reading the data");
-    return dataset_open(run->job, &run->set, &run->holdout, &run->seconds.pack);
+    return dataset_open(run->job, &run->set, &run->holdout, &run->sources, &run->seconds.pack);
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
@@ -356,6 +356,7 @@ void training_release(struct training *run, int code) {
     free(run->start_model);
     free(run->shards_folder);
     store_saved_release(&run->saved);
+    dataset_sources_release(&run->sources);
     holdout_free(run->holdout);
     set_close(run->set);
     *run = (struct training){.options = run->options,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control.h"
+#include "coordinator/dataset.h"
 #include "coordinator/holdout.h"
 #include "coordinator/job.h"
 #include "coordinator/options.h"
@@ -30,6 +31,7 @@ struct training {
     struct store *store;
     struct set *set;         /* opened by training_run(), or given */
     struct holdout *holdout; /* or NULL */
+    struct dataset_sources sources;
     struct objective_shape shape;
     struct sizing sizing;
     char uuid[37];

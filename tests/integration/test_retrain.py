@@ -146,6 +146,23 @@ def only_what_is_new_is_packed_and_the_live_model_is_where_it_starts(folder):
 
 
 @test
+def what_a_run_was_made_from_is_recorded_and_packs_of_files_that_went_are_removed(folder):
+    nights = Nights(folder, gate=['accuracy >= 0.7'])
+    for night in 1, 2:
+        nights.add(night)
+    nights.good()
+    (nights.inbox / '01.libsvm').unlink()
+    nights.good()
+    with contextlib.closing(sqlite3.connect(nights.state / 'dml.db')) as database:
+        recorded = database.execute('SELECT run, position, path, fingerprint, rows FROM sources '
+                                    'ORDER BY run, position').fetchall()
+    assert [(run, position, path[-9:], rows) for run, position, path, _, rows in recorded] == [
+        (1, 0, '01.libsvm', 300), (1, 1, '02.libsvm', 300), (2, 0, '02.libsvm', 300)], recorded
+    packs = {path.stem for path in (nights.state / 'packs').glob('*.pack')}
+    assert recorded[1][3] in packs and len(packs) == 2, 'the pack of 02 and that of the holdout'
+
+
+@test
 def warm_start_can_be_switched_off(folder):
     nights = Nights(folder, warm_start=False)
     nights.add(1)
