@@ -86,11 +86,27 @@ static int prepare_folder(struct training *run, const struct model *model) {
     if (code)
         return code;
     name_shards_folder(run, number);
-    checkpoints_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
+    folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
     if (!model)
         return 0;
     return start_write(run->shards_folder, run->uuid, model, &run->layout,
                        run->job->vanished == VANISHED_KEEP, run->sizing.history);
+}
+
+/* What the run is trained on; files of the holdout are not. */
+static int record_sources(struct training *run) {
+    int code = 0;
+    for (uint32_t i = 0; !code && i < run->sources.count; i++) {
+        const struct dataset_source *source = &run->sources.items[i];
+        if (!source->held_out)
+            code = store_source(run->store, run->recorder.run,
+                                &(struct store_source){.position = i,
+                                                       .path = source->path,
+                                                       .fingerprint = source->fingerprint,
+                                                       .bytes = source->bytes,
+                                                       .rows = source->rows});
+    }
+    return code;
 }
 
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
@@ -110,6 +126,8 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     if (!code)
         code = store_run_begin(run->store, record);
     run->recorder.run = record->run;
+    if (!code)
+        code = record_sources(run);
     if (!code && model)
         log_info("run %lld starts from the parameters of %s", (long long)record->run,
                  run->start_from);

@@ -5,6 +5,8 @@
 #include "coordinator/options.h"
 
 int command_run(const struct options *options);
+int command_retrain(const struct options *options);
+int command_rollback(const struct options *options);
 int command_check(const struct options *options);
 int command_status(const struct options *options);
 int command_jobs(const struct options *options);

@@ -1,9 +1,10 @@
 /* How a run ends: the model scored on the holdout, put in its place and scored on the test data,
- * the result stored and printed. */
+ * the result stored. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "coordinator/sweep.h"
 #include "coordinator/training.h"
@@ -59,8 +60,19 @@ static int score_holdout(struct training *run) {
     return code;
 }
 
-static int publish_model(struct training *run) {
-    char sha256[SHA256_TEXT], name[32];
+static int record_model(struct training *run, const char *sha256) {
+    const json_t *holdout = json_object_get(run->result, "holdout");
+    int code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    if (!code && holdout) {
+        char *text = json_dumps(holdout, JSON_COMPACT);
+        code = store_model_figures(run->store, run->recorder.run, text);
+        free(text);
+    }
+    return code;
+}
+
+static int write_model(struct training *run) {
+    char sha256[SHA256_TEXT];
     int code = model_writer_hash(run->recorder.writer, sha256);
     if (code)
         return code;
@@ -75,12 +87,7 @@ static int publish_model(struct training *run) {
     json_decref(details);
     if (code)
         return code;
-    char *models = path_join(run->job->state, "models");
-    snprintf(name, sizeof name, "%lld", (long long)run->recorder.run);
-    code = model_set_current(models, name);
-    free(models);
-    if (!code)
-        code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    code = record_model(run, sha256);
     result_add_model(run->result, run->model_folder, sha256);
     return code;
 }
@@ -117,16 +124,6 @@ static int end_run(struct training *run, enum reason reason) {
     return code;
 }
 
-static void print_result(const struct training *run) {
-    if (run->options->json) {
-        json_dumpf(run->result, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else if (!run->options->quiet) {
-        result_print(run->result);
-    }
-    fflush(stdout);
-}
-
 /* A run that was told to stop: no model, and an exit status that says so. */
 static int end_cancelled(struct training *run) {
     run->coordinator->optimizer.reason = REASON_CANCELLED;
@@ -135,7 +132,7 @@ static int end_cancelled(struct training *run) {
         code = end_run(run, REASON_CANCELLED);
     if (code)
         return code;
-    print_result(run);
+    result_show(run->result, run->options->json, run->options->quiet);
     return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
                      (unsigned long long)run->coordinator->optimizer.step);
 }
@@ -151,7 +148,7 @@ static int end_done(struct training *run) {
     if (!code)
         code = score_holdout(run);
     if (!code)
-        code = publish_model(run);
+        code = write_model(run);
     if (!code)
         code = score_test(run);
     if (code)
@@ -162,9 +159,9 @@ static int end_done(struct training *run) {
     code = end_run(run, reason);
     if (code)
         return code;
+    failpoint(FAILPOINT_run_ended);
     if (has_ended_for_good(reason))
-        checkpoints_remove(run->shards_folder);
-    print_result(run);
+        folder_remove(run->shards_folder);
     return 0;
 }
 

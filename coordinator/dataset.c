@@ -2,6 +2,7 @@
 #include "coordinator/dataset.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -156,15 +157,44 @@ static struct holdout *take_holdout(const struct job *job, struct pack_list *dat
     return holdout;
 }
 
+static void take_sources(const struct pack_list *list, bool held_out,
+                         struct dataset_sources *sources) {
+    sources->items =
+        memory_resize(sources->items, sources->count + list->count, sizeof *sources->items);
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct dataset_source *source = &sources->items[sources->count++];
+        struct source_report report;
+        pack_report(list->packs[i], &report);
+        *source = (struct dataset_source){.path = memory_copy_string(pack_source(list->packs[i])),
+                                          .bytes = report.bytes,
+                                          .rows = report.rows,
+                                          .held_out = held_out};
+        snprintf(source->fingerprint, sizeof source->fingerprint, "%s",
+                 pack_fingerprint(list->packs[i]));
+        source_report_release(&report);
+    }
+}
+
+void dataset_sources_release(struct dataset_sources *sources) {
+    for (uint32_t i = 0; i < sources->count; i++)
+        free(sources->items[i].path);
+    free(sources->items);
+    *sources = (struct dataset_sources){0};
+}
+
 static int pack_and_merge(const struct job *job, const char *folder,
                           const struct dataset_paths *paths, struct set **set,
-                          struct holdout **holdout) {
+                          struct holdout **holdout, struct dataset_sources *sources) {
     struct pack_list data = {0}, held_out = {0};
     int code = pack_all(job, folder, paths->data, &data);
     if (!code)
         code = pack_all(job, folder, paths->holdout, &held_out);
     if (!code)
         code = merge(job, folder, &data, &held_out, set);
+    if (!code) {
+        take_sources(&data, false, sources);
+        take_sources(&held_out, true, sources);
+    }
     *holdout = code ? NULL : take_holdout(job, &data, &held_out);
     if (*holdout)
         code = holdout_check(*holdout, set_info(*set));
@@ -174,8 +204,9 @@ static int pack_and_merge(const struct job *job, const char *folder,
 }
 
 int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
-                 double *seconds) {
+                 struct dataset_sources *sources, double *seconds) {
     int64_t start = clock_monotonic_ns();
+    *sources = (struct dataset_sources){0};
     struct dataset_paths paths = {0};
     char *folder = memory_format("%s/packs", job->state);
     int code = dataset_find(job, &paths);
@@ -185,7 +216,7 @@ int dataset_open(const struct job *job, struct set **set, struct holdout **holdo
         code = folder_make(folder, 0700);
     state_sweep(job->state);
     if (!code)
-        code = pack_and_merge(job, folder, &paths, set, holdout);
+        code = pack_and_merge(job, folder, &paths, set, holdout, sources);
     *seconds = seconds_since(start);
     dataset_paths_release(&paths);
     free(folder);

@@ -24,11 +24,24 @@ struct dataset_paths {
 int dataset_find(const struct job *job, struct dataset_paths *paths);
 void dataset_paths_release(struct dataset_paths *paths);
 
+/* The files that a set was made from, those of a holdout of its own last. */
+struct dataset_source {
+    char *path;
+    char fingerprint[HASH128_TEXT]; /* names its pack */
+    uint64_t bytes, rows;
+    bool held_out;
+};
+struct dataset_sources {
+    struct dataset_source *items;
+    uint32_t count;
+};
+void dataset_sources_release(struct dataset_sources *sources);
+
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
  * merges and opens it; logs what it did. *holdout is what is held out, NULL if the job has no
- * holdout; its rows are in the set too if the job stops early. Both start as NULL and are the
- * caller's to release, also after a failure. *seconds is how long it took. */
+ * holdout; its rows are in the set too if the job stops early. Both start as NULL and are, as
+ * the sources, the caller's to release, also after a failure. *seconds is how long it took. */
 int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
-                 double *seconds);
+                 struct dataset_sources *sources, double *seconds);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/gate.h"
 #include "coordinator/job_text.h"
 #include "coordinator/key.h"
 
@@ -234,6 +235,24 @@ static int check_holdout(const struct job *job) {
     return 0;
 }
 
+/* A gate judges figures on the holdout, and only those that the objective has. */
+static int check_gate(const struct job *job) {
+    struct gate_condition condition;
+    if (job->gate[0] && !job->holdout[0])
+        return error_set(ERROR_CONFIG,
+                         "%s: key `gate`: there is nothing to judge models on; set `holdout`, to a "
+                         "share of the rows or to files of their own",
+                         job->file);
+    for (char **text = job->gate; *text; text++)
+        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective))
+            return error_set(
+                ERROR_CONFIG,
+                "%s: key `gate`: \"%s\" is about a figure that the objective does not have; "
+                "allowed: loss, accuracy and auc (logistic), accuracy (softmax), rmse (squared)",
+                job->file, *text);
+    return 0;
+}
+
 /* The defaults that follow from the file's name, and what no key's own check can see. */
 static int complete(struct job *job, const char *state) {
     if (!job->name)
@@ -255,7 +274,8 @@ static int complete(struct job *job, const char *state) {
                          "%s: key `csv.positive`: goes with two classes; allowed: "
                          "only with objective = logistic",
                          job->file);
-    return check_holdout(job);
+    int code = check_holdout(job);
+    return code ? code : check_gate(job);
 }
 
 int job_read(const char *path, const char *const *settings, uint32_t settings_count,

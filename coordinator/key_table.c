@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "coordinator/gate.h"
 
 static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
@@ -122,8 +123,7 @@ const struct key keys[] = {
      .help = "whether retrain starts from the live model"},
     {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",
      .help = "what becomes of the live model's features that the data has no more"},
-    {"gate", KEY_LIST, AT(gate), CHANGES,
-     .allowed = "conditions like \"loss <= 1.01 * live\" or \"accuracy >= 0.8\"",
+    {"gate", KEY_LIST, AT(gate), .fits = gate_is_condition, .allowed = GATE_ALLOWED, CHANGES,
      .help = "what a new model must fulfil on the holdout before retrain publishes it"},
     {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
      .help = "published versions that retrain keeps, the live one included"},

@@ -19,12 +19,15 @@ libcoordinator_a_SOURCES = \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
 	coordinator/export.c \
+	coordinator/gate.c coordinator/gate.h \
+	coordinator/history.c coordinator/history.h \
 	coordinator/handing.c \
 	coordinator/holdout.c coordinator/holdout.h \
 	coordinator/http.c coordinator/http.h \
 	coordinator/job.c coordinator/job.h \
 	coordinator/job_text.c coordinator/job_text.h \
 	coordinator/jobs.c \
+	coordinator/judge.c coordinator/judge.h \
 	coordinator/key.c coordinator/key.h \
 	coordinator/key_table.c \
 	coordinator/launch.c coordinator/launch.h \
@@ -33,6 +36,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/live.c coordinator/live.h \
 	coordinator/lock.c coordinator/lock.h \
 	coordinator/metrics.c coordinator/metrics.h \
+	coordinator/notice.c coordinator/notice.h \
 	coordinator/optimizer.c coordinator/optimizer.h \
 	coordinator/options.c coordinator/options.h \
 	coordinator/output.c coordinator/parts.h \
@@ -43,6 +47,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/predict.c \
 	coordinator/progress.c coordinator/progress.h \
+	coordinator/publish.c coordinator/publish.h \
 	coordinator/reading.c \
 	coordinator/recovery.c \
 	coordinator/recorder.c coordinator/recorder.h \
@@ -52,8 +57,11 @@ libcoordinator_a_SOURCES = \
 	coordinator/request.c coordinator/request.h \
 	coordinator/response.c coordinator/response.h \
 	coordinator/result.c coordinator/result.h \
+	coordinator/retrain.c \
+	coordinator/rollback.c \
 	coordinator/rounds.c coordinator/rounds.h \
 	coordinator/run.c \
+	coordinator/sets.c coordinator/sets.h \
 	coordinator/settings.c \
 	coordinator/setup.c \
 	coordinator/showing.c coordinator/showing.h \
@@ -65,7 +73,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/sweep.c coordinator/sweep.h \
 	coordinator/tally.c coordinator/tally.h \
 	coordinator/training.c coordinator/training.h \
-	coordinator/verdicts.c coordinator/verdicts.h
+	coordinator/verdicts.c coordinator/verdicts.h \
+	coordinator/versions.c coordinator/versions.h
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 

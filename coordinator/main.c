@@ -12,6 +12,10 @@
 static const struct command commands[] = {
     {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH | OPTION_START, true,
      "trains a model"},
+    {"retrain", command_retrain, "JOBFILE", 1, 1, OPTION_CRON | OPTION_FRESH, true,
+     "for cron: trains on new data and publishes what the gate lets through"},
+    {"rollback", command_rollback, "[JOBFILE or STATE]", 0, 1, OPTION_TO, false,
+     "puts the version live that was live before"},
     {"check", command_check, "JOBFILE", 1, 1, 0, true,
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
@@ -39,7 +43,9 @@ static const struct command commands[] = {
 static enum log_level level(const struct options *options) {
     if (options->verbose)
         return LOG_DEBUG;
-    return options->quiet || options->cron ? LOG_WARNING : LOG_INFO;
+    if (options->cron)
+        return LOG_ERROR;
+    return options->quiet ? LOG_WARNING : LOG_INFO;
 }
 
 int main(int argc, char **argv) {

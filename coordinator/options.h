@@ -19,6 +19,7 @@ enum command_option {
     OPTION_FORMAT = 1 << 4,
     OPTION_OUTPUT = 1 << 5,
     OPTION_START = 1 << 6,
+    OPTION_TO = 1 << 7,
 };
 
 struct command {
@@ -54,6 +55,7 @@ struct options {
     const char *state; /* or NULL, as are */
     const char *format, *output;
     const char *start; /* a model */
+    const char *to;    /* the number of a run */
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;

@@ -45,6 +45,7 @@ static void print_set_json(const struct set *set, double seconds) {
 int command_pack(const struct options *options) {
     struct job *job;
     struct set *set = NULL;
+    struct dataset_sources sources = {0};
     struct holdout *holdout = NULL;
     double seconds;
     int lock = -1;
@@ -56,11 +57,12 @@ int command_pack(const struct options *options) {
     if (!code)
         code = state_lock(job->state, &lock);
     if (!code)
-        code = dataset_open(job, &set, &holdout, &seconds);
+        code = dataset_open(job, &set, &holdout, &sources, &seconds);
     if (!code && options->json)
         print_set_json(set, seconds);
     else if (!code && !options->quiet)
         print_set(set, seconds);
+    dataset_sources_release(&sources);
     holdout_free(holdout);
     set_close(set);
     if (lock >= 0)

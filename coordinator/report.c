@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "coordinator/history.h"
 
 json_t *report_number(double number) {
     return isfinite(number) ? json_real(number) : json_null();
@@ -73,8 +74,20 @@ int report_status(struct store *store, json_t **status) {
 
 struct run_list {
     struct store *store;
+    struct history history;
     json_t *list;
 };
+
+/* Whether the run's model is "live", was so once ("published"), or was "refused"; null if nothing
+ * was decided about it. */
+static json_t *publication_of(const struct history *history, int64_t run) {
+    const struct history_item *item = history_of(history, run);
+    if (!item)
+        return json_null();
+    if (item->decision == DECISION_REFUSED)
+        return json_string("refused");
+    return json_string(history_live(history) == run ? "live" : "published");
+}
 
 static int take_run(void *context, const struct store_run *run) {
     struct run_list *runs = context;
@@ -87,20 +100,24 @@ static int take_run(void *context, const struct store_run *run) {
         return code;
     json_array_append_new(
         runs->list,
-        json_pack("{s:I, s:s, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o}", "run",
+        json_pack("{s:I, s:s, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
                   (json_int_t)run->run, "job", run->job, "state", state_of(run), "reason",
                   text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms, "ended_ms",
                   run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
                   (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
                   "evaluations", (json_int_t)run->evaluations, "loss", report_number(run->loss),
                   "gradient_max", report_number(run->gradient_max), "model", text_or_null(folder),
-                  "model_sha256", text_or_null(sha256)));
+                  "model_sha256", text_or_null(sha256), "publication",
+                  publication_of(&runs->history, run->run)));
     return 0;
 }
 
 int report_runs(struct store *store, json_t **runs) {
     struct run_list list = {.store = store, .list = json_array()};
-    int code = store_runs(store, take_run, &list);
+    int code = history_read(store, &list.history);
+    if (!code)
+        code = store_runs(store, take_run, &list);
+    history_release(&list.history);
     *runs = json_pack("{s:o}", "runs", list.list);
     if (code) {
         json_decref(*runs);

@@ -15,7 +15,8 @@
 int report_status(struct store *store, json_t **status);
 
 /* {"runs": [{run, job, state, reason, started_ms, ended_ms, seconds, steps, evaluations, loss,
- * gradient_max, model, model_sha256}]}, oldest first. */
+ * gradient_max, model, model_sha256, publication}]}, oldest first. `publication` is "live",
+ * "published" (it was live), "refused" or null. */
 int report_runs(struct store *store, json_t **runs);
 
 /* A number, null if it is not finite. */

@@ -141,6 +141,12 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     print_processes(json_object_get(status, "processes"), out, colors);
 }
 
+/* Behind the number of a run: whether its model is live, or was refused. */
+static char mark_of(const json_t *run) {
+    const char *publication = text_of(run, "publication");
+    return strcmp(publication, "live") == 0 ? '*' : strcmp(publication, "refused") == 0 ? '!' : ' ';
+}
+
 static void print_run(const json_t *run, bool colors) {
     char started[32], duration[16], loss[32];
     const char *reason = text_of(run, "reason"), *hash = text_of(run, "model_sha256");
@@ -149,8 +155,8 @@ static void print_run(const json_t *run, bool colors) {
     write_number(run, "loss", "%.5g", loss, sizeof loss);
     if (strcmp(reason, "-") == 0)
         reason = text_of(run, "state");
-    printf("%4lld %-16s %6s %6lld %6lld %10s ", count_of(run, "run"), started, duration,
-           count_of(run, "steps"), count_of(run, "evaluations"), loss);
+    printf("%4lld%c %-16s %6s %5lld %6lld %10s ", count_of(run, "run"), mark_of(run), started,
+           duration, count_of(run, "steps"), count_of(run, "evaluations"), loss);
     terminal_put_cell(stdout, colors, style_of(reason), reason, 18);
     printf(" %.7s\n", hash);
 }
@@ -159,9 +165,17 @@ void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
     json_t *run;
     char heading[96];
-    snprintf(heading, sizeof heading, "%4s %-16s %6s %6s %6s %10s %-18s %s", "run", "started",
+    snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
              "time", "steps", "evals", "loss", "ended", "model");
     terminal_put(stdout, colors, STYLE_HEADING, heading);
     putchar('\n');
-    json_array_foreach(json_object_get(runs, "runs"), i, run) print_run(run, colors);
+    bool live = false, refused = false;
+    json_array_foreach(json_object_get(runs, "runs"), i, run) {
+        print_run(run, colors);
+        live |= mark_of(run) == '*';
+        refused |= mark_of(run) == '!';
+    }
+    if (live || refused)
+        printf("%s%s%s\n", live ? "* live" : "", live && refused ? "   " : "",
+               refused ? "! refused by the gate" : "");
 }

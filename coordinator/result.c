@@ -96,6 +96,24 @@ static void print_best(const json_t *result) {
                number_of(best, "holdout_loss"));
 }
 
+/* What it cost to start from the live model, and what became of the new one. */
+static void print_retraining(const json_t *result) {
+    const json_t *warm = json_object_get(result, "warm_start");
+    const json_t *published = json_object_get(result, "published");
+    size_t i;
+    json_t *condition;
+    if (json_is_integer(json_object_get(warm, "cold_evaluations")))
+        printf("%-12s %lld evaluations; a cold start took %lld\n", "warm start",
+               count_of(warm, "evaluations"), count_of(warm, "cold_evaluations"));
+    json_array_foreach(json_object_get(result, "gate"), i, condition)
+        printf("%-12s %s: %s\n", "gate", text_of(condition, "condition"),
+               json_is_true(json_object_get(condition, "holds")) ? "holds" : "does not hold");
+    if (published)
+        printf("%-12s %s\n", "published", json_is_true(published) ? "yes" : "no");
+    if (json_is_string(json_object_get(result, "live")))
+        printf("%-12s %s\n", "live", text_of(result, "live"));
+}
+
 /* What had to be done more than once, if anything had. */
 static void print_redone(const json_t *result) {
     const json_t *restarts = json_object_get(result, "restarts");
@@ -108,7 +126,7 @@ static void print_redone(const json_t *result) {
         printf("%-12s %lld copies of portions\n", "backups", count_of(result, "backup_copies"));
 }
 
-void result_print(const json_t *result) {
+static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
     printf("%-12s %s, run %lld\n", "job", text_of(result, "job"), count_of(result, "run"));
     printf("%-12s %s\n", "ended", text_of(result, "reason"));
@@ -120,6 +138,7 @@ void result_print(const json_t *result) {
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
     print_figures(result, "holdout");
+    print_figures(result, "holdout_live");
     print_figures(result, "test");
     print_redone(result);
     printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
@@ -128,4 +147,15 @@ void result_print(const json_t *result) {
         printf("%-12s %s\n", "model", text_of(result, "model"));
         printf("%-12s %s\n", "sha256", text_of(result, "model_sha256"));
     }
+    print_retraining(result);
+}
+
+void result_show(const json_t *result, bool json, bool quiet) {
+    if (json) {
+        json_dumpf(result, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (!quiet) {
+        print_table(result);
+    }
+    fflush(stdout);
 }

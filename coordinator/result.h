@@ -3,6 +3,7 @@
 #define DML_COORDINATOR_RESULT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "coordinator/coordinator.h"
@@ -30,7 +31,7 @@ json_t *result_safeguards_json(const struct optimizer *optimizer);
 /* Adds the model's place and hash. */
 void result_add_model(json_t *result, const char *folder, const char *sha256);
 
-/* A table on standard output. */
-void result_print(const json_t *result);
+/* Prints it on standard output: as JSON, else as a table unless `quiet`. */
+void result_show(const json_t *result, bool json, bool quiet);
 
 #endif

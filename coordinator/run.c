@@ -1,9 +1,31 @@
-/* `run`: from a job file to a model. */
+/* `run`: from a job file to a model, which is then live. */
 #include "base/clock.h"
 #include "coordinator/command.h"
 #include "coordinator/progress.h"
+#include "coordinator/publish.h"
 #include "coordinator/training.h"
 #include "numeric/setup.h"
+
+/* What a command that was killed left unsettled comes first: a run may take long. */
+static int train(struct training *training) {
+    struct publisher publisher = {.store = training->store,
+                                  .state = training->job->state,
+                                  .job = training->job->name,
+                                  .on_publish = training->job->on_publish};
+    int code = publish_settle_earlier(&publisher);
+    if (!code)
+        code = training_run(training);
+    if (!code)
+        code = training_conclude(training);
+    if (code)
+        return code;
+    code = publish_decide(&publisher, DECISION_PUBLISHED, training->recorder.run,
+                          "`run` publishes without a gate");
+    if (!code)
+        code = publish_settle(&publisher);
+    result_show(training->result, training->options->json, training->options->quiet);
+    return code;
+}
 
 int command_run(const struct options *options) {
     if (options->dry_run)
@@ -20,9 +42,10 @@ int command_run(const struct options *options) {
     if (code)
         return code;
     progress_open(!options->quiet);
-    code = training_run(&training);
+    code = training_open(&training);
     if (!code)
-        code = training_conclude(&training);
+        code = train(&training);
     training_release(&training, code);
+    training_close(&training);
     return code;
 }

@@ -55,7 +55,7 @@ static void on_request(void *context, const struct request *request, struct http
 }
 
 int showing_listen(struct training *run) {
-    return run->job->http ? http_new(run->job->http, &run->http) : 0;
+    return run->job->http && !run->http ? http_new(run->job->http, &run->http) : 0;
 }
 
 int showing_begin(struct training *run) {

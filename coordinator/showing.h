@@ -5,7 +5,7 @@
 #include "coordinator/training.h"
 
 /* Takes the status server's address if the job has one; before the long work, so that an address
- * that is taken is found at once. ERROR_UNAVAILABLE. */
+ * that is taken is found at once. Does nothing if it has it. ERROR_UNAVAILABLE. */
 int showing_listen(struct training *training);
 
 /* Answers from now on, whenever the loop of training->base runs. */

@@ -39,6 +39,6 @@ void state_sweep(const char *state) {
     sweep_folder(state, "models");
 }
 
-void checkpoints_remove(const char *folder) {
+void folder_remove(const char *folder) {
     remove_tree(folder);
 }

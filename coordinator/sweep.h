@@ -7,7 +7,7 @@
  * What cannot be removed stays. */
 void state_sweep(const char *state);
 
-/* Removes a folder of checkpoints and all in it, if it is there. What cannot be removed stays. */
-void checkpoints_remove(const char *folder);
+/* Removes a folder and all in it, if it is there. What cannot be removed stays. */
+void folder_remove(const char *folder);
 
 #endif

@@ -26,20 +26,24 @@
 
 /* ---- acquiring ---- */
 
-static int open_state(struct training *run) {
+int training_open(struct training *run) {
     int code = folder_make(run->job->state, 0700);
     if (!code)
         code = state_lock(run->job->state, &run->lock);
     if (!code)
         code = store_open(run->job->state, &run->store);
+    if (!code)
+        code = showing_listen(run);
     return code;
 }
 
 static int open_data(struct training *run) {
     progress_stage("reading the data");
-    int code = dataset_open(run->job, &run->set, &run->holdout, &run->seconds.pack);
-    if (code)
-        return code;
+    return dataset_open(run->job, &run->set, &run->holdout, &run->sources, &run->seconds.pack);
+}
+
+/* What follows from the data: shape, layout of the model, sizes. */
+static int size_up(struct training *run) {
     const struct set_info *info = set_info(run->set);
     if (run->job->early_stopping && !info->holdout_rows)
         return error_set(ERROR_DATA,
@@ -293,11 +297,11 @@ static int train(struct training *run) {
 }
 
 int training_run(struct training *run) {
-    int code = open_state(run);
-    if (!code)
-        code = showing_listen(run);
-    if (!code)
+    int code = showing_listen(run);
+    if (!code && !run->set)
         code = open_data(run);
+    if (!code)
+        code = size_up(run);
     if (!code)
         code = training_begin(run);
     size_history(run);
@@ -332,8 +336,18 @@ void training_release(struct training *run, int code) {
     free(run->start_model);
     free(run->shards_folder);
     store_saved_release(&run->saved);
+    dataset_sources_release(&run->sources);
     holdout_free(run->holdout);
     set_close(run->set);
+    *run = (struct training){.options = run->options,
+                             .command = run->command,
+                             .job = run->job,
+                             .lock = run->lock,
+                             .store = run->store};
+}
+
+void training_close(struct training *run) {
+    showing_end(run);
     if (run->store)
         store_close(run->store);
     if (run->lock >= 0)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "coordinator/cluster.h"
 #include "coordinator/control.h"
+#include "coordinator/dataset.h"
 #include "coordinator/holdout.h"
 #include "coordinator/http.h"
 #include "coordinator/job.h"
@@ -30,8 +31,9 @@ struct training {
     struct result_seconds seconds;
     int lock; /* descriptor, or −1 */
     struct store *store;
-    struct set *set;
+    struct set *set;         /* opened by training_run(), or given */
     struct holdout *holdout; /* or NULL */
+    struct dataset_sources sources;
     struct objective_shape shape;
     struct sizing sizing;
     char uuid[37];
@@ -64,16 +66,25 @@ struct training {
  */
 int training_begin(struct training *training);
 
-/* Opens state and data, starts workers and trains, until the model was read or the run was
- * cancelled. */
+/* Takes the lock of the state folder, opens the store, and takes the status server's address.
+ * ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the address. */
+int training_open(struct training *training);
+
+/* Opens the data, unless a set was given, starts workers and trains, until the model was read or
+ * the run was cancelled. */
 int training_run(struct training *training);
 
-/* Scores the model on the holdout, publishes it, scores the test data, ends the run in the store
- * and prints the result; or, if it was cancelled, says so with ERROR_AGAIN. */
+/* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
+ * store; the result is made. Which model is live is another matter (coordinator/publish.h). Of a
+ * run that was cancelled the result is printed, and ERROR_AGAIN says so. */
 int training_conclude(struct training *training);
 
-/* Ends the workers and lets go of everything; `code` is what the run ended with. */
+/* Ends the workers and lets go of all but the job, the lock and the store, with which it can run
+ * again; `code` is what the run ended with. */
 void training_release(struct training *training, int code);
+
+/* Lets go of all of it. */
+void training_close(struct training *training);
 
 /* Since the run began, over all who carried it. */
 static inline double training_seconds(const struct training *training) {

@@ -4,4 +4,5 @@ dist_man_MANS += \
 	man/dml-replica.1 \
 	man/dml.conf.5 \
 	man/dml-protocol.7 \
+	man/dml-retrain.7 \
 	man/dml-status.7

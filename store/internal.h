@@ -95,7 +95,8 @@
                "ORDER BY position")                                                                \
     X(PUBLICATION_INSERT, "INSERT INTO publications (wall_ms, kind, run, previous_run, text) "     \
                           "VALUES (?, ?, ?, ?, ?)")                                                \
-    X(PUBLICATIONS, "SELECT publication, wall_ms, kind, run, previous_run, text "                  \
+    X(PUBLICATION_SETTLED, "UPDATE publications SET settled_ms = ? WHERE publication = ?")         \
+    X(PUBLICATIONS, "SELECT publication, wall_ms, kind, run, previous_run, text, settled_ms "      \
                     "FROM publications ORDER BY publication")                                      \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \

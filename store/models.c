@@ -91,6 +91,15 @@ int store_publish(struct store *store, const struct store_publication *publicati
     return store_end_durably(store, code);
 }
 
+int store_publication_settled(struct store *store, int64_t publication) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code =
+            store_run_statement(store, STATEMENT_PUBLICATION_SETTLED,
+                                VALUES(integer(clock_wall_ms()), integer(publication)), NULL, NULL);
+    return store_end_durably(store, code);
+}
+
 struct each_publication {
     int (*each)(void *context, const struct store_publication *publication);
     void *context;
@@ -105,6 +114,7 @@ static int take_publication(void *context, sqlite3_stmt *row) {
         .run = sqlite3_column_int64(row, 3),
         .previous_run = sqlite3_column_int64(row, 4),
         .text = column_text(row, 5),
+        .settled_ms = sqlite3_column_int64(row, 6),
     };
     return publications->each(publications->context, &publication);
 }

@@ -131,6 +131,7 @@
     "  kind TEXT NOT NULL,"                                                                        \
     "  run INTEGER NOT NULL,"                                                                      \
     "  previous_run INTEGER NOT NULL,"                                                             \
-    "  text TEXT NOT NULL);"
+    "  text TEXT NOT NULL,"                                                                        \
+    "  settled_ms INTEGER NOT NULL DEFAULT 0);"
 
 #endif

@@ -157,9 +157,12 @@ struct store_publication {
     int64_t run;                  /* whose model is live from now on, or was refused */
     int64_t previous_run;         /* whose model was live before; 0: none */
     const char *text;             /* why, for people */
+    int64_t settled_ms;           /* when all that follows from it was done; 0: not yet */
 };
 /* Durable. */
 int store_publish(struct store *store, const struct store_publication *publication);
+/* Durable. */
+int store_publication_settled(struct store *store, int64_t publication);
 /* Oldest first. */
 int store_publications(struct store *store,
                        int (*each)(void *context, const struct store_publication *publication),

@@ -12,10 +12,13 @@ INTEGRATION_TESTS = \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
 	tests/integration/test_bits.py \
-	tests/integration/test_start.py
+	tests/integration/test_start.py \
+	tests/integration/test_retrain.py \
+	tests/integration/test_nights.py
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
+	tests/integration/nightly.py \
 	tests/integration/optimum.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py

@@ -12,6 +12,18 @@ tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_options_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_gate
+TESTS += tests/unit/test_gate
+tests_unit_test_gate_SOURCES = tests/unit/test_gate.c
+tests_unit_test_gate_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_gate_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_history
+TESTS += tests/unit/test_history
+tests_unit_test_history_SOURCES = tests/unit/test_history.c
+tests_unit_test_history_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_history_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_state
 TESTS += tests/unit/test_state
 tests_unit_test_state_SOURCES = tests/unit/test_state.c

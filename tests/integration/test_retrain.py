@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""retrain and rollback, one behaviour at a time; test_nights.py has them together."""
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import sys
+
+from harness import (AGAIN, BAD_DATA, CONFIG, UNAVAILABLE, USAGE, dml, lines_of, main, shared, test,
+                     train, write_job)
+from nightly import SLOW, Nights, check_model
+
+
+def publications(nights):
+    with contextlib.closing(sqlite3.connect(nights.state / 'dml.db')) as database:
+        return database.execute('SELECT kind, run, previous_run, settled_ms > 0 FROM publications '
+                                'ORDER BY publication').fetchall()
+
+
+def refused(nights, night=7):
+    nights.add(night, rows=3000, mislabelled=True)
+    finished = nights.retrain('--json')
+    assert finished.status == BAD_DATA, finished
+    return finished
+
+
+# ---- the gate ----
+
+@test
+def a_gate_that_cannot_be_understood_is_refused_with_its_line(folder):
+    job = write_job(folder, data=['x'], holdout='0.1', gate=['loss <= 2 * lively'])
+    finished = dml('check', job)
+    assert finished.status == CONFIG, finished
+    assert 'job.conf:3: key `gate`' in finished.stderr and '1.01 * live' in finished.stderr, finished
+
+
+@test
+def a_gate_without_a_holdout_is_refused(folder):
+    finished = dml('check', write_job(folder, data=['x'], gate=['loss <= live']))
+    assert finished.status == CONFIG and 'set `holdout`' in finished.stderr, finished
+
+
+@test
+def a_gate_on_a_figure_that_the_objective_lacks_is_refused(folder):
+    finished = dml('check', write_job(folder, data=['x'], holdout='0.1', gate=['rmse <= live']))
+    assert finished.status == CONFIG and 'rmse <= live' in finished.stderr, finished
+
+
+@test
+def a_model_that_the_gate_refuses_does_not_go_live(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    first = nights.good()
+    assert first['published'] and first['live'].endswith('/models/1'), first
+    finished = refused(nights)
+    result = finished.json
+    assert result['published'] is False and result['live'] == first['live'], result
+    held = {entry['condition']: entry['holds'] for entry in result['gate']}
+    assert held == {'loss <= 1.05 * live': False, 'accuracy >= 0.7': False}, result
+    assert result['holdout_live'] == first['holdout'], result
+    assert 'loss <= 1.05 * live does not hold: the new model\'s loss' in finished.stderr, finished
+    assert check_model(nights.state / 'models') == first['model_sha256']
+    assert (nights.state / 'models/2/model.json').exists(), 'it cannot be looked at'
+    assert nights.of('refused') == [2] and nights.of('live') == [1]
+    again = nights.retrain()
+    assert again.status == 0 and 'no new data since run 2, which was refused' in again.stdout, again
+
+
+@test
+def the_table_of_runs_marks_what_is_live_and_what_was_refused(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    nights.add(2)
+    nights.good()
+    refused(nights)
+    table = dml('jobs', nights.state).stdout
+    lines = table.splitlines()
+    assert [line[:5] for line in lines[2:]] == ['   1 ', '   2*', '   3!', '* liv'], table
+    assert all(len(line) <= 80 for line in lines[1:]), table
+
+
+@test
+def an_absolute_floor_binds_the_first_model_too(folder):
+    nights = Nights(folder, gate=['accuracy >= 0.999'])
+    nights.add(1)
+    finished = nights.retrain()
+    assert finished.status == BAD_DATA, finished
+    assert not (nights.state / 'models/current').exists()
+
+
+@test
+def a_holdout_by_share_judges_both_models_on_the_same_rows(folder):
+    nights = Nights(folder, holdout=0.3)
+    nights.add(1)
+    first = nights.good()
+    nights.add(2)
+    second = nights.good()
+    assert second['holdout']['examples'] == second['holdout_live']['examples'] > \
+        first['holdout']['examples']
+
+
+# ---- new data ----
+
+@test
+def without_new_data_nothing_is_done(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    first = nights.good()
+    result = nights.good()
+    assert result['reason'] == 'no new data' and result['published'] is False, result
+    assert result['live'] == first['live'] and len(nights.runs()) == 1
+    silent = nights.retrain('--cron')
+    assert silent.status == 0 and not silent.stdout and not silent.stderr, silent
+    assert publications(nights) == [('published', 1, 0, 1)]
+
+
+@test
+def fresh_trains_again_on_the_same_data_and_leaves_what_is_unfinished(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    assert nights.good('--fresh')['published'] and nights.live() == 2
+    nights.add(2)
+    nights.kill_in_training()
+    assert nights.good('--fresh')['run'] == 4 and nights.published() == [1, 2, 4]
+
+
+@test
+def only_what_is_new_is_packed_and_the_live_model_is_where_it_starts(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    first = nights.good()
+    nights.add(2)
+    finished = nights.retrain('--json')
+    assert '01.libsvm: unchanged' in finished.stderr and '02.libsvm: packed' in finished.stderr
+    result = finished.json
+    assert result['start'] == {'model_sha256': first['model_sha256'], 'run': 1}, result
+    warm = result['warm_start']
+    assert warm['cold_evaluations'] == first['evaluations'], result
+    assert warm['evaluations'] == result['evaluations']
+    assert f'{warm["evaluations"]} evaluations; a cold start took {first["evaluations"]}' in \
+        finished.stderr, finished
+
+
+@test
+def what_a_run_was_made_from_is_recorded_and_packs_of_files_that_went_are_removed(folder):
+    nights = Nights(folder, gate=['accuracy >= 0.7'])
+    for night in 1, 2:
+        nights.add(night)
+    nights.good()
+    (nights.inbox / '01.libsvm').unlink()
+    nights.good()
+    with contextlib.closing(sqlite3.connect(nights.state / 'dml.db')) as database:
+        recorded = database.execute('SELECT run, position, path, fingerprint, rows FROM sources '
+                                    'ORDER BY run, position').fetchall()
+    assert [(run, position, path[-9:], rows) for run, position, path, _, rows in recorded] == [
+        (1, 0, '01.libsvm', 300), (1, 1, '02.libsvm', 300), (2, 0, '02.libsvm', 300)], recorded
+    packs = {path.stem for path in (nights.state / 'packs').glob('*.pack')}
+    assert recorded[1][3] in packs and len(packs) == 2, 'the pack of 02 and that of the holdout'
+
+
+@test
+def warm_start_can_be_switched_off(folder):
+    nights = Nights(folder, warm_start=False)
+    nights.add(1)
+    nights.good()
+    nights.add(2)
+    result = nights.good()
+    assert 'start' not in result and 'warm_start' not in result, result
+
+
+@test
+def five_percent_more_rows_take_at_most_half_the_evaluations_of_a_cold_start(folder):
+    lines = lines_of(shared('a9a.gz'))
+    most = len(lines) * 20 // 21
+    (folder / 'in').mkdir()
+    (folder / 'in/1.txt').write_text('\n'.join(lines[:most]) + '\n')
+    job = write_job(folder, data=['in/*.txt'], l2=1e-5)
+    assert dml('retrain', job).status == 0
+    (folder / 'in/2.txt').write_text('\n'.join(lines[most:]) + '\n')
+    result = dml('retrain', job, '--json').json
+    cold = train(job, '--state', folder / 'cold.state')
+    print(f'# warm {result["evaluations"]}, cold {cold["evaluations"]}: {result["warm_start"]}')
+    assert 2 * result['evaluations'] <= cold['evaluations'], (result, cold)
+    assert result['warm_start']['ratio'] <= 0.5, result
+
+
+# ---- what was left unfinished ----
+
+@test
+def an_unfinished_run_is_finished_on_its_own_data_before_new_data_is_trained_on(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    nights.add(2)
+    nights.kill_in_training()
+    nights.add(3)
+    result = nights.good()
+    assert result['run'] == 3 and result['published'], result
+    assert publications(nights) == [('published', 1, 0, 1), ('published', 2, 1, 1),
+                                    ('published', 3, 2, 1)]
+    assert nights.runs()[1]['reason'] and result['start']['run'] == 2, result
+
+
+@test
+def a_run_that_was_told_to_stop_is_finished_by_the_next(folder):
+    nights = Nights(folder)
+    nights.add(1, rows=1200)
+    process = nights.start('--cron', **SLOW)
+    process.until(lambda: nights.step(process) >= 1, 'a step')
+    process.signal(signal.SIGTERM)
+    finished = process.wait()
+    assert finished.status == AGAIN and not finished.stdout, finished
+    result = nights.good()
+    assert result['published'] and result['run'] == 1, result
+    assert result['restarts']['coordinator'] == 1, result
+
+
+PLACES = ['run_ended:1', 'publish_decided:1', 'model_linked:1', 'publish_announced:1',
+          'version_remove:1']
+OTHER_PLACES = ['model_publish:1', 'model_published:1', 'model_link:1', 'publish_settled:1',
+                *[f'store_committed_full:{visit}' for visit in range(1, 9)]]
+
+
+def walked():
+    """Where to die: with DML_FAULTS=all (make check-faults) everywhere."""
+    if os.environ.get('DML_FAULTS') == 'all':
+        return PLACES + OTHER_PLACES
+    return PLACES + random.sample(OTHER_PLACES, 1)
+
+
+def two_nights(folder, name, failpoint=None):
+    """What comes of two nights; the second is cut off at the failpoint, and the command given
+    again."""
+    (folder / name).mkdir()
+    nights = Nights(folder / name, keep_models=1, on_publish='echo $DML_RUN >> ../told')
+    nights.add(1)
+    nights.good(cwd=nights.inbox)
+    nights.add(2)
+    if failpoint:
+        killed = nights.start('-q', cwd=nights.inbox, DML_FAILPOINT=failpoint)
+        assert killed.popen.wait() == -signal.SIGKILL, killed.wait()
+    result = nights.good(cwd=nights.inbox)
+    told = (nights.folder / 'told').read_text().split()
+    assert sorted(set(told)) == ['1', '2'] and len(told) <= 3, told
+    kept = sorted(path.name for path in (nights.state / 'models').iterdir())
+    assert kept == ['2', 'current'] and result['live'].endswith('/models/2'), (kept, result)
+    return check_model(nights.state / 'models'), publications(nights), len(nights.runs())
+
+
+@test
+def whatever_the_instant_of_a_kill_the_next_retrain_ends_where_it_would_have(folder):
+    quiet = two_nights(folder, 'quiet')
+    assert quiet[1] == [('published', 1, 0, 1), ('published', 2, 1, 1)], quiet
+    for place in walked():
+        ended = two_nights(folder, place.replace(':', '-'), f'coordinator.{place}:kill')
+        assert ended == quiet, (place, ended, quiet)
+
+
+# ---- publishing ----
+
+@test
+def on_publish_is_told_what_is_live(folder):
+    nights = Nights(folder, on_publish='env | grep ^DML_ > told; echo said')
+    nights.add(1)
+    nights.good(cwd=folder)
+    nights.add(2)
+    finished = nights.retrain('--json', cwd=folder)
+    result = finished.json
+    told = dict(line.split('=', 1) for line in (folder / 'told').read_text().splitlines())
+    models = nights.state.resolve() / 'models'
+    assert told['DML_KIND'] == 'published' and told['DML_JOB'] == 'job', told
+    assert told['DML_RUN'] == '2' and told['DML_MODEL'] == str(models / '2'), told
+    assert told['DML_PREVIOUS'] == str(models / '1'), told
+    assert told['DML_MODEL_SHA256'] == result['model_sha256'], told
+    assert told['DML_STATE'] == str(nights.state.resolve()), told
+    assert 'said' in finished.stderr and 'said' not in finished.stdout, finished
+
+
+@test
+def a_model_stays_live_when_on_publish_fails(folder):
+    nights = Nights(folder, on_publish='exit 3')
+    nights.add(1)
+    finished = nights.retrain('--cron')
+    assert finished.status == UNAVAILABLE, finished
+    assert 'on_publish ended with status 3: `exit 3`' in finished.stderr, finished
+    assert nights.live() == 1 and publications(nights) == [('published', 1, 0, 1)]
+    assert nights.retrain('--cron').status == 0
+
+
+@test
+def only_so_many_versions_are_kept_and_the_last_that_was_refused(folder):
+    nights = Nights(folder, keep_models=2)
+    for night in 1, 2, 3:
+        nights.add(night)
+        nights.good()
+    refused(nights)
+    assert {path.name for path in (nights.state / 'models').iterdir()} == {'2', '3', '4', 'current'}
+    assert len(list((nights.state / 'packs').glob('*.set'))) == 1
+    assert not list((nights.state / 'shards').iterdir())
+
+
+# ---- going back ----
+
+@test
+def rollback_goes_back_version_by_version(folder):
+    nights = Nights(folder, on_publish='echo $DML_KIND $DML_RUN >> told')
+    hashes = []
+    for night in 1, 2, 3:
+        nights.add(night)
+        hashes.append(nights.good(cwd=folder)['model_sha256'])
+    back = dml('rollback', nights.job, '--json', cwd=folder)
+    assert back.status == 0 and back.json['run'] == 2, back
+    assert back.json['model_sha256'] == hashes[1] == check_model(nights.state / 'models')
+    assert dml('rollback', nights.state, cwd=folder).status == 0
+    assert nights.live() == 1 and nights.of('live') == [1]
+    end = dml('rollback', nights.state, cwd=folder)
+    assert end.status == UNAVAILABLE and 'no version was live before' in end.stderr, end
+    assert nights.live() == 1
+    told = (folder / 'told').read_text().splitlines()
+    assert told == ['published 1', 'published 2', 'published 3', 'rolled back 2', 'rolled back 1']
+
+
+@test
+def a_version_that_was_rolled_back_from_is_not_published_again_by_the_same_data(folder):
+    nights = Nights(folder)
+    for night in 1, 2:
+        nights.add(night)
+        nights.good()
+    assert dml('rollback', nights.job).status == 0
+    assert nights.good()['reason'] == 'no new data'
+    assert nights.live() == 1
+    nights.add(3)
+    result = nights.good()
+    assert result['start']['run'] == 1 and nights.live() == 3, result
+    assert dml('rollback', nights.job).status == 0
+    assert nights.live() == 1, 'it went back to the bad one'
+
+
+@test
+def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
+    nights = Nights(folder, keep_models=1)
+    for night in 1, 2:
+        nights.add(night)
+        nights.good()
+    refused(nights)
+    gone = dml('rollback', nights.job)
+    assert gone.status == UNAVAILABLE and 'run 1 is not there any more' in gone.stderr, gone
+    assert dml('rollback', nights.job, '--to', 'x').status == USAGE
+    assert dml('rollback', nights.job, '--to', '3').status == 0
+    assert nights.live() == 3 and nights.of('live') == [3]
+    assert dml('rollback', nights.job).status == 0
+    assert nights.live() == 2
+
+
+@test
+def run_publishes_without_a_gate(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    nights.add(2, rows=3000, mislabelled=True)
+    train(nights.job)
+    assert nights.live() == 2 and publications(nights)[-1] == ('published', 2, 1, 1)
+    assert nights.good()['reason'] == 'no new data'
+
+
+if __name__ == '__main__':
+    sys.exit(main())
