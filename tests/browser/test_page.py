@@ -3,13 +3,15 @@
 
 import json
 import pathlib
+import re
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
 import chromium  # noqa: E402
-from harness import SOURCE, Skip, main, test  # noqa: E402
+from harness import (COORDINATOR, SOURCE, Process, Skip, main, small_data, test,  # noqa: E402
+                     write_job)
 from mock import Mock  # noqa: E402
 
 PAGE = SOURCE / 'coordinator' / 'page.html'
@@ -372,6 +374,58 @@ def an_endless_run_takes_no_more_room(mock, page):
         })()'''))
     assert found[0] <= 20000 and found[1] == 299999 and found[2] == [-5, 1], found
     assert found[3] <= 1000, found
+
+
+# ---- a real run ----
+
+def endless_job(folder, **settings):
+    """Columns of ever smaller scale and a single curvature pair: there is always another step."""
+    data = small_data(folder, rows=3000)
+    data.write_text(re.sub(r'\b(\d+):(\S+)',
+                           lambda m: f'{m[1]}:{float(m[2]) * 10 ** (-0.2 * int(m[1]))!r}',
+                           data.read_text()))
+    return write_job(folder, data=[data.name], history=1, gradient_tolerance=0, loss_tolerance=0,
+                     max_steps=100000000, replicas=2, shards=1, **settings)
+
+
+def served(job):
+    """A run and the address of its page."""
+    process = Process(COORDINATOR, 'run', job)
+    url = process.until(lambda: re.search(r'http://[0-9.]+:(\d+)/', process.so_far(process.errors)),
+                        'the status server')
+    return process, url[0], url[1]
+
+
+@test
+def a_real_run_is_followed_lost_when_killed_and_found_again(folder):
+    tabs = browser()
+    job = endless_job(folder, http='127.0.0.1:0')
+    process, url, port = served(job)
+    try:
+        tab = tabs.open(url)
+        tab.until(f'{LIVE} && known.steps.last > 50 && known.status.state === "running"')
+        settle(tab)
+        assert tab.text('job') == 'job' and tab.text('state') == 'running', tab.text('state')
+        states = tab.run("[...document.querySelectorAll('#processes tbody tr')]"
+                         ".map(row => row.cells[0].textContent + ' ' + row.cells[1].textContent)")
+        assert states == [f'{who} ● running' for who in ('replica 0', 'replica 1', 'shard 0')], states
+        assert tab.run('known.steps.size === known.steps.last + 1'), 'no step is missing'
+        assert re.fullmatch(r'number [\d,]+: \d+ of \d+ chunks? counted.*',
+                            tab.text('evaluation-text')), tab.text('evaluation-text')
+        assert tab.run('grid.cells.flatMap(cell => cell.states).reduce((sum, n) => sum + n)') == \
+            tab.run('known.status.evaluation.chunks')
+        shown_in_every_way(tab)
+        assert not tab.errors, tab.errors
+        process.end()
+        tab.until("document.getElementById('connection').className === 'lost'")
+        before = tab.run('known.steps.last')
+        job.write_text(job.read_text().replace('127.0.0.1:0', f'127.0.0.1:{port}'))
+        process, _, _ = served(job)
+        tab.until(f'{LIVE} && known.steps.last > {before}', seconds=40)
+        assert tab.text('run').startswith('run 1,'), 'the same run goes on'
+        tab.close()
+    finally:
+        process.end()
 
 
 if __name__ == '__main__':
