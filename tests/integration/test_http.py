@@ -196,6 +196,18 @@ def the_metrics_keep_the_format_and_its_conventions(folder):
 
 
 @test
+def the_reader_of_metrics_finds_what_is_wrong(folder):
+    good = '# HELP dml_a_total A.\n# TYPE dml_a_total counter\ndml_a_total{x="1"} 1\n'
+    assert metrics_text.read(good) == ({('dml_a_total', (('x', '1'),)): 1}, [])
+    for old, new in [('dml_a_total', 'dml_a'), ('dml_a_total', 'a_total'), ('counter', 'gauge'),
+                     ('# HELP dml_a_total A.\n', ''), ('# TYPE dml_a_total counter\n', ''),
+                     ('"1"}', '1}'), ('} 1', '} one'), ('1\n', '1'), ('_a_', '_a_ms_'),
+                     ('dml_a_total{', 'dml_b_total{'), ('x="1"', 'x="1",x')]:
+        assert metrics_text.read(good.replace(old, new))[1], (old, new)
+    assert metrics_text.read(good + 'dml_a_total{x="1"} 2\n')[1], 'twice'
+
+
+@test
 def promtool_finds_nothing(folder):
     if not shutil.which('promtool'):
         raise Skip('promtool is not installed (package prometheus)')

@@ -17,7 +17,6 @@
 #include "coordinator/api.h"
 #include "coordinator/chunks.h"
 #include "coordinator/metrics.h"
-#include "coordinator/pace.h"
 #include "tests/unit/coordinator_bench.h"
 
 static char folder[64];
@@ -351,32 +350,6 @@ static void labels_are_quoted(void **state) {
     free(text);
 }
 
-/* ---- pace ---- */
-
-static void the_time_left_follows_the_fall_of_the_gradient_or_a_limit(void **state) {
-    (void)state;
-    struct pace pace = {0};
-    struct optimizer *o = &bench->coordinator->optimizer;
-    struct coordinator *c = bench->coordinator;
-    pace_note(&pace, c, 0);
-    assert_true(isnan(pace_seconds_left(&pace, c, 5, INFINITY)));
-    assert_true(pace_seconds_left(&pace, c, 5, 8) == 3);
-    o->started = true;
-    o->gradient_max = 1;
-    o->settings.gradient_tolerance = 1e-6;
-    o->settings.steps_max = 1000;
-    pace_note(&pace, c, 10);
-    o->step = 10;
-    o->gradient_max = 1e-2;
-    pace_note(&pace, c, 20);
-    assert_true(fabs(pace_seconds_left(&pace, c, 20, INFINITY) - 20) < 1e-9);
-    assert_true(pace_seconds_left(&pace, c, 20, 25) == 5);
-    o->settings.steps_max = 15;
-    assert_true(fabs(pace_seconds_left(&pace, c, 20, INFINITY) - 5) < 1e-9);
-    o->gradient_max = 3; /* it has not fallen: the limit on steps is left */
-    assert_true(fabs(pace_seconds_left(&pace, c, 20, INFINITY) - 5) < 1e-9);
-}
-
 /* ---- answers given again ---- */
 
 static void an_answer_is_good_for_as_long_as_its_making_was_worth(void **state) {
@@ -428,7 +401,6 @@ int main(void) {
         TEST(a_metric_that_is_not_known_is_left_out),
         TEST(counters_do_not_fall_when_the_run_goes_back),
         TEST(labels_are_quoted),
-        TEST(the_time_left_follows_the_fall_of_the_gradient_or_a_limit),
         TEST(more_than_is_allowed_waits_for_time_to_pass),
         TEST(an_answer_is_good_for_as_long_as_its_making_was_worth),
     };
