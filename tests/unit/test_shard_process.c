@@ -129,10 +129,12 @@ static void set_up(struct process *process, const char *folder, uint32_t attempt
 /* With one pair, that of the step, in slot 0. */
 static void ask_for_checkpoint(struct process *process, uint64_t step) {
     const uint64_t slot = 0;
-    post(process,
-         (struct message){.type = MESSAGE_CHECKPOINT,
-                          .checkpoint = {1, step, {&slot, 1}, {&step, 1}}},
-         EPOCH);
+    post(
+        process,
+        (struct message){
+            .type = MESSAGE_CHECKPOINT,
+            .checkpoint = {.attempt = 1, .step = step, .slots = {&slot, 1}, .serials = {&step, 1}}},
+        EPOCH);
 }
 
 static uint64_t write_checkpoint(struct process *process, uint64_t step) {
