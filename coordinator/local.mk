@@ -1,91 +1,92 @@
+# The state machine, then what is around it, in the order in which one may include another.
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
-	coordinator/allowance.c coordinator/allowance.h \
-	coordinator/answers.c coordinator/answers.h \
-	coordinator/api.c coordinator/api.h \
-	coordinator/ask.c coordinator/ask.h \
-	coordinator/begin.c \
-	coordinator/check.c \
-	coordinator/chunks.c coordinator/chunks.h \
-	coordinator/cluster.c coordinator/cluster.h \
-	coordinator/command.h \
-	coordinator/complete.c \
-	coordinator/conclude.c \
-	coordinator/control.c coordinator/control.h \
-	coordinator/control_client.c coordinator/control_client.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
-	coordinator/curvature.c coordinator/curvature.h \
-	coordinator/dataset.c coordinator/dataset.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
-	coordinator/export.c \
-	coordinator/gate.c coordinator/gate.h \
-	coordinator/history.c coordinator/history.h \
 	coordinator/handing.c \
-	coordinator/holdout.c coordinator/holdout.h \
-	coordinator/http.c coordinator/http.h \
-	coordinator/job.c coordinator/job.h \
-	coordinator/job_text.c coordinator/job_text.h \
-	coordinator/jobs.c \
-	coordinator/judge.c coordinator/judge.h \
-	coordinator/key.c coordinator/key.h \
-	coordinator/key_table.c \
-	coordinator/launch.c coordinator/launch.h \
 	coordinator/lbfgs.c coordinator/lbfgs.h \
 	coordinator/linesearch.c coordinator/linesearch.h \
-	coordinator/live.c coordinator/live.h \
-	coordinator/lock.c coordinator/lock.h \
-	coordinator/metrics.c coordinator/metrics.h \
-	coordinator/notice.c coordinator/notice.h \
 	coordinator/optimizer.c coordinator/optimizer.h \
-	coordinator/options.c coordinator/options.h \
 	coordinator/output.c coordinator/parts.h \
-	coordinator/pace.c coordinator/pace.h \
-	coordinator/pack.c \
-	coordinator/page.c coordinator/page.h \
-	coordinator/place.c coordinator/place.h \
 	coordinator/plan.c coordinator/plan.h \
-	coordinator/predict.c \
-	coordinator/progress.c coordinator/progress.h \
-	coordinator/publish.c coordinator/publish.h \
 	coordinator/reading.c \
 	coordinator/recovery.c \
-	coordinator/recorder.c coordinator/recorder.h \
-	coordinator/refusals.c coordinator/refusals.h \
-	coordinator/report.c coordinator/report.h \
-	coordinator/report_print.c \
-	coordinator/request.c coordinator/request.h \
-	coordinator/response.c coordinator/response.h \
-	coordinator/result.c coordinator/result.h \
-	coordinator/retrain.c \
-	coordinator/rollback.c \
 	coordinator/rounds.c coordinator/rounds.h \
-	coordinator/run.c \
-	coordinator/sets.c coordinator/sets.h \
-	coordinator/settings.c \
 	coordinator/setup.c \
-	coordinator/showing.c coordinator/showing.h \
-	coordinator/sizing.c coordinator/sizing.h \
-	coordinator/start.c coordinator/start.h \
 	coordinator/state.c coordinator/state.h \
-	coordinator/status.c \
 	coordinator/steering.c \
-	coordinator/sweep.c coordinator/sweep.h \
-	coordinator/tally.c coordinator/tally.h \
-	coordinator/training.c coordinator/training.h \
 	coordinator/verdicts.c coordinator/verdicts.h \
-	coordinator/versions.c coordinator/versions.h
+	coordinator/job/gate.c coordinator/job/gate.h \
+	coordinator/job/job.c coordinator/job/job.h \
+	coordinator/job/job_text.c coordinator/job/job_text.h \
+	coordinator/job/key.c coordinator/job/key.h \
+	coordinator/job/key_table.c \
+	coordinator/job/options.c coordinator/job/options.h \
+	coordinator/job/settings.c \
+	coordinator/job/sizing.c coordinator/job/sizing.h \
+	coordinator/status/allowance.c coordinator/status/allowance.h \
+	coordinator/status/answers.c coordinator/status/answers.h \
+	coordinator/status/api.c coordinator/status/api.h \
+	coordinator/status/chunks.c coordinator/status/chunks.h \
+	coordinator/status/control.c coordinator/status/control.h \
+	coordinator/status/history.c coordinator/status/history.h \
+	coordinator/status/http.c coordinator/status/http.h \
+	coordinator/status/live.c coordinator/status/live.h \
+	coordinator/status/metrics.c coordinator/status/metrics.h \
+	coordinator/status/pace.c coordinator/status/pace.h \
+	coordinator/status/page.c coordinator/status/page.h \
+	coordinator/status/refusals.c coordinator/status/refusals.h \
+	coordinator/status/report.c coordinator/status/report.h \
+	coordinator/status/request.c coordinator/status/request.h \
+	coordinator/status/response.c coordinator/status/response.h \
+	coordinator/status/result.c coordinator/status/result.h \
+	coordinator/status/tally.c coordinator/status/tally.h \
+	coordinator/run/begin.c \
+	coordinator/run/cluster.c coordinator/run/cluster.h \
+	coordinator/run/conclude.c \
+	coordinator/run/curvature.c coordinator/run/curvature.h \
+	coordinator/run/dataset.c coordinator/run/dataset.h \
+	coordinator/run/holdout.c coordinator/run/holdout.h \
+	coordinator/run/launch.c coordinator/run/launch.h \
+	coordinator/run/lock.c coordinator/run/lock.h \
+	coordinator/run/progress.c coordinator/run/progress.h \
+	coordinator/run/recorder.c coordinator/run/recorder.h \
+	coordinator/run/sets.c coordinator/run/sets.h \
+	coordinator/run/showing.c coordinator/run/showing.h \
+	coordinator/run/start.c coordinator/run/start.h \
+	coordinator/run/sweep.c coordinator/run/sweep.h \
+	coordinator/run/training.c coordinator/run/training.h \
+	coordinator/publish/judge.c coordinator/publish/judge.h \
+	coordinator/publish/notice.c coordinator/publish/notice.h \
+	coordinator/publish/publish.c coordinator/publish/publish.h \
+	coordinator/publish/versions.c coordinator/publish/versions.h \
+	coordinator/command/ask.c coordinator/command/ask.h \
+	coordinator/command/check.c \
+	coordinator/command/command.h \
+	coordinator/command/complete.c \
+	coordinator/command/control_client.c coordinator/command/control_client.h \
+	coordinator/command/export.c \
+	coordinator/command/jobs.c \
+	coordinator/command/pack.c \
+	coordinator/command/place.c coordinator/command/place.h \
+	coordinator/command/predict.c \
+	coordinator/command/report_print.c \
+	coordinator/command/retrain.c \
+	coordinator/command/rollback.c \
+	coordinator/command/run.c \
+	coordinator/command/status.c
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
 # The page is built into the program: its bytes as numbers, a line each sixteen.
-coordinator/page.inc: $(srcdir)/coordinator/page.html
-	$(AM_V_GEN)$(MKDIR_P) coordinator && \
-	LC_ALL=C od -An -v -tu1 $(srcdir)/coordinator/page.html | \
+coordinator/status/page.inc: $(srcdir)/coordinator/status/page.html
+	$(AM_V_GEN)$(MKDIR_P) coordinator/status && \
+	LC_ALL=C od -An -v -tu1 $(srcdir)/coordinator/status/page.html | \
 	sed 's/[0-9][0-9]*/&,/g' >$@.new && mv $@.new $@
-coordinator/libcoordinator_a-page.$(OBJEXT): coordinator/page.inc
-EXTRA_DIST += coordinator/page.html
-CLEANFILES += coordinator/page.inc
+coordinator/status/libcoordinator_a-page.$(OBJEXT): coordinator/status/page.inc
+EXTRA_DIST += coordinator/status/page.html
+CLEANFILES += coordinator/status/page.inc
 
 bin_PROGRAMS += dml-coordinator
 dml_coordinator_SOURCES = coordinator/main.c

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "coordinator/command.h"
+#include "coordinator/command/command.h"
 #include "wire/failpoints.h"
 
 /* clang-format off */

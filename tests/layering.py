@@ -24,6 +24,10 @@ MAY_INCLUDE = {
     'replica': ['base', 'wire', 'numeric', 'data', 'objective'],
 }
 
+# What surrounds the coordinator's state machine, which stands in coordinator/ itself: each folder
+# may include the machine and the folders before it, the machine none of them.
+AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
+
 # Headers of libraries, and the only files that may include them.
 LIBRARIES = {
     r'sqlite3\.h': r'store/',
@@ -31,10 +35,10 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/(run|training|control|http|launch|cluster)\.c',
+        r'|coordinator/run/(training|launch|cluster)\.c|coordinator/status/(control|http)\.c',
     r'(openssl/.*|xxhash)\.h': r'base/hash\.c',
     r'(zlib|zstd)\.h': r'data/',
-    r'confuse\.h': r'coordinator/job',
+    r'confuse\.h': r'coordinator/job/',
 }
 
 # The coordinator never computes on a vector: it may not call what these headers declare, save for
@@ -63,6 +67,21 @@ def upward_includes(path, text):
     return [f'{path} includes {name}' for quote, name in includes(text)
             if quote == '"' and name != 'config.h'
             and name not in allowed and name.split('/')[0] not in allowed]
+
+
+def rank_in_coordinator(path):
+    """−1 for the state machine, else the place of the folder around it."""
+    parts = path.split('/')
+    return AROUND_THE_MACHINE.index(parts[1]) if len(parts) > 2 else -1
+
+
+def inward_includes(path, text):
+    """Headers of the coordinator that a file of it may not include."""
+    if not path.startswith('coordinator/') or path == 'coordinator/main.c':
+        return []
+    return [f'{path} includes {name}' for quote, name in includes(text)
+            if quote == '"' and name.startswith('coordinator/')
+            and rank_in_coordinator(name) > rank_in_coordinator(path)]
 
 
 def strange_libraries(path, text):
@@ -114,6 +133,10 @@ def planted(names):
     seen = {
         'a role that includes another': upward_includes('shard/a.c', '#include "replica/b.h"\n'),
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
+        'a state machine that includes its rim':
+            inward_includes('coordinator/plan.c', '#include "coordinator/run/cluster.h"\n'),
+        'a status that includes a run':
+            inward_includes('coordinator/status/a.c', '#include "coordinator/run/b.h"\n'),
         'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
         'SQLite outside the store': strange_libraries('data/a.c', '#include <sqlite3.h>\n'),
         'libevent in a state machine':
@@ -133,6 +156,7 @@ def main():
     return source.report([
         ('every rule notices a planted violation', planted(names)),
         ('folders include only what is below them', over(upward_includes)),
+        ('the coordinator is layered within', over(inward_includes)),
         ('each library is used in its one place', over(strange_libraries)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('quoted includes are paths from the root', over(unresolved)),

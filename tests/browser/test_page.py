@@ -14,7 +14,7 @@ from harness import (COORDINATOR, SOURCE, Process, Skip, main, small_data, test,
                      write_job)
 from mock import Mock  # noqa: E402
 
-PAGE = SOURCE / 'coordinator' / 'page.html'
+PAGE = SOURCE / 'coordinator' / 'status' / 'page.html'
 LIVE = "document.getElementById('connection').className === 'live'"
 EVENTS = [('lost', 'replica 1 was lost: no sign of life for 2.5 s'),
           ('recovery', 'back to step 31, attempt 2: shard 0 restarted'),

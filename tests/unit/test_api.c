@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "coordinator/allowance.h"
-#include "coordinator/answers.h"
-#include "coordinator/api.h"
-#include "coordinator/chunks.h"
-#include "coordinator/metrics.h"
+#include "coordinator/status/allowance.h"
+#include "coordinator/status/answers.h"
+#include "coordinator/status/api.h"
+#include "coordinator/status/chunks.h"
+#include "coordinator/status/metrics.h"
 #include "tests/unit/coordinator_bench.h"
 
 static char folder[64];

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/gate.h"
+#include "coordinator/job/gate.h"
 
 static struct score_figures with_loss(double loss) {
     return (struct score_figures){

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/history.h"
+#include "coordinator/status/history.h"
 
 #define P(number)                                                                                  \
     { .decision = DECISION_PUBLISHED, .run = (number) }

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/job.h"
-#include "coordinator/key.h"
+#include "coordinator/job/job.h"
+#include "coordinator/job/key.h"
 
 static char folder[64];
 static char path[96];

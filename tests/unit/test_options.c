@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/options.h"
+#include "coordinator/job/options.h"
 
 static const struct command commands[] = {
     {"run", NULL, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH, true, "trains"},

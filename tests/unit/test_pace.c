@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "coordinator/pace.h"
+#include "coordinator/status/pace.h"
 
 static struct coordinator run;
 static struct pace pace;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/request.h"
+#include "coordinator/status/request.h"
 
 #define HOST "Host: here\r\n"
 

@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "coordinator/curvature.h"
-#include "coordinator/start.h"
+#include "coordinator/run/curvature.h"
+#include "coordinator/run/start.h"
 
 static char folder[64]; /* of one test */
 

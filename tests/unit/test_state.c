@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/ask.h"
-#include "coordinator/control_client.h"
-#include "coordinator/lock.h"
+#include "coordinator/command/ask.h"
+#include "coordinator/command/control_client.h"
+#include "coordinator/run/lock.h"
 #include "store/store.h"
 
 static char folder[64];

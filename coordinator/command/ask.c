@@ -1,0 +1,62 @@
+#include "coordinator/command/ask.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "coordinator/command/control_client.h"
+#include "coordinator/run/lock.h"
+#include "coordinator/status/report.h"
+
+typedef int store_question(struct store *store, json_t **answer);
+
+static int ask_live(const char *state, const char *question, json_t **answer) {
+    char *text = NULL;
+    int code = control_ask(state, question, &text);
+    if (code)
+        return code;
+    *answer = json_loads(text, 0, NULL);
+    free(text);
+    if (!*answer)
+        return error_set(ERROR_AGAIN, "%s: the coordinator, pid %d, broke off; ask again", state,
+                         state_lock_pid(state));
+    return 0;
+}
+
+static int ask_store(const char *state, store_question *question, json_t **answer) {
+    int lock;
+    struct store *store = NULL;
+    int code = state_lock(state, &lock);
+    if (code == ERROR_AGAIN) {
+        error_clear();
+        return error_set(code,
+                         "%s: the coordinator, pid %d, is busy with its data or about to end; "
+                         "ask again",
+                         state, state_lock_pid(state));
+    }
+    if (code)
+        return code;
+    code = store_open_existing(state, &store);
+    if (!code)
+        code = question(store, answer);
+    store_close(store);
+    close(lock);
+    return code;
+}
+
+/* From the live coordinator, or from the store if there is none. */
+static int ask(const char *state, const char *live, store_question *question, json_t **answer) {
+    int code = ask_live(state, live, answer);
+    if (code != ERROR_UNAVAILABLE)
+        return code;
+    error_clear();
+    return ask_store(state, question, answer);
+}
+
+int ask_status(const char *state, json_t **status) {
+    return ask(state, "status\n", report_status, status);
+}
+
+int ask_runs(const char *state, json_t **runs) {
+    return ask(state, "runs\n", report_runs, runs);
+}

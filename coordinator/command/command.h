@@ -1,0 +1,21 @@
+/* The commands: each does its work, prints its answer and returns 0 or a negative error code. */
+#ifndef DML_COORDINATOR_COMMAND_COMMAND_H
+#define DML_COORDINATOR_COMMAND_COMMAND_H
+
+#include "coordinator/job/options.h"
+
+int command_run(const struct options *options);
+int command_retrain(const struct options *options);
+int command_rollback(const struct options *options);
+int command_check(const struct options *options);
+int command_status(const struct options *options);
+int command_jobs(const struct options *options);
+int command_pack(const struct options *options);
+int command_inspect(const struct options *options);
+int command_cancel(const struct options *options);
+int command_predict(const struct options *options);
+int command_evaluate(const struct options *options);
+int command_export(const struct options *options);
+int command_complete(const struct options *options);
+
+#endif

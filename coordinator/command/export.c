@@ -1,0 +1,84 @@
+/* `export`: a model in a format of others, on standard output or in a file that appears whole. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "coordinator/command/command.h"
+#include "model/export.h"
+
+/* The format asked for; --json asks for that one. */
+static int format_of(const struct options *options, enum export_format *format) {
+    const char *name = options->format;
+    if (name && options->json && strcmp(name, "json") != 0)
+        return error_set(ERROR_USAGE, "`--json` and `--format %s` exclude each other", name);
+    if (!name && !options->json)
+        return error_set(ERROR_USAGE, "`export` needs --format liblinear, tsv or json");
+    for (int i = 0; export_format_names[i]; i++)
+        if (strcmp(name ? name : "json", export_format_names[i]) == 0) {
+            *format = (enum export_format)i;
+            return 0;
+        }
+    return error_set(ERROR_USAGE, "there is no format `%s`: give liblinear, tsv or json", name);
+}
+
+static int write_stream(const struct model *model, enum export_format format, FILE *stream,
+                        const char *path) {
+    export_write(model, format, stream);
+    if (fflush(stream) || ferror(stream))
+        return error_set_errno(ERROR_IO, "cannot write %s", path);
+    return 0;
+}
+
+static int write_beside(const struct model *model, enum export_format format,
+                        const struct new_file *file) {
+    int descriptor = dup(file->descriptor);
+    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    if (!stream) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return error_set_errno(ERROR_CREATE, "cannot create %s", file->path);
+    }
+    int code = write_stream(model, format, stream, file->path);
+    if (fclose(stream) && !code)
+        code = error_set_errno(ERROR_IO, "cannot write %s", file->path);
+    return code;
+}
+
+/* A rename would put a file in the place of a device or a pipe. */
+static int write_file(const struct model *model, enum export_format format, const char *path) {
+    struct stat status;
+    struct new_file file;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return error_set(ERROR_CREATE, "%s is no regular file; `-o -` is standard output", path);
+    int code = new_file_open(&file, path);
+    if (code)
+        return code;
+    code = write_beside(model, format, &file);
+    if (code) {
+        new_file_discard(&file);
+        return code;
+    }
+    return new_file_publish(&file);
+}
+
+int command_export(const struct options *options) {
+    enum export_format format = EXPORT_TSV;
+    struct model *model;
+    const char *path = options->output;
+    int code = format_of(options, &format);
+    if (code)
+        return code;
+    code = model_open(options->operands[0], &model);
+    if (code)
+        return code;
+    code = export_check(model, format);
+    if (!code && path && strcmp(path, "-") != 0)
+        code = write_file(model, format, path);
+    else if (!code)
+        code = write_stream(model, format, stdout, "standard output");
+    model_close(model);
+    return code;
+}

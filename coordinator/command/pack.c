@@ -1,0 +1,76 @@
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "coordinator/command/command.h"
+#include "coordinator/run/dataset.h"
+#include "coordinator/run/lock.h"
+#include "coordinator/status/report.h"
+
+static const char *value_type_name(enum value_type type) {
+    static const char *const names[] = {"ones", "float", "double"};
+    return names[type];
+}
+
+static void print_set(const struct set *set, double seconds) {
+    const struct set_info *info = set_info(set);
+    printf("set          %s\n", set_path(set));
+    printf("fingerprint  %s\n", info->fingerprint);
+    printf("examples     %" PRIu64 "\n", info->rows);
+    printf("features     %u\n", info->features);
+    printf("values       %" PRIu64 " (%s, %s)\n", info->values, info->dense ? "dense" : "sparse",
+           value_type_name(info->type));
+    printf("chunks       %u\n", info->chunks);
+    if (info->classes)
+        printf("classes      %u\n", info->classes);
+    if (info->rows_held_out)
+        printf("held out     %" PRIu64 " examples\n", info->rows_held_out);
+    printf("rejected     %" PRIu64 " lines\n", info->rejected);
+    printf("seconds      %.3f\n", seconds);
+}
+
+static void print_set_json(const struct set *set, double seconds) {
+    const struct set_info *info = set_info(set);
+    json_t *answer = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:I, s:f}", "set", set_path(set),
+        "fingerprint", info->fingerprint, "examples", (json_int_t)info->rows, "features",
+        (json_int_t)info->features, "values", (json_int_t)info->values, "dense", (int)info->dense,
+        "value_type", value_type_name(info->type), "chunks", (json_int_t)info->chunks, "classes",
+        (json_int_t)info->classes, "rejected", (json_int_t)info->rejected, "seconds", seconds);
+    if (info->rows_held_out)
+        json_object_set_new(answer, "rows_held_out", json_integer((json_int_t)info->rows_held_out));
+    report_print_json(answer);
+    json_decref(answer);
+}
+
+int command_pack(const struct options *options) {
+    struct job *job;
+    struct set *set = NULL;
+    struct dataset_sources sources = {0};
+    struct holdout *holdout = NULL;
+    double seconds;
+    int lock = -1;
+    int code = job_read(options->operands[0], options->settings, options->settings_count,
+                        options->state, &job);
+    if (code)
+        return code;
+    code = dataset_make_state(job);
+    if (!code)
+        code = state_lock(job->state, &lock);
+    if (!code)
+        code = dataset_open(job, &set, &holdout, &sources, &seconds);
+    if (!code && options->json)
+        print_set_json(set, seconds);
+    else if (!code && !options->quiet)
+        print_set(set, seconds);
+    dataset_sources_release(&sources);
+    holdout_free(holdout);
+    set_close(set);
+    if (lock >= 0)
+        close(lock);
+    job_free(job);
+    return code;
+}
+
+int command_inspect(const struct options *options) {
+    return inspect_print(options->operands[0], options->json);
+}

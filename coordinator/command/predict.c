@@ -1,0 +1,71 @@
+/* `predict` and `evaluate`: a model applied to data files. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/command/command.h"
+#include "model/score.h"
+
+static unsigned threads_here(void) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return processors > 0 ? (unsigned)processors : 1;
+}
+
+/* Scores the data files that the operands name behind the model. */
+static int score_operands(const struct options *options, bool label_optional, FILE *predictions,
+                          struct score_figures *figures) {
+    struct model *model;
+    int code = model_open(options->operands[0], &model);
+    if (code)
+        return code;
+    struct source_options reading;
+    code = score_options(model, &reading);
+    if (!code) {
+        reading.label_optional = label_optional;
+        size_t files = (size_t)options->operands_count - 1;
+        char **paths = memory_new(files + 1, sizeof *paths);
+        memcpy(paths, options->operands + 1, files * sizeof *paths);
+        code = score_files(model, paths, &reading, threads_here(), predictions,
+                           options->json ? SCORE_JSON : SCORE_PLAIN, figures);
+        free(paths);
+        score_options_release(&reading);
+    }
+    model_close(model);
+    return code;
+}
+
+int command_predict(const struct options *options) {
+    return score_operands(options, true, stdout, NULL);
+}
+
+static void print_table(json_t *figures) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(figures, name, value) {
+        if (json_is_integer(value))
+            printf("%-16s %lld\n", name, (long long)json_integer_value(value));
+        else
+            printf("%-16s %.10g\n", name, json_real_value(value));
+    }
+}
+
+int command_evaluate(const struct options *options) {
+    struct score_figures figures;
+    int code = score_operands(options, false, NULL, &figures);
+    if (code)
+        return code;
+    json_t *object = score_figures_json(&figures);
+    if (options->json) {
+        json_dumpf(object, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        print_table(object);
+    }
+    json_decref(object);
+    if (fflush(stdout))
+        return error_set_errno(ERROR_IO, "cannot write the figures");
+    return 0;
+}

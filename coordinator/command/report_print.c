@@ -1,0 +1,181 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/terminal.h"
+#include "coordinator/status/report.h"
+
+#define NAME_COLUMNS 32 /* of a job: the state fits behind it */
+
+void report_print_json(const json_t *value) {
+    json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    putchar('\n');
+}
+
+static const char *text_of(const json_t *object, const char *member) {
+    const char *text = json_string_value(json_object_get(object, member));
+    return text ? text : "-";
+}
+
+static long long count_of(const json_t *object, const char *member) {
+    return json_integer_value(json_object_get(object, member));
+}
+
+static void write_number(const json_t *object, const char *member, const char *format, char *text,
+                         size_t size) __attribute__((format(printf, 3, 0)));
+
+static void write_number(const json_t *object, const char *member, const char *format, char *text,
+                         size_t size) {
+    const json_t *value = json_object_get(object, member);
+    if (json_is_number(value))
+        snprintf(text, size, format, json_number_value(value));
+    else
+        snprintf(text, size, "-");
+}
+
+/* At most 6 characters up to ten thousand days. */
+static void write_duration(double seconds, char *text, size_t size) {
+    if (seconds < 100)
+        snprintf(text, size, "%.1fs", seconds);
+    else if (seconds < 6000)
+        snprintf(text, size, "%dm%02ds", (int)seconds / 60, (int)seconds % 60);
+    else if (seconds < 360000)
+        snprintf(text, size, "%dh%02dm", (int)(seconds / 3600), (int)(seconds / 60) % 60);
+    else
+        snprintf(text, size, "%.0fd", seconds / 86400);
+}
+
+static void write_time(long long wall_ms, char *text, size_t size) {
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm local;
+    localtime_r(&seconds, &local);
+    strftime(text, size, "%Y-%m-%d %H:%M", &local);
+}
+
+/* How a state or an end shows: what wants a look stands out. */
+static enum style style_of(const char *word) {
+    static const struct {
+        const char *word;
+        enum style style;
+    } styles[] = {{"running", STYLE_GOOD},
+                  {"lost", STYLE_BAD},
+                  {"failed", STYLE_BAD},
+                  {"interrupted", STYLE_BAD},
+                  {"stalled", STYLE_DOUBTFUL}};
+    for (unsigned i = 0; i < sizeof styles / sizeof styles[0]; i++)
+        if (strcmp(styles[i].word, word) == 0)
+            return styles[i].style;
+    return STYLE_PLAIN;
+}
+
+static void print_head(const json_t *status, FILE *out, bool colors) {
+    char started[32], duration[16];
+    const char *reason = text_of(status, "reason");
+    write_time(count_of(status, "started_ms"), started, sizeof started);
+    write_duration(json_number_value(json_object_get(status, "seconds")), duration,
+                   sizeof duration);
+    terminal_put_cut(out, colors, STYLE_HEADING, text_of(status, "job"), NAME_COLUMNS);
+    fprintf(out, " run %lld: ", count_of(status, "run"));
+    terminal_put(out, colors, style_of(text_of(status, "state")), text_of(status, "state"));
+    if (strcmp(reason, "-") != 0) {
+        fputs(", ", out);
+        terminal_put(out, colors, style_of(reason), reason);
+    }
+    fprintf(out, "\nstarted %s, %s", started, duration);
+    if (json_is_number(json_object_get(status, "seconds_left"))) {
+        write_duration(json_number_value(json_object_get(status, "seconds_left")), duration,
+                       sizeof duration);
+        fprintf(out, ", about %s left", duration);
+    }
+    putc('\n', out);
+}
+
+static void print_evaluation(const json_t *evaluation, FILE *out) {
+    fprintf(out, "evaluation %lld", count_of(evaluation, "number"));
+    if (json_is_integer(json_object_get(evaluation, "chunks")))
+        fprintf(out, ": %lld of %lld chunks counted", count_of(evaluation, "counted"),
+                count_of(evaluation, "chunks"));
+    putc('\n', out);
+}
+
+static void print_process(const json_t *process, FILE *out, bool colors) {
+    const char *state = text_of(process, "state");
+    char name[32], rate[16], restarts[16];
+    snprintf(name, sizeof name, "%s %lld", text_of(process, "role"), count_of(process, "index"));
+    write_number(process, "rate", "%.1f", rate, sizeof rate);
+    write_number(process, "restarts", "%.0f", restarts, sizeof restarts);
+    fprintf(out, "%-13s %8lld ", name, count_of(process, "pid"));
+    terminal_put_cell(out, colors, STYLE_PLAIN, text_of(process, "host"), 14);
+    putc(' ', out);
+    terminal_put_cell(out, colors, style_of(state), state, 12);
+    fprintf(out, " %8lld %8s %8s\n", count_of(process, "portions"), rate, restarts);
+}
+
+static void print_processes(const json_t *processes, FILE *out, bool colors) {
+    size_t i;
+    json_t *process;
+    char heading[96];
+    if (!json_array_size(processes))
+        return;
+    snprintf(heading, sizeof heading, "%-13s %8s %-14s %-12s %8s %8s %8s", "process", "pid", "host",
+             "state", "portions", "chunks/s", "restarts");
+    terminal_put(out, colors, STYLE_HEADING, heading);
+    putc('\n', out);
+    json_array_foreach(processes, i, process) print_process(process, out, colors);
+}
+
+void report_print_status(const json_t *status, FILE *out, bool colors) {
+    char loss[32], gradient[32], holdout[32];
+    write_number(status, "loss", "%.10g", loss, sizeof loss);
+    write_number(status, "gradient_max", "%.3g", gradient, sizeof gradient);
+    write_number(status, "holdout_loss", "%.10g", holdout, sizeof holdout);
+    print_head(status, out, colors);
+    fprintf(out, "step %lld: loss %s, gradient %s", count_of(status, "step"), loss, gradient);
+    if (json_is_number(json_object_get(status, "holdout_loss")))
+        fprintf(out, ", holdout %s", holdout);
+    putc('\n', out);
+    print_evaluation(json_object_get(status, "evaluation"), out);
+    if (strcmp(text_of(status, "state"), "interrupted") == 0)
+        fputs("its coordinator is lost; `run` goes on from where it was\n", out);
+    print_processes(json_object_get(status, "processes"), out, colors);
+}
+
+/* Behind the number of a run: whether its model is live, or was refused. */
+static char mark_of(const json_t *run) {
+    const char *publication = text_of(run, "publication");
+    return strcmp(publication, "live") == 0 ? '*' : strcmp(publication, "refused") == 0 ? '!' : ' ';
+}
+
+static void print_run(const json_t *run, bool colors) {
+    char started[32], duration[16], loss[32];
+    const char *reason = text_of(run, "reason"), *hash = text_of(run, "model_sha256");
+    write_time(count_of(run, "started_ms"), started, sizeof started);
+    write_duration(json_number_value(json_object_get(run, "seconds")), duration, sizeof duration);
+    write_number(run, "loss", "%.5g", loss, sizeof loss);
+    if (strcmp(reason, "-") == 0)
+        reason = text_of(run, "state");
+    printf("%4lld%c %-16s %6s %5lld %6lld %10s ", count_of(run, "run"), mark_of(run), started,
+           duration, count_of(run, "steps"), count_of(run, "evaluations"), loss);
+    terminal_put_cell(stdout, colors, style_of(reason), reason, 18);
+    printf(" %.7s\n", hash);
+}
+
+void report_print_runs(const json_t *runs, bool colors) {
+    size_t i;
+    json_t *run;
+    char heading[96];
+    snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
+             "time", "steps", "evals", "loss", "ended", "model");
+    terminal_put(stdout, colors, STYLE_HEADING, heading);
+    putchar('\n');
+    bool live = false, refused = false;
+    json_array_foreach(json_object_get(runs, "runs"), i, run) {
+        print_run(run, colors);
+        live |= mark_of(run) == '*';
+        refused |= mark_of(run) == '!';
+    }
+    if (live || refused)
+        printf("%s%s%s\n", live ? "* live" : "", live && refused ? "   " : "",
+               refused ? "! refused by the gate" : "");
+}

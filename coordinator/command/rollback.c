@@ -1,0 +1,172 @@
+/* `rollback`: an earlier version is live again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/command/command.h"
+#include "coordinator/job/job.h"
+#include "coordinator/run/lock.h"
+#include "coordinator/command/place.h"
+#include "coordinator/publish/publish.h"
+#include "coordinator/status/report.h"
+
+struct rollback {
+    const struct options *options;
+    char *state;
+    int lock;
+    struct store *store;
+    char *job, *on_publish;
+    int64_t from, to;
+};
+
+/* The job file's on_publish if one was named, else that of the newest run. */
+static int take_settings(struct rollback *r) {
+    struct store_run last;
+    bool found;
+    int code = store_run_last(r->store, &last, &found);
+    if (!code && !found)
+        code = error_set(ERROR_UNAVAILABLE, "%s: nothing was run there yet", r->state);
+    if (code)
+        return code;
+    r->job = memory_copy_string(last.job);
+    json_t *settings = json_loads(last.settings, 0, NULL);
+    const char *command = json_string_value(json_object_get(settings, "on_publish"));
+    r->on_publish = command ? memory_copy_string(command) : NULL;
+    json_decref(settings);
+    return 0;
+}
+
+static int take_job(struct rollback *r, const char *file) {
+    const struct options *options = r->options;
+    struct job *job;
+    int code = job_read(file, options->settings, options->settings_count, options->state, &job);
+    if (code)
+        return code;
+    r->job = memory_copy_string(job->name);
+    r->on_publish = job->on_publish ? memory_copy_string(job->on_publish) : NULL;
+    job_free(job);
+    return 0;
+}
+
+static bool names_job_file(const struct options *options) {
+    struct stat status;
+    return options->operands_count && stat(options->operands[0], &status) == 0 &&
+           S_ISREG(status.st_mode);
+}
+
+static struct publisher publisher_of(const struct rollback *r) {
+    return (struct publisher){
+        .store = r->store, .state = r->state, .job = r->job, .on_publish = r->on_publish};
+}
+
+/* ---- which version ---- */
+
+static int parse_run(const char *text, int64_t *run) {
+    char *end;
+    errno = 0;
+    *run = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *run < 1)
+        return error_set(ERROR_USAGE, "--to %s: allowed: the number of a run, as `jobs` lists them",
+                         text);
+    return 0;
+}
+
+static int find_before(struct rollback *r) {
+    struct history history;
+    int code = history_read(r->store, &history);
+    if (!code)
+        r->to = history_before(&history, r->from);
+    if (!code && !r->to)
+        code = r->from ? error_set(ERROR_UNAVAILABLE,
+                                   "%s: no version was live before that of run %lld, which stays",
+                                   r->state, (long long)r->from)
+                       : error_set(ERROR_UNAVAILABLE, "%s: no model is live there", r->state);
+    history_release(&history);
+    return code;
+}
+
+static int choose(struct rollback *r) {
+    r->from = publish_live(r->state);
+    int code = r->options->to ? parse_run(r->options->to, &r->to) : find_before(r);
+    if (code)
+        return code;
+    char *file = memory_format("%s/models/%lld/model.json", r->state, (long long)r->to);
+    if (access(file, R_OK))
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s: the model of run %lld is not there any more; `keep_models` says how "
+                         "many are kept, and %s has those there are",
+                         r->state, (long long)r->to, r->state);
+    free(file);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int go_back(struct rollback *r) {
+    char *why = memory_format("rolled back from run %lld", (long long)r->from);
+    struct publisher publisher = publisher_of(r);
+    int code = publish_decide(&publisher, DECISION_ROLLED_BACK, r->to, why);
+    free(why);
+    return code ? code : publish_settle(&publisher);
+}
+
+static int show(const struct rollback *r) {
+    const char *folder, *sha256;
+    int code = store_model_of(r->store, r->to, &folder, &sha256);
+    if (code)
+        return code;
+    if (r->options->json) {
+        char *live = publish_folder(r->state, r->to);
+        json_t *answer =
+            json_pack("{s:s, s:I, s:I, s:s, s:s}", "job", r->job, "run", (json_int_t)r->to,
+                      "previous_run", (json_int_t)r->from, "live", live, "model_sha256", sha256);
+        report_print_json(answer);
+        json_decref(answer);
+        free(live);
+    } else if (!r->options->quiet) {
+        printf("the model of run %lld is live again, in place of run %lld\n", (long long)r->to,
+               (long long)r->from);
+    }
+    return 0;
+}
+
+static int work(struct rollback *r) {
+    int code = state_lock(r->state, &r->lock);
+    if (!code)
+        code = store_open_existing(r->state, &r->store);
+    if (!code)
+        code = names_job_file(r->options) ? take_job(r, r->options->operands[0]) : take_settings(r);
+    struct publisher publisher = publisher_of(r);
+    if (!code)
+        code = publish_settle_earlier(&publisher);
+    if (!code)
+        code = choose(r);
+    if (code)
+        return code;
+    int announced = go_back(r);
+    if (announced && announced != ERROR_UNAVAILABLE)
+        return announced;
+    code = show(r);
+    return announced ? announced : code;
+}
+
+int command_rollback(const struct options *options) {
+    struct rollback r = {.options = options, .lock = -1};
+    int code = place_of(options, &r.state);
+    if (code)
+        return code;
+    code = work(&r);
+    store_close(r.store);
+    if (r.lock >= 0)
+        close(r.lock);
+    free(r.job);
+    free(r.on_publish);
+    free(r.state);
+    return code;
+}

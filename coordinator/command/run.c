@@ -1,0 +1,51 @@
+/* `run`: from a job file to a model, which is then live. */
+#include "base/clock.h"
+#include "coordinator/command/command.h"
+#include "coordinator/run/progress.h"
+#include "coordinator/publish/publish.h"
+#include "coordinator/run/training.h"
+#include "numeric/setup.h"
+
+/* What a command that was killed left unsettled comes first: a run may take long. */
+static int train(struct training *training) {
+    struct publisher publisher = {.store = training->store,
+                                  .state = training->job->state,
+                                  .job = training->job->name,
+                                  .on_publish = training->job->on_publish};
+    int code = publish_settle_earlier(&publisher);
+    if (!code)
+        code = training_run(training);
+    if (!code)
+        code = training_conclude(training);
+    if (code)
+        return code;
+    code = publish_decide(&publisher, DECISION_PUBLISHED, training->recorder.run,
+                          "`run` publishes without a gate");
+    if (!code)
+        code = publish_settle(&publisher);
+    result_show(training->result, training->options->json, training->options->quiet);
+    return code;
+}
+
+int command_run(const struct options *options) {
+    if (options->dry_run)
+        return command_check(options);
+    struct training training = {.options = options,
+                                .command = "run",
+                                .start_from = options->start,
+                                .lock = -1,
+                                .started_ns = clock_monotonic_ns(),
+                                .started_ms = clock_wall_ms()};
+    numeric_setup();
+    int code = job_read(options->operands[0], options->settings, options->settings_count,
+                        options->state, &training.job);
+    if (code)
+        return code;
+    progress_open(!options->quiet);
+    code = training_open(&training);
+    if (!code)
+        code = train(&training);
+    training_release(&training, code);
+    training_close(&training);
+    return code;
+}

@@ -1,0 +1,143 @@
+/* `status` and `cancel`. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/terminal.h"
+#include "coordinator/command/ask.h"
+#include "coordinator/command/command.h"
+#include "coordinator/command/control_client.h"
+#include "coordinator/command/place.h"
+#include "coordinator/status/report.h"
+
+static bool has_ended(const json_t *status) {
+    const char *state = json_string_value(json_object_get(status, "state"));
+    return state && (strcmp(state, "ended") == 0 || strcmp(state, "interrupted") == 0);
+}
+
+static void print(const struct options *options, const json_t *status) {
+    if (options->json)
+        report_print_json(status);
+    else
+        report_print_status(status, stdout, terminal_colors(STDOUT_FILENO));
+}
+
+static int print_once(const struct options *options, const char *state) {
+    json_t *status;
+    int code = ask_status(state, &status);
+    if (code)
+        return code;
+    print(options, status);
+    json_decref(status);
+    return 0;
+}
+
+/* ---- again every second ---- */
+
+/* Draws over what was drawn before, in one write and without a moment in between when nothing
+ * stands there. What is too wide or too high is cut, as a line that wraps or scrolls would stay. */
+static void draw(const char *text) {
+    int rows, columns, lines = 0;
+    terminal_size(STDOUT_FILENO, &rows, &columns);
+    fputs("\033[?7l\033[H", stdout);
+    for (; *text && ++lines < rows - 1; text += strcspn(text, "\n") + 1)
+        printf("%.*s\033[K\n", (int)strcspn(text, "\n"), text);
+    fputs(*text ? "…\033[K\n\033[J\033[?7h" : "\033[J\033[?7h", stdout);
+}
+
+/* What to show now, in place of what was there. */
+static void draw_status(const json_t *status) {
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+    if (!memory)
+        return;
+    report_print_status(status, memory, terminal_colors(STDOUT_FILENO));
+    fclose(memory);
+    draw(text);
+    free(text);
+}
+
+/* The coordinator is there, but does not answer: it reads its data, is about to end, or is stopped.
+ */
+static void print_silence(const struct options *options, bool redraws) {
+    char line[1024];
+    snprintf(line, sizeof line, "%s\n", error_text());
+    if (options->json) {
+        json_t *answer = json_pack("{s:s}", "error", error_text());
+        report_print_json(answer);
+        json_decref(answer);
+    } else if (redraws) {
+        draw(line);
+    } else {
+        fputs(line, stdout);
+    }
+    error_clear();
+}
+
+/* Answers 0, also while nobody answers; sets *ended once the run has. */
+static int look(const struct options *options, const char *state, bool redraws, bool *ended) {
+    json_t *status = NULL;
+    int code = ask_status(state, &status);
+    if (code == ERROR_AGAIN) {
+        print_silence(options, redraws);
+        return 0;
+    }
+    if (code)
+        return code;
+    *ended = has_ended(status);
+    if (redraws)
+        draw_status(status);
+    else
+        print(options, status);
+    json_decref(status);
+    return 0;
+}
+
+static int watch(const struct options *options, const char *state) {
+    bool redraws = !options->json && terminal_erases(STDOUT_FILENO);
+    static char buffer[1 << 16]; /* a whole screen in one write */
+    bool ended = false;
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    if (redraws)
+        fputs("\033[H\033[J", stdout);
+    for (;;) {
+        int code = look(options, state, redraws, &ended);
+        if (code || ended)
+            return code;
+        if (!redraws && !options->json)
+            putchar('\n');
+        if (fflush(stdout))
+            return error_set_errno(ERROR_IO, "cannot write standard output");
+        sleep(1);
+    }
+}
+
+int command_status(const struct options *options) {
+    char *state;
+    int code = place_of(options, &state);
+    if (code)
+        return code;
+    code = options->watch ? watch(options, state) : print_once(options, state);
+    free(state);
+    return code;
+}
+
+int command_cancel(const struct options *options) {
+    char *state, *answer = NULL;
+    int code = place_of(options, &state);
+    if (code)
+        return code;
+    code = control_ask(state, "cancel\n", &answer);
+    if (!code && strncmp(answer, "ok", 2) != 0)
+        code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
+                         *answer ? answer : "it is about to end");
+    if (!code && !options->quiet)
+        printf("%s: the run stops at the next point where it can be resumed\n", state);
+    free(answer);
+    free(state);
+    return code;
+}

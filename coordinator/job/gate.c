@@ -1,0 +1,213 @@
+#include "coordinator/job/gate.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *const figures[] = {
+    [GATE_LOSS] = "loss", [GATE_ACCURACY] = "accuracy", [GATE_AUC] = "auc", [GATE_RMSE] = "rmse"};
+
+/* ---- parsing ---- */
+
+static void skip_blanks(const char **at) {
+    while (isspace((unsigned char)**at))
+        (*at)++;
+}
+
+/* Takes `word` if it is next, and not only the beginning of a longer one. */
+static bool take_word(const char **at, const char *word) {
+    size_t length = strlen(word);
+    skip_blanks(at);
+    if (strncmp(*at, word, length) || isalnum((unsigned char)(*at)[length]))
+        return false;
+    *at += length;
+    return true;
+}
+
+static bool take_mark(const char **at, const char *mark) {
+    skip_blanks(at);
+    if (strncmp(*at, mark, strlen(mark)))
+        return false;
+    *at += strlen(mark);
+    return true;
+}
+
+static bool take_number(const char **at, double *number) {
+    char *end;
+    skip_blanks(at);
+    *number = strtod(*at, &end);
+    if (end == *at || !isfinite(*number))
+        return false;
+    *at = end;
+    return true;
+}
+
+static bool take_figure(const char **at, enum gate_figure *figure) {
+    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        if (take_word(at, figures[i])) {
+            *figure = i;
+            return true;
+        }
+    return false;
+}
+
+static bool take_comparison(const char **at, enum gate_comparison *comparison) {
+    if (take_mark(at, "<="))
+        *comparison = GATE_AT_MOST;
+    else if (take_mark(at, "<"))
+        *comparison = GATE_BELOW;
+    else if (take_mark(at, ">="))
+        *comparison = GATE_AT_LEAST;
+    else if (take_mark(at, ">"))
+        *comparison = GATE_ABOVE;
+    else
+        return false;
+    return true;
+}
+
+/* Behind `live`: nothing, or a number more or less. */
+static bool take_offset(const char **at, double *offset) {
+    double sign = take_mark(at, "+") ? 1 : take_mark(at, "-") ? -1 : 0;
+    if (sign == 0)
+        return true;
+    if (!take_number(at, offset))
+        return false;
+    *offset *= sign;
+    return true;
+}
+
+static bool take_limit(const char **at, struct gate_condition *condition) {
+    double number;
+    condition->factor = 1;
+    condition->offset = 0;
+    condition->relative = take_word(at, "live");
+    if (condition->relative)
+        return take_offset(at, &condition->offset);
+    if (!take_number(at, &number))
+        return false;
+    if (!take_mark(at, "*")) {
+        condition->offset = number;
+        return true;
+    }
+    condition->factor = number;
+    condition->relative = take_word(at, "live");
+    return condition->relative && take_offset(at, &condition->offset);
+}
+
+bool gate_parse(const char *text, struct gate_condition *condition) {
+    const char *at = text;
+    if (!take_figure(&at, &condition->figure) || !take_comparison(&at, &condition->comparison) ||
+        !take_limit(&at, condition))
+        return false;
+    skip_blanks(&at);
+    return !*at;
+}
+
+bool gate_is_condition(const char *text) {
+    struct gate_condition condition;
+    return gate_parse(text, &condition);
+}
+
+bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {
+    switch (condition->figure) {
+    case GATE_LOSS:
+        break;
+    case GATE_ACCURACY:
+        return objective != OBJECTIVE_SQUARED;
+    case GATE_AUC:
+        return objective == OBJECTIVE_LOGISTIC;
+    case GATE_RMSE:
+        return objective == OBJECTIVE_SQUARED;
+    }
+    return true;
+}
+
+/* ---- judging ---- */
+
+static double figure_of(const struct score_figures *of, enum gate_figure figure) {
+    switch (figure) {
+    case GATE_LOSS:
+        return of->loss;
+    case GATE_ACCURACY:
+        return of->accuracy;
+    case GATE_AUC:
+        return of->auc;
+    case GATE_RMSE:
+        break;
+    }
+    return of->rmse;
+}
+
+static double limit_of(const struct gate_outcome *outcome) {
+    const struct gate_condition *condition = &outcome->condition;
+    double product = condition->relative ? condition->factor * outcome->live : 0;
+    return product + condition->offset;
+}
+
+static bool compares(enum gate_comparison comparison, double figure, double limit) {
+    if (!isfinite(figure) || !isfinite(limit))
+        return false;
+    switch (comparison) {
+    case GATE_AT_MOST:
+        return figure <= limit;
+    case GATE_BELOW:
+        return figure < limit;
+    case GATE_AT_LEAST:
+        return figure >= limit;
+    case GATE_ABOVE:
+        break;
+    }
+    return figure > limit;
+}
+
+struct gate_outcome gate_judge(const char *text, const struct score_figures *new,
+                               const struct score_figures *live) {
+    struct gate_outcome outcome = {.text = text};
+    if (!gate_parse(text, &outcome.condition))
+        abort(); /* checked when the job file was read */
+    outcome.new = figure_of(new, outcome.condition.figure);
+    outcome.live = live ? figure_of(live, outcome.condition.figure) : NAN;
+    outcome.unpublished = outcome.condition.relative && !live;
+    outcome.holds = outcome.unpublished ||
+                    compares(outcome.condition.comparison, outcome.new, limit_of(&outcome));
+    return outcome;
+}
+
+/* ---- saying ---- */
+
+static const char *const comparisons[] = {[GATE_AT_MOST] = "at most",
+                                          [GATE_BELOW] = "below",
+                                          [GATE_AT_LEAST] = "at least",
+                                          [GATE_ABOVE] = "above"};
+
+char *gate_explain(const struct gate_outcome *outcome) {
+    const char *figure = figures[outcome->condition.figure];
+    if (outcome->unpublished)
+        return memory_format("%s holds: there is no live model yet", outcome->text);
+    if (!isfinite(outcome->new))
+        return memory_format("%s does not hold: the new model has no finite %s on the holdout",
+                             outcome->text, figure);
+    if (outcome->condition.relative && !isfinite(outcome->live))
+        return memory_format("%s does not hold: the live model has no finite %s on the holdout",
+                             outcome->text, figure);
+    char live[48] = "";
+    if (outcome->condition.relative)
+        snprintf(live, sizeof live, " (live %.6g)", outcome->live);
+    return memory_format("%s %s: the new model's %s %.6g is %s%s %.6g%s", outcome->text,
+                         outcome->holds ? "holds" : "does not hold", figure, outcome->new,
+                         outcome->holds ? "" : "not ", comparisons[outcome->condition.comparison],
+                         limit_of(outcome), live);
+}
+
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *gate_outcome_json(const struct gate_outcome *outcome) {
+    return json_pack("{s:s, s:o, s:o, s:b}", "condition", outcome->text, "new",
+                     number(outcome->new), "live", number(outcome->live), "holds", outcome->holds);
+}

@@ -1,0 +1,83 @@
+/* The job file, read and checked against the table of keys (coordinator/job/key.h). Syntax by
+ * libconfuse. */
+#ifndef DML_COORDINATOR_JOB_JOB_H
+#define DML_COORDINATOR_JOB_JOB_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/source.h"
+#include "numeric/vector.h"
+#include "objective/objective.h"
+
+/* What becomes of features of the live model that the data has no more. */
+enum vanished { VANISHED_DROP, VANISHED_KEEP };
+
+/* A job as read and checked. All strings and lists are owned by it; paths are made relative to the
+ * job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks. */
+struct job {
+    char *file;   /* as typed */
+    char *folder; /* of the job file */
+    char *name;
+    char *state;
+    char **data;                  /* patterns as written, NULL-terminated */
+    char **test;                  /* the same; may be empty */
+    struct source_options source; /* points into this job */
+    char *positive;               /* or NULL */
+    enum objective_kind objective;
+    double l2;
+    bool intercept;
+    uint32_t history;
+    enum history_type history_type;
+    double gradient_tolerance;
+    double loss_tolerance;
+    uint64_t max_steps;
+    double max_seconds; /* infinity: unlimited */
+    uint32_t replicas, shards, threads;
+    uint32_t portion_chunks; /* chunks handed out at a time; 0: adapts */
+    double checkpoint_seconds;
+    uint32_t reconnect_seconds;
+    uint32_t flush_ms;
+    char **shard_addresses; /* NULL-terminated; empty: started here */
+    char **replica_addresses;
+    bool backup_copies;
+    char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
+    uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
+    bool warm_start;
+    enum vanished vanished;
+    char **gate; /* conditions as written, NULL-terminated; may be empty */
+    uint32_t keep_models;
+    char *on_publish; /* or NULL */
+    char *http;       /* or NULL */
+    void *parsed;     /* libconfuse's tree */
+};
+
+/* Reads and checks a job file; `settings` are the KEY=VALUE of --set, applied over it, and `state`
+ * that of --state or NULL. Errors are ERROR_CONFIG (ERROR_USAGE for a bad --set) and name file,
+ * line, key and what is allowed. */
+int job_read(const char *path, const char *const *settings, uint32_t settings_count,
+             const char *state, struct job **job);
+void job_free(struct job *job);
+
+/* The share of the rows that is held out by hash, in (0, 1); 0: none is. */
+double job_holdout_share(const struct job *job);
+
+/* The patterns of the holdout's own files, NULL-terminated; empty if it has none. */
+char *const *job_holdout_paths(const struct job *job);
+
+/* The effective settings: every key with its value. A new reference. */
+json_t *job_settings(const struct job *job);
+
+/* Prints them as a job file that would give the same job, aligned; for `check`. */
+void job_print(const struct job *job);
+
+/* A hash over the settings that make a run what it is (not limits, tolerances, replicas, threads,
+ * timings, http), as hexadecimal text. Free it. */
+char *job_identity(const struct job *job);
+
+/* The first key that makes two jobs different runs: compares with settings stored for an earlier
+ * run; NULL if the same run may go on. A constant. */
+const char *job_first_difference(const struct job *job, const json_t *stored_settings);
+
+#endif

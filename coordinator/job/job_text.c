@@ -1,0 +1,83 @@
+#include "coordinator/job/job_text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct reader {
+    char *at;
+    int line;
+    const char *file;
+};
+
+static void step(struct reader *reader) {
+    if (*reader->at == '\n')
+        reader->line++;
+    reader->at++;
+}
+
+static int unclosed(const struct reader *reader, int line, const char *what) {
+    return error_set(ERROR_CONFIG, "%s:%d: the %s that begins here is not closed", reader->file,
+                     line, what);
+}
+
+static int skip_quoted(struct reader *reader) {
+    char quote = *reader->at;
+    int line = reader->line;
+    step(reader);
+    while (*reader->at && *reader->at != quote) {
+        if (*reader->at == '\\' && reader->at[1])
+            step(reader);
+        step(reader);
+    }
+    if (!*reader->at)
+        return unclosed(reader, line, "quoted text");
+    step(reader);
+    return 0;
+}
+
+static void blank_line(struct reader *reader) {
+    while (*reader->at && *reader->at != '\n')
+        *reader->at++ = ' ';
+}
+
+static int blank_block(struct reader *reader) {
+    int line = reader->line;
+    char *end = strstr(reader->at + 2, "*/");
+    if (!end)
+        return unclosed(reader, line, "comment /*");
+    while (reader->at < end + 2) {
+        bool keep = *reader->at == '\n';
+        step(reader);
+        if (!keep)
+            reader->at[-1] = ' ';
+    }
+    return 0;
+}
+
+/* Whether a slash at `at` begins a comment in the middle of a word, such as a path. */
+static bool is_inside_word(const char *text, const char *at) {
+    return at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
+           !strchr(" \t\r\n{}=,", at[-1]);
+}
+
+int job_text_prepare(char *text, const char *file) {
+    struct reader reader = {.at = text, .line = 1, .file = file};
+    int code = 0;
+    while (!code && *reader.at) {
+        const char *at = reader.at;
+        if (*at == '"' || *at == '\'')
+            code = skip_quoted(&reader);
+        else if (*at == '*' || is_inside_word(text, at))
+            code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
+                             reader.line);
+        else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
+            blank_line(&reader);
+        else if (at[0] == '/' && at[1] == '*')
+            code = blank_block(&reader);
+        else
+            step(&reader);
+    }
+    return code;
+}

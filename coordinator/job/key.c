@@ -1,0 +1,300 @@
+#include "coordinator/job/key.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+const struct key *key_find(const char *name) {
+    for (size_t i = 0; i < keys_count; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+static void *field(const struct key *key, struct job *job) {
+    return (char *)job + key->offset;
+}
+
+static const void *field_of(const struct key *key, const struct job *job) {
+    return (const char *)job + key->offset;
+}
+
+static void write_range(const struct key *key, char *text, size_t size) {
+    const char *kind = key->type == KEY_NUMBER ? "number" : "whole number";
+    if (key->most < 1e15)
+        snprintf(text, size, "a %s from %.15g to %.15g", kind, key->least, key->most);
+    else
+        snprintf(text, size, "a %s of at least %.15g", kind, key->least);
+}
+
+void key_allowed(const struct key *key, char *text, size_t size) {
+    size_t used = 0;
+    if (key->word)
+        used = (size_t)snprintf(text, size, "%s, or ", key->word);
+    switch (key->type) {
+    case KEY_TEXT:
+    case KEY_LIST:
+        snprintf(text + used, size - used, "%s", key->allowed);
+        break;
+    case KEY_COUNT32:
+    case KEY_COUNT64:
+    case KEY_NUMBER:
+        write_range(key, text + used, size - used);
+        break;
+    case KEY_FLAG:
+        snprintf(text + used, size - used, "true or false");
+        break;
+    case KEY_CHOICE:
+        for (size_t i = 0; key->choices[i] && used < size; i++)
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", key->choices[i]);
+        break;
+    }
+}
+
+static int refuse(const struct key *key, const char *place, const char *text, const char *why) {
+    char allowed[256];
+    key_allowed(key, allowed, sizeof allowed);
+    return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s; allowed: %s", place, key->name, text,
+                     why, allowed);
+}
+
+/* 1, 0, or −1 if the text is neither. */
+static int truth(const char *text) {
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
+    for (int i = 0; i < 6; i++)
+        if (strcasecmp(text, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
+static int choice(const struct key *key, const char *text) {
+    for (int i = 0; key->choices[i]; i++)
+        if (strcmp(text, key->choices[i]) == 0)
+            return i;
+    return -1;
+}
+
+static int assign_flag(const struct key *key, struct job *job, const char *text,
+                       const char *place) {
+    int value = truth(text);
+    if (value < 0)
+        return refuse(key, place, text, "is neither");
+    *(bool *)field(key, job) = value == 1;
+    return 0;
+}
+
+static int assign_choice(const struct key *key, struct job *job, const char *text,
+                         const char *place) {
+    int value = choice(key, text);
+    if (value < 0 && truth(text) >= 0)
+        value = choice(key, truth(text) ? "yes" : "no");
+    if (value < 0)
+        return refuse(key, place, text, "is not known");
+    memcpy(field(key, job), &value, sizeof value);
+    return 0;
+}
+
+static void store_number(const struct key *key, struct job *job, double value) {
+    if (key->type == KEY_COUNT32)
+        *(uint32_t *)field(key, job) = (uint32_t)value;
+    else if (key->type == KEY_COUNT64)
+        *(uint64_t *)field(key, job) = (uint64_t)value;
+    else
+        *(double *)field(key, job) = value;
+}
+
+static double number(const struct key *key, const struct job *job) {
+    if (key->type == KEY_COUNT32)
+        return *(const uint32_t *)field_of(key, job);
+    if (key->type == KEY_COUNT64)
+        return (double)*(const uint64_t *)field_of(key, job);
+    return *(const double *)field_of(key, job);
+}
+
+bool key_number(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end > text && !*end && !isnan(*value);
+}
+
+static int assign_number(const struct key *key, struct job *job, const char *text,
+                         const char *place) {
+    if (key->word && strcmp(text, key->word) == 0) {
+        store_number(key, job, key->word_value);
+        return 0;
+    }
+    double value;
+    if (!key_number(text, &value))
+        return refuse(key, place, text, "is not a number");
+    if (key->type != KEY_NUMBER && isfinite(value) && value != floor(value))
+        return refuse(key, place, text, "is not a whole number");
+    if (value < key->least || value > key->most)
+        return refuse(key, place, text, "is out of range");
+    store_number(key, job, value + 0.0); /* −0 becomes 0 */
+    return 0;
+}
+
+static int assign_text(const struct key *key, struct job *job, const char *text,
+                       const char *place) {
+    bool unset = key->word && strcmp(text, key->word) == 0;
+    if (!unset && !*text)
+        return refuse(key, place, text, "is empty");
+    if (!unset && key->fits && !key->fits(text))
+        return refuse(key, place, text, "does not fit");
+    if (key->type == KEY_TEXT) {
+        key_clear(key, job);
+        *(char **)field(key, job) = unset ? NULL : memory_copy_string(text);
+        return 0;
+    }
+    char ***list = field(key, job);
+    size_t count = 0;
+    while ((*list)[count])
+        count++;
+    *list = memory_resize(*list, count + 2, sizeof **list);
+    (*list)[count] = memory_copy_string(text);
+    (*list)[count + 1] = NULL;
+    return 0;
+}
+
+int key_assign(const struct key *key, struct job *job, const char *text, const char *place) {
+    switch (key->type) {
+    case KEY_TEXT:
+    case KEY_LIST:
+        return assign_text(key, job, text, place);
+    case KEY_FLAG:
+        return assign_flag(key, job, text, place);
+    case KEY_CHOICE:
+        return assign_choice(key, job, text, place);
+    case KEY_COUNT32:
+    case KEY_COUNT64:
+    case KEY_NUMBER:
+        break;
+    }
+    return assign_number(key, job, text, place);
+}
+
+static void free_list(char **list) {
+    for (char **entry = list; entry && *entry; entry++)
+        free(*entry);
+    free(list);
+}
+
+void key_clear(const struct key *key, struct job *job) {
+    if (key->type == KEY_TEXT) {
+        free(*(char **)field(key, job));
+        *(char **)field(key, job) = NULL;
+    } else if (key->type == KEY_LIST) {
+        free_list(*(char ***)field(key, job));
+        *(char ***)field(key, job) = memory_new(1, sizeof(char *));
+    }
+}
+
+static json_t *number_value(const struct key *key, double value) {
+    if (key->word && value == key->word_value)
+        return json_string(key->word);
+    return key->type == KEY_NUMBER ? json_real(value) : json_integer((json_int_t)value);
+}
+
+json_t *key_value(const struct key *key, const struct job *job) {
+    const void *at = field_of(key, job);
+    int chosen;
+    json_t *list;
+    switch (key->type) {
+    case KEY_TEXT:
+        if (*(char *const *)at)
+            return json_string(*(char *const *)at);
+        return key->word ? json_string(key->word) : json_null();
+    case KEY_LIST:
+        list = json_array();
+        for (char **entry = *(char **const *)at; *entry; entry++)
+            json_array_append_new(list, json_string(*entry));
+        return list;
+    case KEY_FLAG:
+        return json_boolean(*(const bool *)at);
+    case KEY_CHOICE:
+        memcpy(&chosen, at, sizeof chosen);
+        return json_string(key->choices[chosen]);
+    case KEY_COUNT32:
+    case KEY_COUNT64:
+    case KEY_NUMBER:
+        break;
+    }
+    return number_value(key, number(key, job));
+}
+
+/* Quoted so that the reader takes it back as it is: it would replace ${NAME}. */
+static void print_quoted(const char *text, FILE *out) {
+    putc('"', out);
+    for (; *text; text++) {
+        if (*text == '\n') {
+            fputs("\\n", out);
+            continue;
+        }
+        if (strchr("\"\\$", *text))
+            putc('\\', out);
+        putc(*text, out);
+    }
+    putc('"', out);
+}
+
+static void print_number(double value, FILE *out) {
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", value);
+    if (strtod(text, NULL) != value)
+        snprintf(text, sizeof text, "%.17g", value);
+    /* The reader takes a bare + for the start of +=. */
+    for (const char *at = text; *at; at++)
+        if (*at != '+')
+            putc(*at, out);
+}
+
+void key_print(const struct key *key, const struct job *job, FILE *out) {
+    json_t *value = key_value(key, job);
+    size_t i;
+    json_t *entry;
+    switch (json_typeof(value)) {
+    case JSON_ARRAY:
+        putc('{', out);
+        json_array_foreach(value, i, entry) {
+            fputs(i ? ", " : " ", out);
+            print_quoted(json_string_value(entry), out);
+        }
+        fputs(" }", out);
+        break;
+    case JSON_STRING:
+        if (key->type == KEY_TEXT && (!key->word || strcmp(json_string_value(value), key->word)))
+            print_quoted(json_string_value(value), out);
+        else
+            fputs(json_string_value(value), out);
+        break;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        print_number(json_number_value(value), out);
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        fputs(json_is_true(value) ? "true" : "false", out);
+        break;
+    default:
+        break;
+    }
+    json_decref(value);
+}
+
+void key_print_help(FILE *out) {
+    for (size_t i = 0; i < keys_count; i++) {
+        char allowed[256];
+        key_allowed(&keys[i], allowed, sizeof allowed);
+        fprintf(out, "  %-18s %s\n", keys[i].name, keys[i].help);
+        fprintf(out, "  %-18s %s", "", allowed);
+        if (keys[i].initial)
+            fprintf(out, " (default %s)", keys[i].initial);
+        putc('\n', out);
+    }
+}

@@ -1,0 +1,137 @@
+#include "coordinator/job/key.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "coordinator/job/gate.h"
+
+static bool is_name(const char *text) {
+    return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
+}
+
+static bool is_host_and_port(const char *text) {
+    const char *colon = strrchr(text, ':');
+    if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5)
+        return false;
+    return strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) <= 65535;
+}
+
+static bool is_address(const char *text) {
+    if (strncmp(text, "unix:", 5) == 0)
+        return text[5] != '\0';
+    return is_host_and_port(text);
+}
+
+static bool is_holdout(const char *text) {
+    double share;
+    return !key_number(text, &share) || (share > 0 && share < 1);
+}
+
+static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
+static const char *const headers[] = {"auto", "yes", "no", NULL};
+static const char *const objectives[] = {"logistic", "squared", "softmax", NULL};
+static const char *const history_types[] = {"float", "double", NULL};
+static const char *const vanished[] = {"drop", "keep", NULL};
+
+_Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
+_Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
+_Static_assert(OBJECTIVE_LOGISTIC == 0 && OBJECTIVE_SQUARED == 1 && OBJECTIVE_SOFTMAX == 2,
+               "as `objectives`");
+_Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
+_Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
+
+#define NUMBER_MAX 1e300
+#define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
+#define PATHS "a path or glob, or a list of them"
+#define ADDRESSES "unix:PATH or HOST:PORT, or a list of them"
+
+#define AT(field) .offset = offsetof(struct job, field)
+#define RANGE(low, high) .least = (low), .most = (high)
+#define WORD(text, value) .word = (text), .word_value = (value)
+#define CHANGES .may_change = true
+
+/* clang-format off */
+const struct key keys[] = {
+    {"name", KEY_TEXT, AT(name), .fits = is_name, .allowed = "a name without /",
+     .help = "the job; by default the file's name without .conf"},
+    {"state", KEY_TEXT, AT(state), .allowed = "the path of a folder", CHANGES,
+     .help = "the state folder; by default NAME.state beside the job file"},
+    {"data", KEY_LIST, AT(data), .allowed = PATHS,
+     .help = "training data: LIBSVM or CSV, plain, .gz or .zst; relative to the job file"},
+    {"test", KEY_LIST, AT(test), .allowed = PATHS,
+     .help = "data that the model is evaluated on at the end"},
+    {"format", KEY_CHOICE, AT(source.format), .choices = formats, .initial = "auto",
+     .help = "how the data is written; auto tells by content"},
+    {"csv.header", KEY_CHOICE, AT(source.header), .choices = headers, .initial = "auto",
+     .help = "whether the first line names the columns; auto tells by content"},
+    {"csv.label", KEY_TEXT, AT(source.label), .allowed = "a column by name or by number from 1",
+     .help = "the column of the label; by default the last"},
+    {"csv.skip", KEY_LIST, AT(source.skip), .allowed = "columns by name or by number from 1",
+     .help = "columns to leave out"},
+    {"csv.positive", KEY_TEXT, AT(positive), .allowed = "a label as the data has it",
+     .help = "which of two labels is the positive class; by default the larger"},
+    {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
+     .help = "malformed lines to skip, and report, before it is an error"},
+    {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
+     .help = "the loss that is minimised"},
+    {"l2", KEY_NUMBER, AT(l2), RANGE(0, NUMBER_MAX), .initial = "0",
+     .help = "adds l2/2 times the squared norm of the weights to the mean loss"},
+    {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
+     .help = "whether the model has an intercept; it is never regularised"},
+    {"history", KEY_COUNT32, AT(history), RANGE(1, HISTORY_MAX), WORD("auto", 0),
+     .initial = "auto", .help = "curvature pairs kept; auto: from the shape of the data"},
+    {"history_type", KEY_CHOICE, AT(history_type), .choices = history_types, .initial = "float",
+     .help = "how curvature pairs are kept"},
+    {"gradient_tolerance", KEY_NUMBER, AT(gradient_tolerance), RANGE(0, NUMBER_MAX), CHANGES,
+     .initial = "1e-5", .help = "stop when no component of the gradient is larger"},
+    {"loss_tolerance", KEY_NUMBER, AT(loss_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-9",
+     .help = "stop when the loss fell by less, relatively, over the last 10 steps; 0: never"},
+    {"max_steps", KEY_COUNT64, AT(max_steps), RANGE(0, COUNT_MAX), CHANGES, .initial = "1000",
+     .help = "stop after as many steps, over all resumes of a run"},
+    {"max_seconds", KEY_NUMBER, AT(max_seconds), RANGE(0, NUMBER_MAX),
+     WORD("unlimited", INFINITY), CHANGES, .initial = "unlimited",
+     .help = "stop after as long, over all resumes of a run"},
+    {"replicas", KEY_COUNT32, AT(replicas), RANGE(1, REPLICAS_MAX), WORD("auto", 0), CHANGES,
+     .initial = "auto", .help = "processes that compute gradients; auto: from the machine"},
+    {"shards", KEY_COUNT32, AT(shards), RANGE(1, SHARDS_MAX), WORD("auto", 0),
+     .initial = "auto", .help = "processes that hold the parameters; auto: from the machine"},
+    {"threads", KEY_COUNT32, AT(threads), RANGE(1, THREADS_MAX), WORD("auto", 0), CHANGES,
+     .initial = "auto", .help = "threads of a replica; auto: from the machine"},
+    {"portion_chunks", KEY_COUNT32, AT(portion_chunks), RANGE(0, FEATURES_MAX), WORD("auto", 0),
+     CHANGES, .initial = "auto", .help = "chunks handed out at a time; auto or 0: adapts"},
+    {"checkpoint_seconds", KEY_NUMBER, AT(checkpoint_seconds), RANGE(0, 1e6), CHANGES,
+     .initial = "10", .help = "most work that a power cut may cost, plus a step; 0: every step"},
+    {"reconnect_seconds", KEY_COUNT32, AT(reconnect_seconds), RANGE(0, 1e6), CHANGES,
+     .initial = "30", .help = "how long workers wait for the next coordinator"},
+    {"flush_ms", KEY_COUNT32, AT(flush_ms), RANGE(1, 1e6), CHANGES, .initial = "1000",
+     .help = "how long a replica accrues before it sends"},
+    {"shard_addresses", KEY_LIST, AT(shard_addresses), .fits = is_address, .allowed = ADDRESSES,
+     CHANGES, .help = "shards that someone else started; then none is started here"},
+    {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address,
+     .allowed = ADDRESSES, CHANGES,
+     .help = "replicas that someone else started; then none is started here"},
+    {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
+     .help = "whether a straggler's portions are also given to whoever would finish them first"},
+    {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout,
+     .allowed = "a share of the rows between 0 and 1, like 0.1, or " PATHS,
+     .help = "rows that are not trained on but judge the model: a share, or files of their own"},
+    {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
+     .initial = "off", .help = "stop after as many steps without a better loss on the holdout"},
+    {"warm_start", KEY_FLAG, AT(warm_start), CHANGES, .initial = "true",
+     .help = "whether retrain starts from the live model"},
+    {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",
+     .help = "what becomes of the live model's features that the data has no more"},
+    {"gate", KEY_LIST, AT(gate), .fits = gate_is_condition, .allowed = GATE_ALLOWED, CHANGES,
+     .help = "what a new model must fulfil on the holdout before retrain publishes it"},
+    {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
+     .help = "published versions that retrain keeps, the live one included"},
+    {"on_publish", KEY_TEXT, AT(on_publish), CHANGES, .allowed = "a command for /bin/sh",
+     .help = "run after a model was published"},
+    {"http", KEY_TEXT, AT(http), .fits = is_host_and_port, .allowed = "ADDRESS:PORT",
+     WORD("off", 0), CHANGES, .initial = "off", .help = "the status server; port 0 picks one"},
+};
+/* clang-format on */
+
+const size_t keys_count = sizeof keys / sizeof keys[0];

@@ -1,0 +1,207 @@
+#include "coordinator/job/options.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/job/key.h"
+
+#define PROGRAM "dml-coordinator"
+
+const struct option_row option_rows[] = {
+    {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
+    {"state", 0, "DIR", 0, offsetof(struct options, state),
+     "the state folder, in place of the job file's"},
+    {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
+    {"quiet", 'q', NULL, 0, offsetof(struct options, quiet), "only warnings and errors"},
+    {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "more about what goes on"},
+    {"help", 'h', NULL, 0, offsetof(struct options, help), "this text"},
+    {"version", 'V', NULL, 0, offsetof(struct options, version), "the version"},
+    {"list-failpoints", 0, NULL, 0, offsetof(struct options, list_failpoints),
+     "places to die at, for tests: see DML_FAILPOINT"},
+    {"dry-run", 'n', NULL, OPTION_DRY_RUN, offsetof(struct options, dry_run),
+     "only checks the job file and the data's paths"},
+    {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
+     "a new run, also if one could be resumed"},
+    {"start", 0, "MODEL", OPTION_START, offsetof(struct options, start),
+     "a new run starts from this model's parameters"},
+    {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
+     "silent unless something is wrong"},
+    {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model is to be live"},
+    {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},
+    {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
+     "the format to write"},
+    {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
+     "where to write, in place of standard output"},
+};
+
+#define ROWS (int)(sizeof option_rows / sizeof option_rows[0])
+const int option_rows_count = ROWS;
+
+#define LONG_BASE 1000 /* getopt_long() answers this much plus the row's number */
+
+static void build_getopt(struct option *longs, char *shorts) {
+    *shorts++ = ':';
+    for (int i = 0; i < ROWS; i++) {
+        longs[i] =
+            (struct option){.name = option_rows[i].name,
+                            .has_arg = option_rows[i].argument ? required_argument : no_argument,
+                            .val = LONG_BASE + i};
+        if (option_rows[i].letter)
+            *shorts++ = option_rows[i].letter;
+        if (option_rows[i].letter && option_rows[i].argument)
+            *shorts++ = ':';
+    }
+    longs[ROWS] = (struct option){0};
+    *shorts = '\0';
+}
+
+static int row_of(int answer) {
+    if (answer >= LONG_BASE)
+        return answer - LONG_BASE;
+    for (int i = 0; i < ROWS; i++)
+        if (option_rows[i].letter == answer)
+            return i;
+    abort(); /* getopt answers only what the table has */
+}
+
+static void take(struct options *options, const struct option_row *row, const char *argument) {
+    if (!row->argument)
+        *(bool *)((char *)options + row->offset) = true;
+    else if (strcmp(row->name, "set") == 0)
+        options->settings[options->settings_count++] = argument;
+    else
+        *(const char **)((char *)options + row->offset) = argument;
+}
+
+/* What getopt_long() stumbled over: a letter, or the word before the next to be read. */
+static int refuse(int answer, char **argv) {
+    char letter[3] = {'-', (char)optopt, '\0'};
+    bool by_letter = optopt > 0 && optopt < LONG_BASE;
+    const char *name = by_letter ? letter : argv[optind - 1];
+    if (answer == ':')
+        return error_set(ERROR_USAGE, "option `%s` needs an argument, %s", name,
+                         option_rows[row_of(optopt)].argument);
+    if (optopt >= LONG_BASE)
+        return error_set(ERROR_USAGE, "option `--%s` takes no argument",
+                         option_rows[row_of(optopt)].name);
+    return error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " --help` lists them", name);
+}
+
+static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {
+    struct option longs[ROWS + 1];
+    char shorts[2 * ROWS + 2];
+    int answer;
+    build_getopt(longs, shorts);
+    optind = 0; /* getopt starts afresh */
+    opterr = 0;
+    while ((answer = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+        if (answer == '?' || answer == ':')
+            return refuse(answer, argv);
+        const struct option_row *row = &option_rows[row_of(answer)];
+        *used |= row->taken;
+        take(options, row, optarg);
+    }
+    return 0;
+}
+
+static int find_command(const char *name, const struct command *commands,
+                        const struct command **found) {
+    for (const struct command *command = commands; command->name; command++)
+        if (strcmp(command->name, name) == 0) {
+            *found = command;
+            return 0;
+        }
+    return error_set(ERROR_USAGE, "there is no command `%s`; `" PROGRAM " --help` lists them",
+                     name);
+}
+
+/* Whether the command takes what it was given. */
+static int check(const struct options *options, unsigned used) {
+    const struct command *command = options->command;
+    for (int i = 0; i < ROWS; i++)
+        if (option_rows[i].taken & used & ~command->takes)
+            return error_set(ERROR_USAGE, "`%s` takes no option `--%s`", command->name,
+                             option_rows[i].name);
+    if (options->quiet && options->verbose)
+        return error_set(ERROR_USAGE, "`--quiet` and `--verbose` exclude each other");
+    if (options->operands_count < command->operands_least)
+        return error_set(ERROR_USAGE, "`%s` needs %s; usage: " PROGRAM " %s %s", command->name,
+                         command->operands, command->name, command->operands);
+    if (options->operands_count > command->operands_most)
+        return error_set(ERROR_USAGE, "`%s` does not take `%s`; usage: " PROGRAM " %s %s",
+                         command->name, options->operands[command->operands_most], command->name,
+                         command->operands);
+    return 0;
+}
+
+int options_parse(int argc, char **argv, const struct command *commands, struct options *options) {
+    unsigned used = 0;
+    *options = (struct options){.commands = commands,
+                                .settings = memory_new((size_t)argc, sizeof(char *)),
+                                .operands = memory_new((size_t)argc, sizeof(char *))};
+    int code = parse_options(argc, argv, options, &used);
+    if (code)
+        return code;
+    if (optind < argc) {
+        code = find_command(argv[optind], commands, &options->command);
+        for (int i = optind + 1; i < argc; i++)
+            options->operands[options->operands_count++] = argv[i];
+    }
+    if (code || options->help || options->version || options->list_failpoints)
+        return code;
+    if (!options->command)
+        return error_set(ERROR_USAGE, "a command is missing; `" PROGRAM " --help` lists them");
+    return check(options, used);
+}
+
+void options_release(struct options *options) {
+    free(options->settings);
+    free(options->operands);
+    *options = (struct options){0};
+}
+
+static void print_row(const struct option_row *row, FILE *out) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
+             row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
+             row->argument ? " " : "", row->argument ? row->argument : "");
+    if (strlen(left) > 24)
+        fprintf(out, "  %s\n  %-24s %s\n", left, "", row->help);
+    else
+        fprintf(out, "  %-24s %s\n", left, row->help);
+}
+
+static void print_command(const struct command *command, FILE *out) {
+    fprintf(out, "usage: " PROGRAM " %s [OPTION...] %s\n\n%s\n\n", command->name, command->operands,
+            command->help);
+    for (int i = 0; i < ROWS; i++)
+        if (!option_rows[i].taken || option_rows[i].taken & command->takes)
+            print_row(&option_rows[i], out);
+    if (command->keys) {
+        fputs("\nKeys of the job file:\n\n", out);
+        key_print_help(out);
+    }
+}
+
+void options_print_usage(const struct command *commands, const struct command *command, FILE *out) {
+    if (command) {
+        print_command(command, out);
+        return;
+    }
+    fputs("usage: " PROGRAM " COMMAND [OPTION...] [OPERAND...]\n\n", out);
+    for (const struct command *each = commands; each->name; each++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s %s", each->name, each->operands);
+        fprintf(out, "  %-28s %s\n", left, each->help);
+    }
+    fputs("\nOptions of every command:\n\n", out);
+    for (int i = 0; i < ROWS; i++)
+        if (!option_rows[i].taken)
+            print_row(&option_rows[i], out);
+    fputs("\n`" PROGRAM " COMMAND --help` tells more about a command.\n", out);
+}

@@ -1,0 +1,225 @@
+/* A new run, or one that goes on; and where it starts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/run/sweep.h"
+#include "coordinator/run/training.h"
+#include "numeric/setup.h"
+
+static int new_uuid(char uuid[37]) {
+    char *text;
+    size_t length;
+    int code = file_read("/proc/sys/kernel/random/uuid", 64, &text, &length);
+    if (code)
+        return code;
+    snprintf(uuid, 37, "%.36s", text);
+    free(text);
+    return 0;
+}
+
+static void name_shards_folder(struct training *run, int64_t number) {
+    run->shards_folder = memory_format("%s/shards/%lld", run->job->state, (long long)number);
+}
+
+/* ---- where it starts ---- */
+
+/* The model to start from; NULL where there is none or it does not fit, and then the log says why.
+ * One that cannot be read is an error. */
+static int open_model(const struct training *run, struct model **model) {
+    *model = NULL;
+    if (!run->start_from)
+        return 0;
+    int code = model_open(run->start_from, model);
+    if (code || !model_fits(*model, &run->layout))
+        return code;
+    log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
+                error_text());
+    error_clear();
+    model_close(*model);
+    *model = NULL;
+    return 0;
+}
+
+struct search {
+    const char *sha256;
+    int64_t run;
+};
+
+static int take_model(void *context, const struct store_model_row *row) {
+    struct search *search = context;
+    if (strcmp(row->sha256, search->sha256) == 0)
+        search->run = row->run;
+    return 0;
+}
+
+/* The newest run here that had this model. */
+static int find_run_of(struct store *store, const char *sha256, int64_t *number) {
+    struct search search = {.sha256 = sha256};
+    int code = store_models(store, take_model, &search);
+    *number = search.run;
+    return code;
+}
+
+static int open_start(struct training *run) {
+    if (!*run->start_model)
+        return 0;
+    int code =
+        start_open(run->shards_folder, run->uuid, run->start_model, &run->layout, &run->start);
+    if (!code && run->start.kept.features)
+        run->layout.kept = &run->start.kept;
+    return code;
+}
+
+/* ---- a new run ---- */
+
+/* The number that the run will have is known, since whoever holds the lock alone begins runs. So
+ * its start is on the disk before there is a record that promises it: if this process dies in
+ * between there is no run, and the next one of that number clears the folder. */
+static int prepare_folder(struct training *run, const struct model *model) {
+    int64_t number;
+    int code = store_run_next(run->store, &number);
+    if (code)
+        return code;
+    name_shards_folder(run, number);
+    folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
+    if (!model)
+        return 0;
+    return start_write(run->shards_folder, run->uuid, model, &run->layout,
+                       run->job->vanished == VANISHED_KEEP, run->sizing.history);
+}
+
+/* What the run is trained on; files of the holdout are not. */
+static int record_sources(struct training *run) {
+    int code = 0;
+    for (uint32_t i = 0; !code && i < run->sources.count; i++) {
+        const struct dataset_source *source = &run->sources.items[i];
+        if (!source->held_out)
+            code = store_source(run->store, run->recorder.run,
+                                &(struct store_source){.position = i,
+                                                       .path = source->path,
+                                                       .fingerprint = source->fingerprint,
+                                                       .bytes = source->bytes,
+                                                       .rows = source->rows});
+    }
+    return code;
+}
+
+static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
+    int code = new_uuid(run->uuid);
+    if (!code)
+        code = prepare_folder(run, model);
+    run->start_model = memory_copy_string(model ? model->sha256 : "");
+    if (!code && model)
+        code = find_run_of(run->store, model->sha256, &run->start_run);
+    record->uuid = run->uuid;
+    record->data = set_info(run->set)->fingerprint;
+    record->build = numeric_description();
+    record->started_ms = run->started_ms;
+    record->command = run->command;
+    record->start_model = run->start_model;
+    record->start_run = run->start_run;
+    if (!code)
+        code = store_run_begin(run->store, record);
+    run->recorder.run = record->run;
+    if (!code)
+        code = record_sources(run);
+    if (!code && model)
+        log_info("run %lld starts from the parameters of %s", (long long)record->run,
+                 run->start_from);
+    return code ? code : open_start(run);
+}
+
+/* Says which setting keeps an unfinished run from being taken up. */
+static void explain_new_run(struct training *run) {
+    struct store_run last;
+    bool found = false;
+    if (store_run_last(run->store, &last, &found) || !found || last.reason) {
+        error_clear();
+        return;
+    }
+    json_t *settings = json_loads(last.settings, 0, NULL);
+    const char *key = settings ? job_first_difference(run->job, settings) : NULL;
+    if (key)
+        log_info("run %lld is unfinished, but has another `%s`: a new run starts",
+                 (long long)last.run, key);
+    else if (strcmp(last.data, set_info(run->set)->fingerprint))
+        log_info("run %lld is unfinished, but has other data: a new run starts",
+                 (long long)last.run);
+    else if (!run->options->fresh)
+        log_info("run %lld is unfinished, but started from %s: a new run starts",
+                 (long long)last.run, *last.start_model ? "another model" : "zero");
+    json_decref(settings);
+}
+
+/* ---- a run that goes on ---- */
+
+/* The number of shards is fixed for the life of a run, whatever machine it goes on upon. */
+static int take_up(struct training *run, const struct store_run *found, const char *settings) {
+    snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
+    run->recorder.run = found->run;
+    run->started_ms = found->started_ms;
+    run->seconds_before = found->seconds;
+    run->resumed = true;
+    run->start_model = memory_copy_string(found->start_model);
+    run->start_run = found->start_run;
+    name_shards_folder(run, found->run);
+    int code = open_start(run);
+    if (!code)
+        code = store_run_resume(run->store, found->run, settings);
+    if (!code)
+        code = store_saved_read(run->store, run->recorder.run, &run->saved);
+    if (code)
+        return code;
+    if (run->saved.step_count)
+        run->sizing.shards = run->saved.steps[0].shards;
+    if (run->saved.step_count)
+        log_info("run %lld goes on; step %llu is durable", (long long)run->recorder.run,
+                 (unsigned long long)run->saved.steps[0].step);
+    else
+        log_info("run %lld goes on; no step is durable yet", (long long)run->recorder.run);
+    return 0;
+}
+
+/* ---- which ---- */
+
+static int find_unfinished(struct training *run, const char *identity, const struct model *model,
+                           struct store_run *record, bool *found) {
+    *found = false;
+    if (run->options->fresh)
+        return 0;
+    int code =
+        store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint, record, found);
+    if (model && *found && strcmp(record->start_model, model->sha256))
+        *found = false;
+    return code;
+}
+
+int training_begin(struct training *run) {
+    char *identity = job_identity(run->job);
+    json_t *settings = job_settings(run->job);
+    char *text = json_dumps(settings, JSON_COMPACT);
+    struct store_run record;
+    struct model *model = NULL;
+    bool found = false;
+    run->recorder.store = run->store;
+    int code = open_model(run, &model);
+    if (!code)
+        code = find_unfinished(run, identity, model, &record, &found);
+    if (!code && found) {
+        code = take_up(run, &record, text);
+    } else if (!code) {
+        record = (struct store_run){.job = run->job->name, .identity = identity, .settings = text};
+        explain_new_run(run);
+        code = begin_new(run, &record, model);
+    }
+    model_close(model);
+    free(text);
+    json_decref(settings);
+    free(identity);
+    return code;
+}

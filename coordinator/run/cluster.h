@@ -1,0 +1,50 @@
+/* The rim of the coordinator: binds its state machine to sockets, the clock, signals and worker
+ * processes. */
+#ifndef DML_COORDINATOR_RUN_CLUSTER_H
+#define DML_COORDINATOR_RUN_CLUSTER_H
+
+#include "coordinator/coordinator.h"
+#include "coordinator/run/launch.h"
+
+struct event_base;
+struct cluster; /* opaque */
+
+/* Takes one record; an error ends the run. */
+typedef int cluster_record(void *context, const struct coordinator *coordinator,
+                           const struct output *output, const struct record *record);
+
+/* Commits what was recorded, before messages are sent that rely on it. */
+typedef int cluster_commit(void *context);
+
+/* Called about ten times a second while the run goes on: to commit, to show progress. */
+typedef int cluster_tick(void *context, const struct coordinator *coordinator);
+
+struct cluster_options {
+    const char **addresses;     /* by link: shards first; changed when a worker is started anew */
+    struct launched **launched; /* by link: NULL for a worker that someone else started */
+    struct launch *launch;
+    double seconds_max; /* of the run; infinity: no limit */
+    cluster_record *record;
+    cluster_commit *commit;
+    cluster_tick *tick;
+    void *context;
+};
+
+/* Connects to all workers; one that is not there is started, or waited for. What is pointed to must
+ * outlive the cluster. */
+int cluster_new(struct event_base *base, struct coordinator *coordinator,
+                const struct cluster_options *options, struct cluster **cluster);
+
+/* Runs until the model was read, or the run failed or was cancelled. SIGINT and SIGTERM cancel: the
+ * last step is made durable first; the second one does not wait for that. */
+int cluster_run(struct cluster *cluster);
+
+/* Ends the run at its last accepted point, as SIGTERM does. */
+void cluster_cancel(struct cluster *cluster);
+
+/* Tells the workers to exit and waits until they were told. */
+void cluster_dismiss(struct cluster *cluster, const char *why);
+
+void cluster_free(struct cluster *cluster);
+
+#endif

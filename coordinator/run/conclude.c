@@ -1,0 +1,171 @@
+/* How a run ends: the model scored on the holdout, put in its place and scored on the test data,
+ * the result stored. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "coordinator/run/sweep.h"
+#include "coordinator/run/training.h"
+#include "model/score.h"
+#include "numeric/setup.h"
+
+struct restarts_of {
+    int64_t run;
+    struct result_restarts restarts;
+};
+
+static int take_restarts(void *context, const struct store_run *run) {
+    struct restarts_of *of = context;
+    if (run->run == of->run)
+        of->restarts = (struct result_restarts){.coordinator = run->restarts,
+                                                .shard = run->restarts_shard,
+                                                .replica = run->restarts_replica};
+    return 0;
+}
+
+/* What is known of the run now. Time spent on it before it was resumed went into training. */
+static int make_result(struct training *run) {
+    struct restarts_of of = {.run = run->recorder.run};
+    int code = store_runs(run->store, take_restarts, &of);
+    run->seconds.train += run->seconds_before;
+    run->seconds.total = training_seconds(run);
+    if (!code)
+        run->result = result_json(run->coordinator, run->job->name, run->recorder.run,
+                                  &run->seconds, &of.restarts);
+    if (!code && *run->start_model)
+        result_add_start(run->result, run->start_model, run->start_run);
+    return code;
+}
+
+static json_t *model_details(const struct training *run) {
+    return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
+                     job_settings(run->job), "source", score_options_json(&run->job->source),
+                     "data_fingerprint", set_info(run->set)->fingerprint, "build",
+                     numeric_description(), "start", json_object_get(run->result, "start"));
+}
+
+/* Before the model is published, whose details have the figures. */
+static int score_holdout(struct training *run) {
+    struct model model;
+    struct score_figures figures;
+    if (!run->holdout)
+        return 0;
+    int code = model_writer_view(run->recorder.writer, &model);
+    if (!code)
+        code = holdout_score(run->holdout, &model, &figures);
+    if (!code)
+        json_object_set_new(run->result, "holdout", score_figures_json(&figures));
+    return code;
+}
+
+static int record_model(struct training *run, const char *sha256) {
+    const json_t *holdout = json_object_get(run->result, "holdout");
+    int code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    if (!code && holdout) {
+        char *text = json_dumps(holdout, JSON_COMPACT);
+        code = store_model_figures(run->store, run->recorder.run, text);
+        free(text);
+    }
+    return code;
+}
+
+static int write_model(struct training *run) {
+    char sha256[SHA256_TEXT];
+    int code = model_writer_hash(run->recorder.writer, sha256);
+    if (code)
+        return code;
+    if (run->recorder.curvature)
+        code = curvature_writer_publish(run->recorder.curvature, sha256);
+    run->recorder.curvature = NULL;
+    if (code)
+        return code;
+    json_t *details = model_details(run);
+    code = model_writer_publish(run->recorder.writer, details);
+    run->recorder.writer = NULL;
+    json_decref(details);
+    if (code)
+        return code;
+    code = record_model(run, sha256);
+    result_add_model(run->result, run->model_folder, sha256);
+    return code;
+}
+
+static int score_test(struct training *run) {
+    if (!run->job->test[0])
+        return 0;
+    struct model *model = NULL;
+    struct score_figures figures;
+    char **paths = NULL;
+    int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
+    if (!code)
+        code = model_open(run->model_folder, &model);
+    if (!code)
+        code =
+            score_files(model, paths, &run->job->source,
+                        run->sizing.threads ? run->sizing.threads : 1, NULL, SCORE_PLAIN, &figures);
+    if (!code)
+        json_object_set_new(run->result, "test", score_figures_json(&figures));
+    model_close(model);
+    source_paths_free(paths);
+    return code;
+}
+
+static int end_run(struct training *run, enum reason reason) {
+    const struct optimizer *o = &run->coordinator->optimizer;
+    struct optimizer_point answer = optimizer_answer(o);
+    char *text = json_dumps(run->result, JSON_COMPACT);
+    int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
+    if (!code)
+        code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
+                             run->coordinator->evaluations, answer.loss, answer.gradient_max);
+    free(text);
+    return code;
+}
+
+/* A run that was told to stop: no model, and an exit status that says so. */
+static int end_cancelled(struct training *run) {
+    run->coordinator->optimizer.reason = REASON_CANCELLED;
+    int code = make_result(run);
+    if (!code)
+        code = end_run(run, REASON_CANCELLED);
+    if (code)
+        return code;
+    result_show(run->result, run->options->json, run->options->quiet);
+    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+                     (unsigned long long)run->coordinator->optimizer.step);
+}
+
+/* A run goes on from a limit that was raised; from any other end there is nowhere to go. */
+static bool has_ended_for_good(enum reason reason) {
+    return reason != REASON_STEP_LIMIT && reason != REASON_TIME_LIMIT && reason != REASON_CANCELLED;
+}
+
+static int end_done(struct training *run) {
+    enum reason reason = run->coordinator->optimizer.reason;
+    int code = make_result(run);
+    if (!code)
+        code = score_holdout(run);
+    if (!code)
+        code = write_model(run);
+    if (!code)
+        code = score_test(run);
+    if (code)
+        return code;
+    run->seconds.total = training_seconds(run);
+    json_object_set_new(json_object_get(run->result, "seconds"), "total",
+                        json_real(run->seconds.total));
+    code = end_run(run, reason);
+    if (code)
+        return code;
+    failpoint(FAILPOINT_run_ended);
+    if (has_ended_for_good(reason))
+        folder_remove(run->shards_folder);
+    return 0;
+}
+
+int training_conclude(struct training *run) {
+    bool cancelled = run->coordinator->phase != PHASE_READ;
+    return cancelled ? end_cancelled(run) : end_done(run);
+}

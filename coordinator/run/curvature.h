@@ -1,0 +1,45 @@
+/* The curvature that a run ended with: its last pairs, in the file `curvature` beside the two of
+ * its model. A run that starts from the model begins with what it knew of the loss's curvature
+ * there. Nothing but a start needs it. Format: see doc/FORMATS.md. */
+#ifndef DML_COORDINATOR_RUN_CURVATURE_H
+#define DML_COORDINATOR_RUN_CURVATURE_H
+
+#include <stdbool.h>
+
+#include "data/container.h"
+#include "model/model.h"
+
+struct curvature_writer; /* opaque */
+
+/* Makes FOLDER/curvature at its full size; the layout must outlive the writer. */
+int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
+                         struct curvature_writer **writer);
+
+/* Takes elements first… of a vector as coordinator.h numbers them in records (from 1 on). */
+void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
+                            uint64_t count, const double *values);
+
+/* Completes the file, for the model with this hash. Frees the writer, also on failure. */
+int curvature_writer_publish(struct curvature_writer *writer, const char *model_sha256);
+
+/* Drops what was written; harmless on NULL. */
+void curvature_writer_discard(struct curvature_writer *writer);
+
+struct curvature {
+    struct container file;
+    struct model_layout layout; /* how the run that wrote it numbered its columns */
+    const char **class_names;   /* owned */
+    uint32_t pairs;             /* oldest first */
+    const float *vectors;       /* s and y of each, as that run's vector; mapped */
+};
+
+/* Opens that of a model; no pairs if there is none. ERROR_DATA if it is damaged or not of this
+ * model. */
+int curvature_open(const struct model *model, struct curvature *curvature);
+void curvature_close(struct curvature *curvature);
+
+/* The `count` newest pairs as vectors of a run of this layout; 0 for what they lack. */
+void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
+                      uint32_t count, double *vectors);
+
+#endif

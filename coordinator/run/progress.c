@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+#include "coordinator/run/progress.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/terminal.h"
+
+static bool shown; /* there is a terminal to write to */
+
+/* The terminal is gone if this fails, and the line with it. */
+static void write_text(const char *text, size_t length) {
+    if (write(STDERR_FILENO, text, length) < 0)
+        return;
+}
+
+static void end_by_signal(int number) {
+    write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
+    raise(number); /* the handler is for once */
+}
+
+/* While the run lasts, the event loop takes these signals; before and after they end the process.
+ */
+static void catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
+        struct sigaction old;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
+void progress_open(bool wanted) {
+    shown = wanted && terminal_erases(STDERR_FILENO);
+    if (shown)
+        catch_signals();
+}
+
+static int columns_now(void) {
+    int rows, columns;
+    terminal_size(STDERR_FILENO, &rows, &columns);
+    return columns;
+}
+
+/* In one write, so that no other line comes between. The last column stays free: a terminal may
+ * wrap behind it. */
+static void draw(const char *text, int columns) {
+    char line[512];
+    int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);
+    write_text(line, (size_t)length);
+}
+
+void progress_stage(const char *text) {
+    if (shown)
+        draw(text, columns_now());
+}
+
+/* "12.3/s", or "34 s each" where one takes longer than a second. */
+static void write_rate(double rate, char *text, size_t size) {
+    if (!(rate > 0))
+        *text = '\0';
+    else if (rate >= 100)
+        snprintf(text, size, ", %.0f/s", rate);
+    else if (rate >= 1)
+        snprintf(text, size, ", %.3g/s", rate);
+    else
+        snprintf(text, size, ", %.3g s each", 1 / rate);
+}
+
+static void write_left(double left, char *text, size_t size) {
+    if (!(left < 1e8))
+        *text = '\0';
+    else if (left < 90)
+        snprintf(text, size, "  %.0f s left", left);
+    else if (left < 5400)
+        snprintf(text, size, "  %.0f min left", left / 60);
+    else
+        snprintf(text, size, "  %.1f h left", left / 3600);
+}
+
+/* Fewer digits of the loss leave room for the rest in 80 columns. */
+static void write_run(const struct coordinator *c, double rate, double seconds_left, int columns,
+                      char *text, size_t size) {
+    const struct optimizer *o = &c->optimizer;
+    double percent = 100.0 * c->plan.counted_chunks / c->plan.chunks;
+    char speed[32], left[32];
+    write_rate(rate, speed, sizeof speed);
+    write_left(seconds_left, left, sizeof left);
+    if (!o->started)
+        snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
+    else
+        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
+                 (unsigned long long)o->step, columns < 90 ? 6 : 10, o->loss, o->gradient_max,
+                 percent, speed, left);
+}
+
+void progress_run(const struct coordinator *c, double rate, double seconds_left) {
+    char text[256];
+    if (!shown)
+        return;
+    int columns = columns_now();
+    write_run(c, rate, seconds_left, columns, text, sizeof text);
+    draw(text, columns);
+}
+
+void progress_close(void) {
+    if (shown)
+        write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
+    shown = false;
+}

@@ -1,0 +1,24 @@
+/* One line on a terminal that says how far the run is; nothing where there is no terminal. Log
+ * lines erase it, also those of workers that write to the same terminal; it is drawn anew. */
+#ifndef DML_COORDINATOR_RUN_PROGRESS_H
+#define DML_COORDINATOR_RUN_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "coordinator/coordinator.h"
+
+/* Shows the line if standard error is a terminal and `wanted`. A signal that ends the process takes
+ * it away. */
+void progress_open(bool wanted);
+
+/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/pace.h); NaN:
+ * not known. */
+void progress_run(const struct coordinator *coordinator, double rate, double seconds_left);
+
+/* A stage without figures: "reading the data". */
+void progress_stage(const char *text);
+
+/* Takes it away for good. */
+void progress_close(void);
+
+#endif

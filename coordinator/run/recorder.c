@@ -1,0 +1,140 @@
+#include "coordinator/run/recorder.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/log.h"
+
+/* Now and then a line: steps may come a thousand a second. With --verbose all of them. */
+#define STEP_LOG_NS (5 * NS_PER_S)
+
+static void log_step(struct recorder *recorder, const struct store_step *step) {
+    int64_t now_ns = clock_monotonic_ns();
+    char *line = recorder->step_unlogged;
+    char holdout[48] = "";
+    if (!isnan(step->holdout_loss))
+        snprintf(holdout, sizeof holdout, " holdout %.12g", step->holdout_loss);
+    snprintf(line, sizeof recorder->step_unlogged,
+             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step->step, step->loss, holdout, step->gradient_max,
+             step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
+    if (recorder->step_logged_ns && now_ns - recorder->step_logged_ns < STEP_LOG_NS &&
+        log_level_now < LOG_DEBUG)
+        return;
+    log_info("%s", line);
+    recorder->step_logged_ns = now_ns;
+    *line = '\0';
+}
+
+void recorder_finish(struct recorder *recorder) {
+    if (*recorder->step_unlogged)
+        log_info("%s", recorder->step_unlogged);
+    *recorder->step_unlogged = '\0';
+}
+
+static int take_step(struct recorder *recorder, const struct record *record) {
+    struct store_step step = record->step;
+    step.note = record->note;
+    step.wall_ms = clock_wall_ms();
+    log_step(recorder, &step);
+    return store_step(recorder->store, recorder->run, &step);
+}
+
+static int take_evaluation(struct recorder *recorder, const struct record *record) {
+    const struct store_evaluation *e = &record->evaluation;
+    log_debug("evaluation %llu: step length %.6g loss %.12g slope %.3e, %s, %.3f ms",
+              (unsigned long long)e->evaluation, e->step_length, e->loss, e->slope, e->outcome,
+              e->seconds * 1e3);
+    return store_evaluation(recorder->store, recorder->run, e);
+}
+
+static int take_portion(struct recorder *recorder, const struct coordinator *c,
+                        const struct record *record) {
+    const struct flush_id *flush = &record->portion.flush;
+    return store_portion(recorder->store, recorder->run, flush->attempt, c->evaluations,
+                         flush->incarnation, flush->sequence, record->portion.run.first,
+                         record->portion.run.count);
+}
+
+static int take_worker(struct recorder *recorder, const struct coordinator *c,
+                       const struct record *record) {
+    const struct worker *worker = &c->workers[record->worker.link];
+    log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
+              record->worker.state, worker->pid, worker->host);
+    return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
+                         worker->incarnation, (int)worker->pid, worker->host,
+                         recorder->addresses[record->worker.link], record->worker.state);
+}
+
+static int take_event(struct recorder *recorder, const struct record *record) {
+    log_info("%s", record->event.text);
+    return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
+}
+
+static int take_journal(struct recorder *recorder, const struct output *output,
+                        const struct record *record) {
+    return store_journal(recorder->store, recorder->run,
+                         output->blobs.data + record->journal.offset, record->journal.length,
+                         record->journal.begins);
+}
+
+static int take_durable_step(struct recorder *recorder, const struct coordinator *c,
+                             const struct output *output, const struct record *record) {
+    log_debug("step %llu is durable", (unsigned long long)record->durable.step);
+    int code =
+        store_durable_step(recorder->store, recorder->run, record->durable.attempt,
+                           record->durable.step, output->blobs.data + record->durable.offset,
+                           record->durable.length, record->durable.digests, c->settings.shards);
+    if (!code)
+        recorder->durable_ms = clock_wall_ms();
+    return code;
+}
+
+/* Visits a failpoint after what succeeded. */
+static int passing(unsigned place, int code) {
+    if (!code)
+        failpoint(place);
+    return code;
+}
+
+int recorder_take(struct recorder *recorder, const struct coordinator *c,
+                  const struct output *output, const struct record *record) {
+    if (!recorder->store)
+        return 0;
+    switch (record->kind) {
+    case RECORD_ATTEMPT:
+        return passing(FAILPOINT_state_attempt,
+                       store_attempt(recorder->store, recorder->run, record->attempt));
+    case RECORD_JOURNAL:
+        return take_journal(recorder, output, record);
+    case RECORD_DURABLE_STEP:
+        return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, c, output, record));
+    case RECORD_ROLL_BACK:
+        return passing(FAILPOINT_state_rollback,
+                       store_roll_back(recorder->store, recorder->run, record->roll_back.step));
+    case RECORD_START:
+        return store_run_restarts(recorder->store, recorder->run,
+                                  role_name(c->workers[record->start].role));
+    case RECORD_STEP:
+        return take_step(recorder, record);
+    case RECORD_EVALUATION:
+        return take_evaluation(recorder, record);
+    case RECORD_PORTION:
+        return passing(FAILPOINT_state_accept, take_portion(recorder, c, record));
+    case RECORD_WORKER:
+        return take_worker(recorder, c, record);
+    case RECORD_EVENT:
+        return take_event(recorder, record);
+    case RECORD_SLICE:
+        if (record->slice.vector) {
+            curvature_writer_slice(recorder->curvature, record->slice.vector, record->slice.first,
+                                   record->slice.count, record->slice.values);
+            return 0;
+        }
+        return model_writer_slice(recorder->writer, record->slice.first, record->slice.count,
+                                  record->slice.values);
+    }
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* What becomes of the coordinator's records: rows in the store, lines in the log, and the model's
+ * slices on their way to the writer. */
+#ifndef DML_COORDINATOR_RUN_RECORDER_H
+#define DML_COORDINATOR_RUN_RECORDER_H
+
+#include "coordinator/coordinator.h"
+#include "coordinator/run/curvature.h"
+#include "model/model.h"
+
+struct recorder {
+    struct store *store; /* NULL: nothing is recorded */
+    int64_t run;
+    struct model_writer *writer;        /* set before the model is read */
+    struct curvature_writer *curvature; /* set before pairs are read */
+    const char **addresses;             /* of the workers, by link */
+    int64_t step_logged_ns;             /* when a step was last logged; 0: none was */
+    char step_unlogged[512];            /* the line of the last step, if it was left out */
+    int64_t durable_ms;                 /* wall clock of the last durable step here; 0: none yet */
+};
+
+/* Takes one record; answers the first error. */
+int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
+                  const struct output *output, const struct record *record);
+
+/* After the last record: logs the last step, if its line was left out. */
+void recorder_finish(struct recorder *recorder);
+
+#endif

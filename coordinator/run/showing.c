@@ -1,0 +1,77 @@
+#include "coordinator/run/showing.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "coordinator/status/api.h"
+
+static struct live live_of(const struct training *run) {
+    double seconds = training_seconds(run);
+    return (struct live){
+        .coordinator = run->coordinator,
+        .job = run->job,
+        .run = run->recorder.run,
+        .started_ms = run->started_ms,
+        .seconds = seconds,
+        .seconds_left =
+            pace_seconds_left(&run->pace, run->coordinator, seconds, run->job->max_seconds),
+        .http = run->http ? http_url(run->http) : NULL,
+    };
+}
+
+/* ---- the control socket ---- */
+
+static json_t *on_status(void *context) {
+    struct live live = live_of(context);
+    return live_json(&live);
+}
+
+static json_t *on_runs(void *context) {
+    struct training *run = context;
+    struct live live = live_of(run);
+    json_t *runs = NULL;
+    if (live_runs(&live, run->store, &runs)) {
+        runs = json_pack("{s:s}", "error", error_text());
+        error_clear(); /* a question that could not be answered does not end the run */
+    }
+    return runs;
+}
+
+static void on_cancel(void *context) {
+    struct training *run = context;
+    log_info("cancelled over the control socket: stopping");
+    cluster_cancel(run->cluster);
+}
+
+/* ---- the status server ---- */
+
+static void on_request(void *context, const struct request *request, struct http_answer *answer) {
+    const struct training *run = context;
+    struct api api = {.live = live_of(run),
+                      .store = run->store,
+                      .tally = &run->tally,
+                      .durable_ms = run->recorder.durable_ms,
+                      .counts = http_counts(run->http)};
+    api_answer(&api, request, answer);
+}
+
+int showing_listen(struct training *run) {
+    return run->job->http && !run->http ? http_new(run->job->http, &run->http) : 0;
+}
+
+int showing_begin(struct training *run) {
+    struct control_callbacks control = {
+        .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
+    struct http_callbacks http = {.answer = on_request, .context = run};
+    tally_note(&run->tally, run->coordinator);
+    int code = control_new(run->base, run->job->state, &control, &run->control);
+    if (!code && run->http)
+        code = http_serve(run->http, run->base, &http);
+    return code;
+}
+
+void showing_end(struct training *run) {
+    control_free(run->control);
+    http_free(run->http);
+    run->control = NULL;
+    run->http = NULL;
+}

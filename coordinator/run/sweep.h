@@ -1,0 +1,13 @@
+/* Files below the state folder that nobody needs any more. */
+#ifndef DML_COORDINATOR_RUN_SWEEP_H
+#define DML_COORDINATOR_RUN_SWEEP_H
+
+/* Removes files and folders named NAME.tmp.PID from STATE/packs and STATE/models: what a process
+ * that was killed left half-written. The caller holds the state's lock, so nobody is writing them.
+ * What cannot be removed stays. */
+void state_sweep(const char *state);
+
+/* Removes a folder and all in it, if it is there. What cannot be removed stays. */
+void folder_remove(const char *folder);
+
+#endif

@@ -1,0 +1,356 @@
+/* The stages of a run, from the lock on the state folder to the last slice of the model. */
+#include "coordinator/run/training.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/run/dataset.h"
+#include "coordinator/run/lock.h"
+#include "coordinator/run/progress.h"
+#include "coordinator/run/showing.h"
+#include "numeric/setup.h"
+
+#define DISMISS_GRACE_MS 3000
+
+/* Of one worker in one process's life: more means that something is wrong with it for good. */
+#define RESTARTS_MAX 10
+
+/* ---- acquiring ---- */
+
+int training_open(struct training *run) {
+    int code = folder_make(run->job->state, 0700);
+    if (!code)
+        code = state_lock(run->job->state, &run->lock);
+    if (!code)
+        code = store_open(run->job->state, &run->store);
+    if (!code)
+        code = showing_listen(run);
+    return code;
+}
+
+static int open_data(struct training *run) {
+    progress_stage("reading the data");
+    return dataset_open(run->job, &run->set, &run->holdout, &run->sources, &run->seconds.pack);
+}
+
+/* What follows from the data: shape, layout of the model, sizes. */
+static int size_up(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    if (run->job->early_stopping && !info->holdout_rows)
+        return error_set(ERROR_DATA,
+                         "%s: key `early_stopping`: the holdout has no row with a label that "
+                         "training knows; give it others, or set early_stopping = off",
+                         run->job->file);
+    run->shape = (struct objective_shape){
+        .kind = run->job->objective,
+        .features = info->features,
+        .outputs = run->job->objective == OBJECTIVE_SOFTMAX ? info->classes : 1,
+        .intercept = run->job->intercept,
+    };
+    run->layout = (struct model_layout){
+        .objective = objective_name(run->shape.kind),
+        .outputs = run->shape.outputs,
+        .intercept = run->shape.intercept,
+        .features = info->features,
+        .feature_id = info->feature_id,
+        .original_order = info->original_order,
+        .feature_names = info->feature_names,
+        .classes = info->classes,
+        .class_names = info->class_names,
+    };
+    log_info("data: %llu examples, %u features, %llu values in %u chunks",
+             (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
+             info->chunks);
+    return sizing_of(run->job, info, objective_parameters(&run->shape), &run->sizing);
+}
+
+/* ---- workers ---- */
+
+static struct launched *launched_of(struct training *run, const char *role, uint32_t index) {
+    for (uint32_t i = 0; i < run->launch.count; i++) {
+        struct launched *worker = &run->launch.workers[i];
+        if (worker->index == index && strcmp(role_name(worker->role), role) == 0)
+            return worker;
+    }
+    return NULL;
+}
+
+/* Later rows are younger: the last one of a worker stands. */
+static int adopt(void *context, const struct store_process_row *process) {
+    struct training *run = context;
+    struct launched *worker = launched_of(run, process->role, process->index);
+    if (worker && strncmp(process->address, "unix:", 5) == 0)
+        launch_adopt(worker, process->pid, process->address);
+    return 0;
+}
+
+/* Starts the workers that have no address of their own, and lists where each is. Those of a run
+ * that goes on may still wait for a coordinator. */
+static int start_workers(struct training *run) {
+    uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
+    uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
+    uint32_t replicas_here = run->job->replica_addresses[0] ? 0 : replicas;
+    const char *verbosity = run->options->quiet     ? "--quiet"
+                            : run->options->verbose ? "--verbose"
+                                                    : NULL;
+    progress_stage("starting shards and replicas");
+    launch_init(&run->launch, shards_here, replicas_here, verbosity);
+    int code = 0;
+    if (run->resumed)
+        code = store_processes(run->store, run->recorder.run, adopt, run);
+    if (!code)
+        code = launch_start(&run->launch);
+    if (code)
+        return code;
+    run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
+    run->launched = memory_new(shards + replicas, sizeof(struct launched *));
+    for (uint32_t i = 0; i < shards + replicas; i++) {
+        bool shard = i < shards;
+        if (shard ? shards_here : replicas_here)
+            run->launched[i] = &run->launch.workers[shard ? i : shards_here + i - shards];
+        run->addresses[i] = run->launched[i] ? run->launched[i]->address
+                            : shard          ? run->job->shard_addresses[i]
+                                             : run->job->replica_addresses[i - shards];
+    }
+    run->recorder.addresses = run->addresses;
+    return 0;
+}
+
+/* What the store kept, as the coordinator takes it. */
+static void saved_for(const struct store_saved *stored, struct coordinator_saved *saved,
+                      struct blob *journal) {
+    *saved = (struct coordinator_saved){.attempt = stored->attempt,
+                                        .step_count = stored->step_count,
+                                        .journal = journal,
+                                        .journal_count = (uint32_t)stored->journal_count};
+    for (uint32_t i = 0; i < stored->step_count; i++) {
+        saved->steps[i].step = stored->steps[i].step;
+        saved->steps[i].digests = stored->steps[i].digests;
+        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
+                                              .length = (uint32_t)stored->steps[i].state.length};
+    }
+    for (size_t i = 0; i < stored->journal_count; i++)
+        journal[i] = (struct blob){.data = stored->journal[i].data,
+                                   .length = (uint32_t)stored->journal[i].length};
+}
+
+/* What goes with a model takes this much room at most. */
+#define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
+
+/* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
+ * not push them out at once. */
+static void size_history(struct training *run) {
+    uint64_t bytes = 2 * sizeof(float) * objective_parameters(&run->shape);
+    uint64_t most = run->job->warm_start ? CURVATURE_BYTES_MAX / (bytes ? bytes : 1) : 0;
+    run->pairs_kept = most < run->sizing.history ? (uint32_t)most : run->sizing.history;
+    if (!run->job->history)
+        run->sizing.history += run->start.pairs;
+    if (run->sizing.history > HISTORY_MAX)
+        run->sizing.history = HISTORY_MAX;
+}
+
+static int make_coordinator(struct training *run) {
+    const struct job *job = run->job;
+    struct coordinator_settings settings = {
+        .optimizer = {.memory = run->sizing.history,
+                      .l2 = job->l2,
+                      .gradient_tolerance = job->gradient_tolerance,
+                      .loss_tolerance = job->loss_tolerance,
+                      .steps_max = job->max_steps,
+                      .patience = job->early_stopping},
+        .shape = run->shape,
+        .history_type = job->history_type,
+        .data = set_info(run->set),
+        .set_path = set_path(run->set),
+        .run = run->uuid,
+        .shards = run->sizing.shards,
+        .replicas = run->sizing.replicas,
+        .threads = run->sizing.threads,
+        .portion_chunks = job->portion_chunks,
+        .backup_copies = job->backup_copies,
+        .flush_ms = job->flush_ms,
+        .reconnect_seconds = job->reconnect_seconds,
+        .shard_addresses = run->addresses,
+        .shards_folder = run->shards_folder,
+        .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
+        .restarts_max = RESTARTS_MAX,
+        .start = run->start.parameters,
+        .start_pairs = run->start.vectors,
+        .start_pair_count = run->start.pairs,
+        .pairs_kept = run->pairs_kept,
+    };
+    struct coordinator_saved saved;
+    struct blob *journal = memory_new(run->saved.journal_count, sizeof *journal);
+    int code = store_epoch_next(run->store, &settings.epoch);
+    saved_for(&run->saved, &saved, journal);
+    if (run->resumed)
+        settings.saved = &saved;
+    if (!code)
+        run->coordinator = coordinator_new(&settings);
+    free(journal);
+    return code;
+}
+
+/* The model is written beside its final place from the first slice on. */
+static int prepare_model(struct training *run) {
+    curvature_writer_discard(run->recorder.curvature);
+    run->recorder.curvature = NULL;
+    model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
+    run->recorder.writer = NULL;
+    free(run->model_folder);
+    run->model_folder =
+        memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
+}
+
+/* ---- callbacks of the loop ---- */
+
+static int on_record(void *context, const struct coordinator *coordinator,
+                     const struct output *output, const struct record *record) {
+    struct training *run = context;
+    if (record->kind == RECORD_SLICE && record->slice.first == 0) {
+        int code = 0;
+        if (record->slice.vector == 0)
+            code = prepare_model(run);
+        else if (record->slice.vector == 1)
+            code =
+                curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
+                                     coordinator_pairs_kept(coordinator), &run->recorder.curvature);
+        if (code)
+            return code;
+    }
+    return recorder_take(&run->recorder, coordinator, output, record);
+}
+
+static int on_commit(void *context) {
+    struct training *run = context;
+    int code = run->store ? store_flush(run->store) : 0;
+    if (!code)
+        failpoint(FAILPOINT_state_journal);
+    return code;
+}
+
+/* For the test of fencing: as if the locks had been lost, while this process goes on. */
+static void let_go_of_lock(struct training *run) {
+    store_close(run->store);
+    close(run->lock);
+    run->store = run->recorder.store = NULL;
+    run->lock = -1;
+}
+
+static int on_tick(void *context, const struct coordinator *coordinator) {
+    struct training *run = context;
+    if (failpoint_hit(FAILPOINT_lock_released) && run->store)
+        let_go_of_lock(run);
+    if (!run->store)
+        return 0;
+    double seconds = training_seconds(run);
+    pace_note(&run->pace, coordinator, seconds);
+    tally_note(&run->tally, coordinator);
+    progress_run(coordinator, pace_rate(&run->pace, coordinator, seconds),
+                 pace_seconds_left(&run->pace, coordinator, seconds, run->job->max_seconds));
+    int code = store_run_progress(run->store, run->recorder.run, seconds);
+    return code ? code : store_flush(run->store);
+}
+
+/* ---- training ---- */
+
+static int open_loop(struct training *run) {
+    struct cluster_options options = {
+        .addresses = run->addresses,
+        .launched = run->launched,
+        .launch = &run->launch,
+        .seconds_max = run->job->max_seconds - run->seconds_before,
+        .record = on_record,
+        .commit = on_commit,
+        .tick = on_tick,
+        .context = run,
+    };
+    signal(SIGPIPE, SIG_IGN); /* who asks for the status may leave before it is answered */
+    run->base = event_base_new();
+    if (!run->base)
+        return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
+    int code = cluster_new(run->base, run->coordinator, &options, &run->cluster);
+    if (!code)
+        code = showing_begin(run);
+    return code;
+}
+
+static int train(struct training *run) {
+    double start = training_seconds(run);
+    int code = open_loop(run);
+    if (!code)
+        code = cluster_run(run->cluster);
+    run->seconds.train = training_seconds(run) - start;
+    recorder_finish(&run->recorder);
+    progress_close();
+    return code;
+}
+
+int training_run(struct training *run) {
+    int code = showing_listen(run);
+    if (!code && !run->set)
+        code = open_data(run);
+    if (!code)
+        code = size_up(run);
+    if (!code)
+        code = training_begin(run);
+    size_history(run);
+    if (!code)
+        code = start_workers(run);
+    if (!code)
+        code = make_coordinator(run);
+    if (!code)
+        code = train(run);
+    return code;
+}
+
+void training_release(struct training *run, int code) {
+    progress_close();
+    json_decref(run->result);
+    curvature_writer_discard(run->recorder.curvature);
+    model_writer_discard(run->recorder.writer);
+    free(run->model_folder);
+    showing_end(run);
+    if (run->coordinator && run->coordinator->fenced)
+        launch_abandon(&run->launch);
+    else if (run->cluster)
+        cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
+    cluster_free(run->cluster);
+    if (run->base)
+        event_base_free(run->base);
+    coordinator_free(run->coordinator);
+    launch_release(&run->launch, DISMISS_GRACE_MS);
+    free(run->launched);
+    free(run->addresses);
+    start_close(&run->start);
+    free(run->start_model);
+    free(run->shards_folder);
+    store_saved_release(&run->saved);
+    dataset_sources_release(&run->sources);
+    holdout_free(run->holdout);
+    set_close(run->set);
+    *run = (struct training){.options = run->options,
+                             .command = run->command,
+                             .job = run->job,
+                             .lock = run->lock,
+                             .store = run->store};
+}
+
+void training_close(struct training *run) {
+    showing_end(run);
+    if (run->store)
+        store_close(run->store);
+    if (run->lock >= 0)
+        close(run->lock);
+    job_free(run->job);
+}

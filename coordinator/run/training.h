@@ -1,0 +1,94 @@
+/* One run from data to model: what it holds, and its stages. */
+#ifndef DML_COORDINATOR_RUN_TRAINING_H
+#define DML_COORDINATOR_RUN_TRAINING_H
+
+#include "base/clock.h"
+#include "coordinator/run/cluster.h"
+#include "coordinator/status/control.h"
+#include "coordinator/run/dataset.h"
+#include "coordinator/run/holdout.h"
+#include "coordinator/status/http.h"
+#include "coordinator/job/job.h"
+#include "coordinator/job/options.h"
+#include "coordinator/status/pace.h"
+#include "coordinator/run/recorder.h"
+#include "coordinator/status/result.h"
+#include "coordinator/job/sizing.h"
+#include "coordinator/run/start.h"
+#include "coordinator/status/tally.h"
+#include "model/model.h"
+
+struct event_base;
+
+/* Everything that a run holds, in the order in which it is acquired; training_release() mirrors it.
+ */
+struct training {
+    const struct options *options;
+    const char *command;    /* "run" or "retrain": recorded with a new run */
+    const char *start_from; /* a new run starts from this model (model_open()); NULL: from zero */
+    struct job *job;
+    int64_t started_ns, started_ms;
+    struct result_seconds seconds;
+    int lock; /* descriptor, or −1 */
+    struct store *store;
+    struct set *set;         /* opened by training_run(), or given */
+    struct holdout *holdout; /* or NULL */
+    struct dataset_sources sources;
+    struct objective_shape shape;
+    struct sizing sizing;
+    char uuid[37];
+    struct recorder recorder;
+    struct http *http; /* the status server, or NULL */
+    bool resumed;
+    double seconds_before; /* spent by earlier incarnations of the run */
+    struct store_saved saved;
+    char *shards_folder; /* checkpoints, and where it starts; owned */
+    uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
+    struct start start;  /* parameters are NULL: at zero */
+    char *start_model;   /* the hash of what it started from, "" if from zero; owned */
+    int64_t start_run;   /* whose model that is; 0: not known */
+    struct launch launch;
+    const char **addresses;     /* by link; the texts belong to the job or to `launch` */
+    struct launched **launched; /* by link: NULL for a worker of someone else's */
+    struct coordinator *coordinator;
+    struct event_base *base;
+    struct cluster *cluster;
+    struct pace pace;
+    struct tally tally;
+    struct control *control;
+    struct model_layout layout;
+    char *model_folder;
+    json_t *result;
+};
+
+/* Takes up the run that the store has, or begins a new one; with what it starts from in `start`. A
+ * run that goes on keeps its own start, whatever start_from is now: another one begins a new run.
+ */
+int training_begin(struct training *training);
+
+/* Takes the lock of the state folder, opens the store, and takes the status server's address.
+ * ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the address. */
+int training_open(struct training *training);
+
+/* Opens the data, unless a set was given, starts workers and trains, until the model was read or
+ * the run was cancelled. */
+int training_run(struct training *training);
+
+/* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
+ * store; the result is made. Which model is live is another matter (coordinator/publish/publish.h).
+ * Of a run that was cancelled the result is printed, and ERROR_AGAIN says so. */
+int training_conclude(struct training *training);
+
+/* Ends the workers and lets go of all but the job, the lock and the store, with which it can run
+ * again; `code` is what the run ended with. */
+void training_release(struct training *training, int code);
+
+/* Lets go of all of it. */
+void training_close(struct training *training);
+
+/* Since the run began, over all who carried it. */
+static inline double training_seconds(const struct training *training) {
+    return (double)(clock_monotonic_ns() - training->started_ns) / 1e9 + training->seconds_before;
+}
+
+#endif

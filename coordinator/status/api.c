@@ -1,0 +1,278 @@
+#include "coordinator/status/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/status/metrics.h"
+#include "coordinator/status/page.h"
+#include "coordinator/status/report.h"
+
+#define STEPS_AT_ONCE 2000
+#define EVENTS_AT_ONCE 500
+#define TICK_LATE_NS (10 * NS_PER_S) /* the loop ticks ten times a second */
+
+/* The page may run what it has in itself, and talk to nobody but this server. */
+#define PAGE_POLICY                                                                                \
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "                     \
+    "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "             \
+    "form-action 'none'; frame-ancestors 'none'\r\n"
+
+/* Gives up the reference to `value`. */
+static void give_json(struct http_answer *answer, int status, json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT);
+    json_decref(value);
+    if (!text) { /* a text in it is not UTF-8 */
+        text = memory_copy_string("{\"error\":\"what there is to say cannot be written\"}");
+        status = 500;
+    }
+    answer->status = status;
+    answer->type = "application/json";
+    answer->body = answer->owned = text;
+    answer->length = strlen(text);
+}
+
+static void give_error(struct http_answer *answer, int status, const char *text) {
+    give_json(answer, status, json_pack("{s:s}", "error", text));
+}
+
+static void give_text(struct http_answer *answer, int status, const char *text) {
+    answer->status = status;
+    answer->type = "text/plain; charset=utf-8";
+    answer->body = answer->owned = memory_format("%s\n", text);
+    answer->length = strlen(text) + 1;
+}
+
+/* The store could not answer: that is not the run's end. */
+static void give_store_error(struct http_answer *answer) {
+    give_error(answer, 503, error_text());
+    error_clear();
+}
+
+/* ---- lists ---- */
+
+/* A list of what has numbers, from `since` on: at most `most` of it. */
+struct part {
+    json_t *list;
+    size_t most;
+    int64_t next;
+    bool more;
+    int64_t started_ms;
+};
+
+/* True once the list is full. */
+static bool is_full(struct part *part) {
+    part->more = json_array_size(part->list) == part->most;
+    return part->more;
+}
+
+static int take_step(void *context, const struct store_step *step) {
+    struct part *part = context;
+    if (is_full(part))
+        return 1;
+    json_array_append_new(part->list,
+                          json_pack("{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f}", "step",
+                                    (json_int_t)step->step, "loss", report_number(step->loss),
+                                    "gradient_max", report_number(step->gradient_max),
+                                    "holdout_loss", report_number(step->holdout_loss),
+                                    "step_length", report_number(step->step_length), "trials",
+                                    (int)step->trials, "history", (int)step->history, "note",
+                                    step->note, "wall_ms", (json_int_t)step->wall_ms, "seconds",
+                                    (double)(step->wall_ms - part->started_ms) / 1e3));
+    part->next = (int64_t)step->step + 1;
+    return 0;
+}
+
+static int take_event(void *context, const struct store_event_row *event) {
+    struct part *part = context;
+    if (is_full(part))
+        return 1;
+    json_array_append_new(part->list,
+                          json_pack("{s:I, s:I, s:s, s:s}", "event", (json_int_t)event->event,
+                                    "wall_ms", (json_int_t)event->wall_ms, "kind", event->kind,
+                                    "text", event->text));
+    part->next = event->event + 1;
+    return 0;
+}
+
+struct wanted_run {
+    int64_t run, started_ms;
+    bool found;
+};
+
+static int take_run(void *context, const struct store_run *run) {
+    struct wanted_run *wanted = context;
+    if (run->run != wanted->run)
+        return 0;
+    wanted->started_ms = run->started_ms;
+    wanted->found = true;
+    return 1;
+}
+
+/* Whether there is such a run in this state folder. */
+static int find_run(const struct api *api, struct wanted_run *wanted) {
+    if (wanted->run == api->live.run) {
+        wanted->started_ms = api->live.started_ms;
+        wanted->found = true;
+        return 0;
+    }
+    int code = store_runs(api->store, take_run, wanted);
+    return code < 0 ? code : 0;
+}
+
+typedef int list_read(struct store *store, int64_t run, int64_t since, struct part *part);
+
+static int read_steps(struct store *store, int64_t run, int64_t since, struct part *part) {
+    return store_steps(store, run, (uint64_t)since, take_step, part);
+}
+
+static int read_events(struct store *store, int64_t run, int64_t since, struct part *part) {
+    return store_events(store, run, since, take_event, part);
+}
+
+static void answer_list(const struct api *api, const struct request *request, const char *name,
+                        size_t most, list_read *read, struct http_answer *answer) {
+    static const char *const parameters[] = {"since", "run", NULL};
+    struct wanted_run wanted = {0};
+    struct part part = {.most = most};
+    int64_t since;
+    if (!request_has_only(request, parameters) || !request_number(request, "since", 0, &since) ||
+        !request_number(request, "run", api->live.run, &wanted.run)) {
+        give_error(answer, 400, "the query may say since=N and run=N, whole numbers");
+        return;
+    }
+    int code = find_run(api, &wanted);
+    if (!code && !wanted.found) {
+        give_error(answer, 404, "there is no such run in this state folder");
+        return;
+    }
+    part.list = json_array();
+    part.next = since;
+    part.started_ms = wanted.started_ms;
+    if (!code)
+        code = read(api->store, wanted.run, since, &part);
+    if (code < 0) {
+        json_decref(part.list);
+        give_store_error(answer);
+        return;
+    }
+    give_json(answer, 200,
+              json_pack("{s:I, s:o, s:I, s:b}", "run", (json_int_t)wanted.run, name, part.list,
+                        "next", (json_int_t)part.next, "more", part.more));
+}
+
+static void answer_steps(const struct api *api, const struct request *request,
+                         struct http_answer *answer) {
+    answer_list(api, request, "steps", STEPS_AT_ONCE, read_steps, answer);
+}
+
+static void answer_events(const struct api *api, const struct request *request,
+                          struct http_answer *answer) {
+    answer_list(api, request, "events", EVENTS_AT_ONCE, read_events, answer);
+}
+
+static void answer_runs(const struct api *api, const struct request *request,
+                        struct http_answer *answer) {
+    json_t *runs;
+    (void)request;
+    if (live_runs(&api->live, api->store, &runs))
+        give_store_error(answer);
+    else
+        give_json(answer, 200, runs);
+}
+
+/* ---- the rest ---- */
+
+static void answer_status(const struct api *api, const struct request *request,
+                          struct http_answer *answer) {
+    (void)request;
+    give_json(answer, 200, live_json(&api->live));
+}
+
+static void answer_metrics(const struct api *api, const struct request *request,
+                           struct http_answer *answer) {
+    (void)request;
+    struct metrics metrics = {.live = &api->live,
+                              .tally = api->tally,
+                              .durable_ms = api->durable_ms,
+                              .http = api->counts};
+    char *text = metrics_text(&metrics, &answer->length);
+    answer->status = 200;
+    answer->type = METRICS_TYPE;
+    answer->body = answer->owned = text;
+}
+
+static void answer_page(const struct api *api, const struct request *request,
+                        struct http_answer *answer) {
+    (void)api;
+    (void)request;
+    *answer = (struct http_answer){.status = 200,
+                                   .type = "text/html; charset=utf-8",
+                                   .fields = PAGE_POLICY,
+                                   .body = page_html,
+                                   .length = page_html_length};
+}
+
+static void answer_live(const struct api *api, const struct request *request,
+                        struct http_answer *answer) {
+    int64_t late_ns = clock_monotonic_ns() - api->live.coordinator->ticked_ns;
+    (void)request;
+    if (late_ns > TICK_LATE_NS)
+        give_text(answer, 503, "the coordinator has not looked at its clock for over 10 s");
+    else
+        give_text(answer, 200, "ok");
+}
+
+/* Why the run is not at work yet, or not any more; NULL if it is. Free it. */
+static char *unready(const struct api *api) {
+    const struct coordinator *c = api->live.coordinator;
+    if (!api->store)
+        return memory_copy_string("the store is closed");
+    if (c->phase == PHASE_FAILED)
+        return memory_copy_string("the run has failed");
+    for (uint32_t i = 0; i < c->settings.shards; i++)
+        if (!c->workers[i].ready)
+            return memory_format("shard %u is not set up", i);
+    if (c->phase == PHASE_REJOINING || c->phase == PHASE_SETTING_UP)
+        return memory_format("the run is %s", live_state(c->phase));
+    return NULL;
+}
+
+static void answer_ready(const struct api *api, const struct request *request,
+                         struct http_answer *answer) {
+    char *why = unready(api);
+    (void)request;
+    give_text(answer, why ? 503 : 200, why ? why : "ok");
+    free(why);
+}
+
+static const struct {
+    const char *path;
+    bool needs_store;
+    void (*answer)(const struct api *api, const struct request *request,
+                   struct http_answer *answer);
+} paths[] = {
+    {"/", false, answer_page},
+    {"/api/v1/status", false, answer_status},
+    {"/api/v1/steps", true, answer_steps},
+    {"/api/v1/events", true, answer_events},
+    {"/api/v1/runs", true, answer_runs},
+    {"/metrics", false, answer_metrics},
+    {"/livez", false, answer_live},
+    {"/readyz", false, answer_ready},
+};
+
+void api_answer(const struct api *api, const struct request *request, struct http_answer *answer) {
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        if (strcmp(request->path, paths[i].path) != 0)
+            continue;
+        if (paths[i].needs_store && !api->store)
+            give_error(answer, 503, "the store is closed");
+        else
+            paths[i].answer(api, request, answer);
+        return;
+    }
+    give_error(answer, 404, "there is nothing here; dml-status(7) lists what there is");
+}

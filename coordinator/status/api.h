@@ -1,0 +1,22 @@
+/* The status server's answers: which path gives what. No sockets here. */
+#ifndef DML_COORDINATOR_STATUS_API_H
+#define DML_COORDINATOR_STATUS_API_H
+
+#include "coordinator/status/http.h"
+#include "coordinator/status/live.h"
+#include "coordinator/status/tally.h"
+#include "store/store.h"
+
+/* What there is to show. Nothing is owned. */
+struct api {
+    struct live live;
+    struct store *store; /* NULL: it was closed */
+    const struct tally *tally;
+    int64_t durable_ms; /* wall clock of the last durable step, or 0 */
+    const struct http_counts *counts;
+};
+
+/* Fills in the answer; never fails: what goes wrong is an answer too, and the run goes on. */
+void api_answer(const struct api *api, const struct request *request, struct http_answer *answer);
+
+#endif

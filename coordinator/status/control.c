@@ -1,0 +1,157 @@
+#define _GNU_SOURCE
+#include "coordinator/status/control.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#define SOCKET_NAME "control.sock"
+#define LINE_BYTES_LARGEST 256
+#define IDLE_SECONDS 5
+
+struct control {
+    struct control_callbacks callbacks;
+    struct evconnlistener *listener;
+    struct event_base *base;
+    char *path;
+};
+
+static void on_event(struct bufferevent *client, short what, void *context) {
+    (void)what; /* end of file, error or time-out: all the same */
+    (void)context;
+    bufferevent_free(client);
+}
+
+static void on_written(struct bufferevent *client, void *context) {
+    (void)context;
+    bufferevent_free(client);
+}
+
+/* The run may end in the call, and the loop with it: whoever asked has the answer by now. */
+static void on_cancel_written(struct bufferevent *client, void *context) {
+    struct control *control = context;
+    bufferevent_free(client);
+    control->callbacks.cancel(control->callbacks.context);
+}
+
+static void answer(struct bufferevent *client, const char *text) {
+    bufferevent_disable(client, EV_READ);
+    bufferevent_setcb(client, NULL, on_written, on_event, NULL);
+    bufferevent_write(client, text, strlen(text));
+    bufferevent_write(client, "\n", 1);
+}
+
+/* Gives up the reference to `value`. */
+static void answer_json(struct bufferevent *client, json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT);
+    answer(client, text ? text : "{}");
+    free(text);
+    json_decref(value);
+}
+
+static void on_line(struct bufferevent *client, void *context) {
+    struct control *control = context;
+    struct evbuffer *input = bufferevent_get_input(client);
+    char *line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
+    if (!line) {
+        if (evbuffer_get_length(input) > LINE_BYTES_LARGEST)
+            bufferevent_free(client);
+        return;
+    }
+    if (strcmp(line, "status") == 0) {
+        answer_json(client, control->callbacks.status(control->callbacks.context));
+    } else if (strcmp(line, "runs") == 0) {
+        answer_json(client, control->callbacks.runs(control->callbacks.context));
+    } else if (strcmp(line, "cancel") == 0) {
+        answer(client, "ok");
+        bufferevent_setcb(client, NULL, on_cancel_written, on_event, control);
+    } else {
+        answer(client, "unknown: status, runs or cancel is understood");
+    }
+    free(line);
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t descriptor,
+                      struct sockaddr *address, int length, void *context) {
+    struct control *control = context;
+    struct timeval idle = {.tv_sec = IDLE_SECONDS};
+    (void)listener;
+    (void)address;
+    (void)length;
+    struct bufferevent *client =
+        bufferevent_socket_new(control->base, descriptor, BEV_OPT_CLOSE_ON_FREE);
+    if (!client) {
+        close(descriptor);
+        return;
+    }
+    bufferevent_setcb(client, on_line, NULL, on_event, control);
+    bufferevent_set_timeouts(client, &idle, &idle);
+    bufferevent_enable(client, EV_READ | EV_WRITE);
+}
+
+/* Binds within the folder by its descriptor: a path as long as any would not fit an address. */
+static int listen_in(const char *folder, const char *path, int *descriptor) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int folder_descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int code = 0;
+    unlink(path); /* the lock is ours: whoever made it is gone */
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder_descriptor,
+             SOCKET_NAME);
+    mode_t before = umask(0177);
+    if (folder_descriptor < 0 || listening < 0 ||
+        bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 16))
+        code = error_set_errno(ERROR_CREATE, "cannot make the control socket %s", path);
+    umask(before);
+    if (folder_descriptor >= 0)
+        close(folder_descriptor);
+    if (code && listening >= 0)
+        close(listening);
+    *descriptor = listening;
+    return code;
+}
+
+int control_new(struct event_base *base, const char *state_folder,
+                const struct control_callbacks *callbacks, struct control **control) {
+    char *path = memory_format("%s/%s", state_folder, SOCKET_NAME);
+    int descriptor;
+    int code = listen_in(state_folder, path, &descriptor);
+    if (code) {
+        free(path);
+        return code;
+    }
+    struct control *c = memory_new(1, sizeof *c);
+    *c = (struct control){.callbacks = *callbacks, .base = base, .path = path};
+    c->listener = evconnlistener_new(base, on_accept, c,
+                                     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, descriptor);
+    if (!c->listener) {
+        close(descriptor);
+        control_free(c);
+        return error_set(ERROR_UNAVAILABLE, "cannot listen on the control socket");
+    }
+    *control = c;
+    return 0;
+}
+
+void control_free(struct control *control) {
+    if (!control)
+        return;
+    if (control->listener)
+        evconnlistener_free(control->listener);
+    unlink(control->path);
+    free(control->path);
+    free(control);
+}

@@ -1,0 +1,26 @@
+/* The control socket, STATE/control.sock (mode 0600): one line in, one answer out, closed.
+ *
+ *     status\n  →  a JSON object and a newline
+ *     runs\n    →  the same: what `jobs` shows (coordinator/status/report.h)
+ *     cancel\n  →  ok\n, and the run ends where it can be resumed
+ */
+#ifndef DML_COORDINATOR_STATUS_CONTROL_H
+#define DML_COORDINATOR_STATUS_CONTROL_H
+
+#include <jansson.h>
+
+struct event_base;
+struct control; /* opaque */
+
+struct control_callbacks {
+    json_t *(*status)(void *context); /* a new reference */
+    json_t *(*runs)(void *context);   /* a new reference */
+    void (*cancel)(void *context);
+    void *context;
+};
+
+int control_new(struct event_base *base, const char *state_folder,
+                const struct control_callbacks *callbacks, struct control **control);
+void control_free(struct control *control); /* removes the socket */
+
+#endif

@@ -1,0 +1,83 @@
+#include "coordinator/status/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const char *const decisions[] = {[DECISION_PUBLISHED] = "published",
+                                        [DECISION_REFUSED] = "refused",
+                                        [DECISION_ROLLED_BACK] = "rolled back"};
+
+const char *decision_text(enum decision decision) {
+    return decisions[decision];
+}
+
+static enum decision decision_of(const char *kind) {
+    for (unsigned i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
+        if (strcmp(decisions[i], kind) == 0)
+            return i;
+    return DECISION_REFUSED; /* what is not known made nothing live */
+}
+
+static int take(void *context, const struct store_publication *publication) {
+    struct history *history = context;
+    history->items = memory_resize(history->items, history->count + 1, sizeof *history->items);
+    history->items[history->count++] =
+        (struct history_item){.publication = publication->publication,
+                              .decision = decision_of(publication->kind),
+                              .run = publication->run,
+                              .previous_run = publication->previous_run,
+                              .settled = publication->settled_ms != 0};
+    return 0;
+}
+
+int history_read(struct store *store, struct history *history) {
+    *history = (struct history){0};
+    return store_publications(store, take, history);
+}
+
+void history_release(struct history *history) {
+    free(history->items);
+    *history = (struct history){0};
+}
+
+int64_t history_live(const struct history *history) {
+    for (size_t i = history->count; i; i--)
+        if (history->items[i - 1].decision != DECISION_REFUSED)
+            return history->items[i - 1].run;
+    return 0;
+}
+
+const struct history_item *history_of(const struct history *history, int64_t run) {
+    for (size_t i = history->count; i; i--)
+        if (history->items[i - 1].run == run)
+            return &history->items[i - 1];
+    return NULL;
+}
+
+/* Where `run` lies in the stack of versions; on top of it if it is not there. */
+static size_t find(const int64_t *stack, size_t depth, int64_t run) {
+    for (size_t i = depth; i; i--)
+        if (stack[i - 1] == run)
+            return i - 1;
+    return depth;
+}
+
+int64_t history_before(const struct history *history, int64_t live) {
+    int64_t *stack = memory_new(history->count, sizeof *stack);
+    size_t depth = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct history_item *item = &history->items[i];
+        if (item->decision == DECISION_REFUSED)
+            continue;
+        if (item->decision == DECISION_ROLLED_BACK)
+            depth = find(stack, depth, item->run);
+        if (!depth || stack[depth - 1] != item->run)
+            stack[depth++] = item->run;
+    }
+    size_t place = find(stack, depth, live);
+    int64_t before = place ? stack[place - 1] : 0;
+    free(stack);
+    return before;
+}

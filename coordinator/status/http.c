@@ -1,0 +1,400 @@
+#include "coordinator/status/http.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/status/allowance.h"
+#include "coordinator/status/answers.h"
+#include "wire/peer.h"
+
+#define CONNECTIONS_AT_ONCE 256
+#define CONNECTIONS_LEAST 4
+#define DESCRIPTORS_SHARE                                                                          \
+    8 /* at most one in so many descriptors of this process is served with                         \
+       */
+#define REQUESTS_PER_SECOND 500
+#define REQUESTS_AT_ONCE 100
+#define TURN_MS 10 /* how often those who wait for their turn are looked after */
+#define DEADLINE_MS 10000
+#define IDLE_DEADLINES 6 /* an idle connection is kept as many times as long */
+#define SWEEP_MS 250
+#define PAUSE_MS 100                  /* without descriptors, before accepting again */
+#define DISCARDED_BYTES_MAX (1 << 18) /* after a refusal, of what is still being sent */
+
+/* A connection reads a request, then writes the answer, then reads again; or it is closing: once
+ * the answer is out it is half closed and what still comes is discarded, so that the client can
+ * read the answer before it learns that nobody listens. */
+struct connection {
+    struct http *http;
+    struct bufferevent *stream; /* NULL: this place is free */
+    int64_t since_ns;           /* when it began what it is doing now */
+    bool idle;                  /* between two requests */
+    bool closing, hung_up;
+    size_t discarded;
+};
+
+struct http {
+    char *url;
+    int descriptor; /* −1 when the listener has it */
+    int64_t deadline_ns;
+    struct event_base *base;
+    struct http_callbacks callbacks;
+    struct evconnlistener *listener;
+    struct event *sweeper, *resumer, *waker;
+    struct allowance allowance;
+    uint32_t turn; /* whose turn it is when some wait, of all places */
+    struct http_counts counts;
+    struct answers answers;
+    uint32_t places; /* of these: */
+    struct connection connections[CONNECTIONS_AT_ONCE];
+};
+
+static void note_refused(struct http *http, enum http_refusal refusal, const char *why) {
+    refusals_note(&http->counts.refused, refusal, why, clock_monotonic_ns());
+}
+
+/* ---- connections ---- */
+
+/* The descriptor is closed at once: libevent would do so when the loop comes round, and many that
+ * come together would leave none for the run itself. */
+static void close_connection(struct connection *connection) {
+    int descriptor = bufferevent_getfd(connection->stream);
+    bufferevent_disable(connection->stream, EV_READ | EV_WRITE);
+    bufferevent_free(connection->stream);
+    close(descriptor);
+    connection->http->counts.connections--;
+    connection->stream = NULL;
+}
+
+static void write_answer(struct connection *connection, const struct http_answer *answer,
+                         bool head_only, bool keep_alive) {
+    char head[RESPONSE_HEAD_MAX];
+    struct evbuffer *out = bufferevent_get_output(connection->stream);
+    evbuffer_add(out, head, response_head(answer, keep_alive, time(NULL), head));
+    if (!head_only)
+        evbuffer_add(out, answer->body, answer->length);
+    connection->closing = !keep_alive;
+    connection->since_ns = clock_monotonic_ns();
+    connection->http->counts.requests++;
+}
+
+static enum http_refusal refusal_of(int status) {
+    return status == 405                    ? HTTP_METHOD
+           : status == 414 || status == 431 ? HTTP_TOO_LARGE
+                                            : HTTP_MALFORMED;
+}
+
+static void refuse(struct connection *connection, int status, const char *why, bool head) {
+    char body[160];
+    struct http_answer answer = {.status = status,
+                                 .type = "application/json",
+                                 .fields = status == 405 ? "Allow: GET, HEAD\r\n" : NULL,
+                                 .body = body};
+    answer.length = (size_t)snprintf(body, sizeof body, "{\"error\":\"%s\"}\n", why);
+    note_refused(connection->http, refusal_of(status), why);
+    write_answer(connection, &answer, head, false);
+}
+
+static void answer(struct connection *connection, const struct request *request) {
+    struct http *http = connection->http;
+    int64_t begun_ns = clock_monotonic_ns();
+    const struct http_answer *answer = answers_find(&http->answers, request, begun_ns);
+    if (!answer) {
+        struct http_answer made = {.status = 500, .type = "text/plain", .body = ""};
+        http->callbacks.answer(http->callbacks.context, request, &made);
+        answer = answers_keep(&http->answers, request, &made, begun_ns, clock_monotonic_ns());
+    }
+    write_answer(connection, answer, request->head, request->keep_alive);
+}
+
+static void discard(struct connection *connection) {
+    struct evbuffer *in = bufferevent_get_input(connection->stream);
+    connection->discarded += evbuffer_get_length(in);
+    evbuffer_drain(in, evbuffer_get_length(in));
+    if (connection->discarded > DISCARDED_BYTES_MAX)
+        close_connection(connection);
+}
+
+static bool may_answer(struct http *http) {
+    struct timeval turn = {.tv_usec = TURN_MS * 1000};
+    if (allowance_take(&http->allowance, clock_monotonic_ns()))
+        return true;
+    event_add(http->waker, &turn);
+    return false;
+}
+
+/* Answers the request that has come, if one has. One at a time: the next one waits until the answer
+ * to this one is out. False if it is too early for any. */
+static bool serve(struct connection *connection) {
+    struct evbuffer *in = bufferevent_get_input(connection->stream);
+    if (evbuffer_get_length(bufferevent_get_output(connection->stream)))
+        return true;
+    size_t length = evbuffer_get_length(in);
+    if (connection->idle != (length == 0)) {
+        connection->idle = length == 0;
+        connection->since_ns = clock_monotonic_ns();
+    }
+    const char *text = (const char *)evbuffer_pullup(in, -1);
+    size_t end = text ? request_end(text, length) : 0;
+    struct request request;
+    const char *why;
+    if ((end || length >= REQUEST_BYTES_MAX) && !may_answer(connection->http))
+        return false;
+    if (end) {
+        int status = request_read(text, end, &request, &why);
+        evbuffer_drain(in, end);
+        if (status == 200)
+            answer(connection, &request);
+        else
+            refuse(connection, status, why, request.head);
+    } else if (length >= REQUEST_BYTES_MAX) {
+        refuse(connection, 431, "a head beyond 8 KiB", false);
+    }
+    return true;
+}
+
+/* While some wait for their turn, whoever comes now waits too. */
+static void on_readable(struct bufferevent *stream, void *context) {
+    struct connection *connection = context;
+    (void)stream;
+    if (connection->closing)
+        discard(connection);
+    else if (!evtimer_pending(connection->http->waker, NULL))
+        serve(connection);
+}
+
+static void on_turn(evutil_socket_t descriptor, short events, void *context) {
+    struct http *http = context;
+    (void)descriptor;
+    (void)events;
+    for (uint32_t i = 0; i < http->places; i++) {
+        struct connection *connection = &http->connections[http->turn % http->places];
+        if (connection->stream && !connection->closing && !serve(connection))
+            return;
+        http->turn++;
+    }
+}
+
+static void on_written(struct bufferevent *stream, void *context) {
+    struct connection *connection = context;
+    if (connection->hung_up) {
+        close_connection(connection);
+    } else if (connection->closing) {
+        shutdown(bufferevent_getfd(stream), SHUT_WR);
+        discard(connection);
+    } else {
+        on_readable(stream, context);
+    }
+}
+
+/* A client may half close as soon as it has asked: it still gets its answer. */
+static void on_event(struct bufferevent *stream, short what, void *context) {
+    struct connection *connection = context;
+    bool answering = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
+    bool waiting = evbuffer_get_length(bufferevent_get_input(stream)) > 0 &&
+                   evtimer_pending(connection->http->waker, NULL);
+    if (what & BEV_EVENT_EOF && (answering || waiting)) {
+        connection->hung_up = true;
+        bufferevent_disable(stream, EV_READ);
+    } else {
+        close_connection(connection);
+    }
+}
+
+/* ---- accepting ---- */
+
+/* A free place; that of the connection that has been quiet longest if there is none. */
+static struct connection *make_room(struct http *http) {
+    struct connection *quietest = &http->connections[0];
+    for (uint32_t i = 0; i < http->places; i++) {
+        struct connection *connection = &http->connections[i];
+        if (!connection->stream)
+            return connection;
+        if (connection->since_ns < quietest->since_ns)
+            quietest = connection;
+    }
+    note_refused(http, HTTP_CROWDED, "too many connections");
+    close_connection(quietest);
+    return quietest;
+}
+
+static void on_accept(struct evconnlistener *listener, evutil_socket_t descriptor,
+                      struct sockaddr *address, int length, void *context) {
+    struct http *http = context;
+    const int on = 1;
+    (void)listener;
+    (void)address;
+    (void)length;
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* else 40 ms a reply */
+    struct connection *connection = make_room(http);
+    struct bufferevent *stream = bufferevent_socket_new(http->base, descriptor, 0);
+    if (!stream) {
+        close(descriptor);
+        return;
+    }
+    *connection =
+        (struct connection){.http = http, .stream = stream, .since_ns = clock_monotonic_ns()};
+    http->counts.connections++;
+    bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
+    bufferevent_setwatermark(stream, EV_READ, 0, REQUEST_BYTES_MAX);
+    bufferevent_enable(stream, EV_READ | EV_WRITE);
+}
+
+/* Accepting fails as long as there is no descriptor, and would be tried again at once. */
+static void on_accept_failed(struct evconnlistener *listener, void *context) {
+    struct http *http = context;
+    struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
+    note_refused(http, HTTP_DESCRIPTORS, "want of descriptors");
+    evconnlistener_disable(listener);
+    event_add(http->resumer, &pause);
+}
+
+static void on_resume(evutil_socket_t descriptor, short events, void *context) {
+    struct http *http = context;
+    (void)descriptor;
+    (void)events;
+    evconnlistener_enable(http->listener);
+}
+
+static bool is_over(const struct connection *connection, int64_t now_ns) {
+    if (!connection->stream)
+        return false;
+    int64_t allowed_ns = connection->http->deadline_ns * (connection->idle ? IDLE_DEADLINES : 1);
+    return now_ns - connection->since_ns >= allowed_ns;
+}
+
+/* Ends what is over its deadline. To be idle is no fault, nor to linger after the last answer. */
+static void on_sweep(evutil_socket_t descriptor, short events, void *context) {
+    struct http *http = context;
+    int64_t now_ns = clock_monotonic_ns();
+    (void)descriptor;
+    (void)events;
+    for (uint32_t i = 0; i < http->places; i++) {
+        struct connection *connection = &http->connections[i];
+        if (!is_over(connection, now_ns))
+            continue;
+        if (!connection->idle && !connection->closing)
+            note_refused(http, HTTP_SLOW, "slowness");
+        close_connection(connection);
+    }
+    refusals_tell(&http->counts.refused, now_ns);
+}
+
+/* ---- life ---- */
+
+/* So many that workers, checkpoints and the store never want for descriptors. */
+static uint32_t places(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return CONNECTIONS_LEAST;
+    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
+    return share < CONNECTIONS_LEAST     ? CONNECTIONS_LEAST
+           : share > CONNECTIONS_AT_ONCE ? CONNECTIONS_AT_ONCE
+                                         : (uint32_t)share;
+}
+
+static int64_t deadline_ns(void) {
+    const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
+    long milliseconds = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
+    return (milliseconds > 0 ? milliseconds : DEADLINE_MS) * NS_PER_MS;
+}
+
+/* Listens on loopback; elsewhere too, as the job file says so, but not unnoticed. */
+static int listen_on(const char *address, int *descriptor, char **bound) {
+    int code = address_listen(address, false, descriptor, bound);
+    if (code == ERROR_PERMISSION) {
+        error_clear();
+        code = address_listen(address, true, descriptor, bound);
+        if (!code)
+            log_warning("status server: %s is open to whoever reaches this machine; there is no "
+                        "password",
+                        *bound);
+    }
+    if (!code)
+        return 0;
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "key `http`: %s; name another ADDRESS:PORT, or port 0 to have one picked",
+              text);
+    free(text);
+    return code;
+}
+
+int http_new(const char *address, struct http **http) {
+    char *bound;
+    int descriptor;
+    int code = listen_on(address, &descriptor, &bound);
+    if (code)
+        return code;
+    *http = memory_new(1, sizeof **http);
+    (*http)->descriptor = descriptor;
+    (*http)->url = memory_format("http://%s/", bound);
+    (*http)->deadline_ns = deadline_ns();
+    (*http)->places = places();
+    (*http)->allowance =
+        (struct allowance){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
+    free(bound);
+    log_info("status server: %s", (*http)->url);
+    return 0;
+}
+
+const char *http_url(const struct http *http) {
+    return http->url;
+}
+
+int http_serve(struct http *http, struct event_base *base, const struct http_callbacks *callbacks) {
+    struct timeval sweep = {.tv_usec = SWEEP_MS * 1000};
+    http->base = base;
+    http->callbacks = *callbacks;
+    http->sweeper = event_new(base, -1, EV_PERSIST, on_sweep, http);
+    http->resumer = evtimer_new(base, on_resume, http);
+    http->waker = evtimer_new(base, on_turn, http);
+    http->listener = evconnlistener_new(
+        base, on_accept, http, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, http->descriptor);
+    if (!http->listener)
+        return error_set(ERROR_UNAVAILABLE, "cannot listen at %s", http->url);
+    http->descriptor = -1;
+    evconnlistener_set_error_cb(http->listener, on_accept_failed);
+    event_add(http->sweeper, &sweep);
+    return 0;
+}
+
+const struct http_counts *http_counts(const struct http *http) {
+    return &http->counts;
+}
+
+void http_free(struct http *http) {
+    if (!http)
+        return;
+    for (uint32_t i = 0; i < http->places; i++)
+        if (http->connections[i].stream)
+            close_connection(&http->connections[i]);
+    if (http->listener)
+        evconnlistener_free(http->listener);
+    if (http->sweeper)
+        event_free(http->sweeper);
+    if (http->resumer)
+        event_free(http->resumer);
+    if (http->waker)
+        event_free(http->waker);
+    if (http->descriptor >= 0)
+        close(http->descriptor);
+    answers_release(&http->answers);
+    free(http->url);
+    free(http);
+}

@@ -1,0 +1,114 @@
+#include "coordinator/status/live.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "config.h"
+#include "coordinator/status/chunks.h"
+#include "coordinator/status/report.h"
+#include "coordinator/status/result.h"
+
+const char *live_state(enum coordinator_phase phase) {
+    switch (phase) {
+    case PHASE_REJOINING:
+        return "looking for workers";
+    case PHASE_SETTING_UP:
+        return "setting up";
+    case PHASE_RUNNING:
+        return "running";
+    case PHASE_SEALING:
+        return "making the last step durable";
+    case PHASE_READING:
+    case PHASE_READ:
+        return "reading the model";
+    case PHASE_STOPPED:
+    case PHASE_DISMISSED:
+        return "ending";
+    case PHASE_FAILED:
+        return "failed";
+    }
+    return "unknown";
+}
+
+static json_t *worker_json(const struct worker *worker) {
+    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
+                     role_name(worker->role), "index", (int)worker->index, "pid", (int)worker->pid,
+                     "host", worker->host, "state",
+                     worker->ready      ? "running"
+                     : worker->welcomed ? "setting up"
+                                        : "connecting",
+                     "portions", (json_int_t)worker->portions, "chunks", (json_int_t)worker->chunks,
+                     "rate", worker->chunks_per_ns * 1e9, "restarts", (int)worker->restarts,
+                     "threads", (int)worker->threads);
+}
+
+static json_t *processes_json(const struct coordinator *c) {
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < coordinator_links(c); i++)
+        json_array_append_new(all, worker_json(&c->workers[i]));
+    return all;
+}
+
+static json_t *evaluation_json(const struct coordinator *c) {
+    const struct evaluation *evaluation = &c->evaluation;
+    double since = (double)(clock_monotonic_ns() - evaluation->started_ns) / 1e9;
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "number", (int)evaluation->number, "chunks",
+                     (int)c->plan.chunks, "counted", (int)c->plan.counted_chunks, "map",
+                     chunks_json(c), "started_seconds_ago",
+                     report_number(evaluation->running ? since : NAN));
+}
+
+/* How far the run is. */
+static json_t *progress_json(const struct live *live) {
+    const struct coordinator *c = live->coordinator;
+    const struct optimizer *o = &c->optimizer;
+    bool judged = o->settings.patience && o->started;
+    return json_pack("{s:s, s:I, s:i, s:s, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
+                     "s:o, s:I, s:o}",
+                     "job", live->job->name, "run", (json_int_t)live->run, "pid", (int)getpid(),
+                     "state", live_state(c->phase), "reason", "step", (json_int_t)o->step, "loss",
+                     report_number(o->started ? o->loss : NAN), "gradient_max",
+                     report_number(o->started ? o->gradient_max : NAN), "holdout_loss",
+                     report_number(judged ? o->holdout_loss : NAN), "evaluation",
+                     evaluation_json(c), "evaluations", (json_int_t)c->evaluations, "attempt",
+                     (int)c->attempt, "started_ms", (json_int_t)live->started_ms, "time_ms",
+                     (json_int_t)clock_wall_ms(), "seconds", live->seconds, "seconds_left",
+                     report_number(live->seconds_left), "backup_copies",
+                     (json_int_t)c->backup_copies, "safeguards", result_safeguards_json(o));
+}
+
+/* What the run is. */
+static json_t *problem_json(const struct live *live) {
+    const struct coordinator_settings *settings = &live->coordinator->settings;
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
+        objective_name(settings->shape.kind), "examples", (json_int_t)settings->data->rows,
+        "features", (json_int_t)settings->data->features, "parameters",
+        (json_int_t)live->coordinator->parameters, "history", (int)settings->optimizer.memory,
+        "gradient_tolerance", settings->optimizer.gradient_tolerance, "loss_tolerance",
+        settings->optimizer.loss_tolerance, "settings", job_settings(live->job), "http", live->http,
+        "version", PACKAGE_VERSION);
+}
+
+int live_runs(const struct live *live, struct store *store, json_t **runs) {
+    size_t i;
+    json_t *run;
+    int code = report_runs(store, runs);
+    if (code)
+        return code;
+    json_array_foreach(json_object_get(*runs, "runs"), i, run) {
+        if (json_integer_value(json_object_get(run, "run")) != live->run)
+            continue;
+        json_object_set_new(run, "state", json_string("running"));
+        json_object_set_new(run, "seconds", json_real(live->seconds));
+    }
+    return 0;
+}
+
+json_t *live_json(const struct live *live) {
+    json_t *status = progress_json(live);
+    json_object_update_new(status, problem_json(live));
+    json_object_set_new(status, "processes", processes_json(live->coordinator));
+    return status;
+}

@@ -1,0 +1,264 @@
+#include "coordinator/status/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "config.h"
+
+/* ---- the format ---- */
+
+enum metric_type { GAUGE, COUNTER };
+
+static void describe(FILE *out, const char *name, enum metric_type type, const char *help) {
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+            type == COUNTER ? "counter" : "gauge");
+}
+
+static void write_value(FILE *out, double value) {
+    if (isnan(value))
+        fputs(" NaN\n", out);
+    else if (isinf(value))
+        fputs(value > 0 ? " +Inf\n" : " -Inf\n", out);
+    else
+        fprintf(out, " %.17g\n", value);
+}
+
+/* A metric of one sample, without labels. */
+static void write_one(FILE *out, const char *name, enum metric_type type, const char *help,
+                      double value) {
+    describe(out, name, type, help);
+    fputs(name, out);
+    write_value(out, value);
+}
+
+/* The value of a label, quoted. */
+static void write_quoted(FILE *out, const char *text) {
+    putc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', out);
+        if (*text == '\n')
+            fputs("\\n", out);
+        else
+            putc(*text, out);
+    }
+    putc('"', out);
+}
+
+static void write_labelled(FILE *out, const char *name, const char *label, const char *text,
+                           double value) {
+    fprintf(out, "%s{%s=", name, label);
+    write_quoted(out, text);
+    putc('}', out);
+    write_value(out, value);
+}
+
+/* ---- the run ---- */
+
+static void write_run(FILE *out, const struct live *live) {
+    const struct coordinator *c = live->coordinator;
+    describe(out, "dml_build_info", GAUGE, "The program's version; always 1.");
+    write_labelled(out, "dml_build_info", "version", PACKAGE_VERSION, 1);
+    describe(out, "dml_run_info", GAUGE, "The job and its objective; always 1.");
+    fputs("dml_run_info{job=", out);
+    write_quoted(out, live->job->name);
+    fputs(",objective=", out);
+    write_quoted(out, objective_name(c->settings.shape.kind));
+    fputs("} 1\n", out);
+    write_one(out, "dml_run_number", GAUGE, "Number of the run in its state folder.",
+              (double)live->run);
+    write_one(out, "dml_run_start_time_seconds", GAUGE, "When the run began, since 1970.",
+              (double)live->started_ms / 1e3);
+    write_one(out, "dml_run_duration_seconds", GAUGE,
+              "Time spent on the run, its earlier coordinators included.", live->seconds);
+    write_one(out, "dml_run_remaining_seconds", GAUGE,
+              "A guess at the time left from the pace so far; NaN if there is none.",
+              live->seconds_left);
+    describe(out, "dml_run_state", GAUGE, "1 for what the run is doing, 0 for all else.");
+    for (enum coordinator_phase phase = PHASE_REJOINING; phase <= PHASE_FAILED; phase++)
+        if (phase == PHASE_REJOINING || live_state(phase) != live_state(phase - 1))
+            write_labelled(out, "dml_run_state", "state", live_state(phase),
+                           live_state(phase) == live_state(c->phase));
+}
+
+static void write_optimizer(FILE *out, const struct coordinator *c, const struct tally *tally) {
+    const struct optimizer *o = &c->optimizer;
+    write_one(out, "dml_step", GAUGE,
+              "Accepted steps; falls when the run goes back to a "
+              "checkpoint.",
+              (double)o->step);
+    if (o->started) {
+        write_one(out, "dml_loss", GAUGE, "The objective at the last accepted point.", o->loss);
+        write_one(out, "dml_gradient_max", GAUGE,
+                  "Largest component of the gradient there, in absolute value.", o->gradient_max);
+        if (o->settings.patience)
+            write_one(out, "dml_holdout_loss", GAUGE, "Mean loss on the holdout there.",
+                      o->holdout_loss);
+    }
+    write_one(out, "dml_gradient_tolerance", GAUGE, "The run ends when dml_gradient_max is below.",
+              o->settings.gradient_tolerance);
+    describe(out, "dml_safeguards_total", COUNTER, "How often a safeguard of the optimizer fired.");
+    for (unsigned i = 0; i < SAFEGUARDS; i++)
+        write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
+                       (double)tally->safeguards[i]);
+}
+
+static void write_evaluation(FILE *out, const struct coordinator *c, const struct tally *tally) {
+    write_one(out, "dml_evaluations_total", COUNTER, "Evaluations of loss and gradient.",
+              (double)tally->evaluations);
+    write_one(out, "dml_evaluation_chunks", GAUGE, "Chunks of data in every evaluation.",
+              c->plan.chunks);
+    write_one(out, "dml_evaluation_chunks_counted", GAUGE,
+              "Chunks counted in the evaluation that runs.", c->plan.counted_chunks);
+    write_one(out, "dml_backup_copies_total", COUNTER,
+              "Portions that a second replica was given too.", (double)c->backup_copies);
+    write_one(out, "dml_stale_messages_total", COUNTER,
+              "Messages ignored: of other attempts or evaluations, or repeated.", (double)c->stale);
+}
+
+static void write_checkpoint(FILE *out, const struct coordinator *c, int64_t durable_ms) {
+    if (c->durable_count)
+        write_one(out, "dml_checkpoint_step", GAUGE, "The step that the run would go back to.",
+                  (double)c->durable[0].step);
+    if (durable_ms)
+        write_one(out, "dml_checkpoint_timestamp_seconds", GAUGE,
+                  "When a step was last made durable, since 1970.", (double)durable_ms / 1e3);
+}
+
+/* ---- the processes ---- */
+
+struct process_metric {
+    const char *name;
+    enum metric_type type;
+    bool replicas_only;
+    const char *help;
+    double (*value)(const struct worker *worker);
+};
+
+static double value_up(const struct worker *worker) {
+    return worker->ready;
+}
+static double value_restarts(const struct worker *worker) {
+    return worker->restarts;
+}
+static double value_portions(const struct worker *worker) {
+    return (double)worker->portions;
+}
+static double value_chunks(const struct worker *worker) {
+    return (double)worker->chunks;
+}
+static double value_rate(const struct worker *worker) {
+    return worker->chunks_per_ns * 1e9;
+}
+
+static const struct process_metric process_metrics[] = {
+    {"dml_process_up", GAUGE, false, "Whether the process is set up and takes part.", value_up},
+    {"dml_process_restarts_total", COUNTER, false, "How often it was lost and greeted again.",
+     value_restarts},
+    {"dml_process_portions_total", COUNTER, true, "Portions handed out to it.", value_portions},
+    {"dml_process_chunks_total", COUNTER, true, "Chunks counted from it.", value_chunks},
+    {"dml_process_chunks_per_second", GAUGE, true, "Its pace in its last flush.", value_rate},
+};
+
+static void write_processes(FILE *out, const struct coordinator *c) {
+    for (size_t i = 0; i < sizeof process_metrics / sizeof process_metrics[0]; i++) {
+        const struct process_metric *metric = &process_metrics[i];
+        describe(out, metric->name, metric->type, metric->help);
+        for (uint32_t j = metric->replicas_only ? c->settings.shards : 0; j < coordinator_links(c);
+             j++) {
+            const struct worker *worker = &c->workers[j];
+            fprintf(out, "%s{role=\"%s\",index=\"%" PRIu32 "\"}", metric->name,
+                    role_name(worker->role), worker->index);
+            write_value(out, metric->value(worker));
+        }
+    }
+}
+
+/* ---- the status server, and the coordinator's own process ---- */
+
+static void write_http(FILE *out, const struct http_counts *counts) {
+    write_one(out, "dml_http_requests_total", COUNTER, "Requests answered, whatever the answer.",
+              (double)counts->requests);
+    write_one(out, "dml_http_connections", GAUGE, "Connections that are open.",
+              counts->connections);
+    describe(out, "dml_http_refused_total", COUNTER, "Requests and connections turned away.");
+    for (enum http_refusal i = 0; i < HTTP_REFUSALS; i++)
+        write_labelled(out, "dml_http_refused_total", "reason", http_refusal_text(i),
+                       (double)counts->refused.counts[i]);
+}
+
+/* Clock ticks after the boot at which this process started, 0 if the system does not say. */
+static double started_ticks(void) {
+    char line[1024] = "";
+    unsigned long long ticks = 0;
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (!file)
+        return 0;
+    if (!fgets(line, sizeof line, file))
+        line[0] = '\0';
+    fclose(file);
+    const char *at = strrchr(line, ')'); /* the name may hold anything; field 3 follows it */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    if (at)
+        ticks = strtoull(at, NULL, 10);
+    return (double)ticks;
+}
+
+static double start_time(void) {
+    struct timespec since_boot;
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    double uptime = (double)since_boot.tv_sec + (double)since_boot.tv_nsec / 1e9;
+    return (double)clock_wall_ms() / 1e3 - uptime + started_ticks() / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double resident_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%*u %llu", &pages) != 1)
+            pages = 0;
+        fclose(file);
+    }
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double cpu_seconds(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void write_process(FILE *out) {
+    write_one(out, "process_start_time_seconds", GAUGE,
+              "When the coordinator's process began, since 1970.", start_time());
+    write_one(out, "process_cpu_seconds_total", COUNTER, "Time it spent on processors.",
+              cpu_seconds());
+    write_one(out, "process_resident_memory_bytes", GAUGE, "Its memory that is resident.",
+              resident_bytes());
+}
+
+char *metrics_text(const struct metrics *metrics, size_t *length) {
+    const struct coordinator *c = metrics->live->coordinator;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    if (!out)
+        abort(); /* for want of memory alone */
+    write_run(out, metrics->live);
+    write_optimizer(out, c, metrics->tally);
+    write_evaluation(out, c, metrics->tally);
+    write_checkpoint(out, c, metrics->durable_ms);
+    write_processes(out, c);
+    write_http(out, metrics->http);
+    write_process(out);
+    fclose(out);
+    return text;
+}

@@ -1,0 +1,127 @@
+#include "coordinator/status/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "coordinator/status/history.h"
+
+json_t *report_number(double number) {
+    return isfinite(number) ? json_real(number) : json_null();
+}
+
+static json_t *text_or_null(const char *text) {
+    return text && *text ? json_string(text) : json_null();
+}
+
+static int take_wall_ms(void *context, const struct store_step *step) {
+    *(int64_t *)context = step->wall_ms;
+    return 0;
+}
+
+/* When the last thing known of a run happened. */
+static int last_ms(struct store *store, const struct store_run *run, int64_t *wall_ms) {
+    *wall_ms = run->ended_ms ? run->ended_ms : run->started_ms;
+    return run->ended_ms ? 0 : store_steps(store, run->run, run->steps, take_wall_ms, wall_ms);
+}
+
+static const char *state_of(const struct store_run *run) {
+    return run->ended_ms ? "ended" : "interrupted";
+}
+
+struct process_list {
+    json_t *list;
+    bool ended;
+};
+
+static int take_process(void *context, const struct store_process_row *process) {
+    struct process_list *processes = context;
+    const char *state = process->state;
+    if (strcmp(state, "ended") && strcmp(state, "lost"))
+        state = processes->ended ? "ended" : "unknown";
+    json_array_append_new(processes->list,
+                          json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:n}", "role", process->role,
+                                    "index", (json_int_t)process->index, "pid", process->pid,
+                                    "host", process->host, "state", state, "portions",
+                                    (json_int_t)process->portions, "rate"));
+    return 0;
+}
+
+int report_status(struct store *store, json_t **status) {
+    struct store_run run;
+    bool found;
+    int64_t wall_ms = 0;
+    int code = store_run_last(store, &run, &found);
+    if (!code && !found)
+        code = error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
+    if (!code)
+        code = last_ms(store, &run, &wall_ms);
+    if (code)
+        return code;
+    struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
+    code = store_processes(store, run.run, take_process, &processes);
+    *status =
+        json_pack("{s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
+                  "job", run.job, "run", (json_int_t)run.run, "state", state_of(&run), "reason",
+                  text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
+                  report_number(run.loss), "gradient_max", report_number(run.gradient_max),
+                  "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted", "map",
+                  "started_ms", (json_int_t)run.started_ms, "seconds",
+                  (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
+    return code;
+}
+
+struct run_list {
+    struct store *store;
+    struct history history;
+    json_t *list;
+};
+
+/* Whether the run's model is "live", was so once ("published"), or was "refused"; null if nothing
+ * was decided about it. */
+static json_t *publication_of(const struct history *history, int64_t run) {
+    const struct history_item *item = history_of(history, run);
+    if (!item)
+        return json_null();
+    if (item->decision == DECISION_REFUSED)
+        return json_string("refused");
+    return json_string(history_live(history) == run ? "live" : "published");
+}
+
+static int take_run(void *context, const struct store_run *run) {
+    struct run_list *runs = context;
+    const char *folder, *sha256;
+    int64_t wall_ms;
+    int code = last_ms(runs->store, run, &wall_ms);
+    if (!code)
+        code = store_model_of(runs->store, run->run, &folder, &sha256);
+    if (code)
+        return code;
+    json_array_append_new(
+        runs->list,
+        json_pack("{s:I, s:s, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
+                  (json_int_t)run->run, "job", run->job, "state", state_of(run), "reason",
+                  text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms, "ended_ms",
+                  run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
+                  (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
+                  "evaluations", (json_int_t)run->evaluations, "loss", report_number(run->loss),
+                  "gradient_max", report_number(run->gradient_max), "model", text_or_null(folder),
+                  "model_sha256", text_or_null(sha256), "publication",
+                  publication_of(&runs->history, run->run)));
+    return 0;
+}
+
+int report_runs(struct store *store, json_t **runs) {
+    struct run_list list = {.store = store, .list = json_array()};
+    int code = history_read(store, &list.history);
+    if (!code)
+        code = store_runs(store, take_run, &list);
+    history_release(&list.history);
+    *runs = json_pack("{s:o}", "runs", list.list);
+    if (code) {
+        json_decref(*runs);
+        *runs = NULL;
+    }
+    return code;
+}

@@ -1,0 +1,161 @@
+#include "coordinator/status/result.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* JSON has no infinities and no NaN: they become null. */
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *result_safeguards_json(const struct optimizer *o) {
+    json_t *all = json_object();
+    for (unsigned i = 0; i < SAFEGUARDS; i++)
+        if (o->safeguards[i])
+            json_object_set_new(all, safeguard_text(i), json_integer((json_int_t)o->safeguards[i]));
+    return all;
+}
+
+/* NULL if the holdout was not looked at. */
+static json_t *early_stopping_json(const struct optimizer *o) {
+    struct optimizer_point answer = optimizer_answer(o);
+    if (!o->settings.patience)
+        return NULL;
+    return json_pack("{s:I, s:o}", "best_step", (json_int_t)answer.step, "holdout_loss",
+                     number(answer.holdout_loss));
+}
+
+json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
+                    const struct result_seconds *seconds, const struct result_restarts *restarts) {
+    const struct optimizer *o = &c->optimizer;
+    struct optimizer_point answer = optimizer_answer(o);
+    const struct coordinator_settings *settings = &c->settings;
+    return json_pack(
+        "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
+        "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
+        objective_name(settings->shape.kind), "loss", number(answer.loss), "gradient_max",
+        number(answer.gradient_max), "steps", (json_int_t)o->step, "evaluations",
+        (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
+        (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
+        (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
+        "parameters", (json_int_t)c->parameters, "replicas", (int)settings->replicas, "shards",
+        (int)settings->shards, "backup_copies", (json_int_t)c->backup_copies, "restarts",
+        "coordinator", (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard,
+        "replica", (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack",
+        seconds->pack, "train", seconds->train, "safeguards", result_safeguards_json(o),
+        "early_stopping", early_stopping_json(o));
+}
+
+void result_add_start(json_t *result, const char *sha256, int64_t run) {
+    json_t *start = json_pack("{s:s}", "model_sha256", sha256);
+    if (run)
+        json_object_set_new(start, "run", json_integer((json_int_t)run));
+    json_object_set_new(result, "start", start);
+}
+
+void result_add_model(json_t *result, const char *folder, const char *sha256) {
+    json_object_set_new(result, "model", json_string(folder));
+    json_object_set_new(result, "model_sha256", json_string(sha256));
+}
+
+static const char *text_of(const json_t *result, const char *member) {
+    const char *text = json_string_value(json_object_get(result, member));
+    return text ? text : "";
+}
+
+static long long count_of(const json_t *result, const char *member) {
+    return (long long)json_integer_value(json_object_get(result, member));
+}
+
+static double number_of(const json_t *result, const char *member) {
+    const json_t *value = json_object_get(result, member);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* Figures over the test data or the holdout, if there are any. */
+static void print_figures(const json_t *result, const char *over) {
+    const json_t *all = json_object_get(result, over);
+    if (!all)
+        return;
+    printf("%-12s %lld examples", over, count_of(all, "examples"));
+    static const char *const figures[] = {"loss", "accuracy", "auc", "rmse"};
+    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        if (json_object_get(all, figures[i]))
+            printf(", %s %.6g", figures[i], number_of(all, figures[i]));
+    if (count_of(all, "unseen_labels"))
+        printf(", %lld with labels that training never saw", count_of(all, "unseen_labels"));
+    putchar('\n');
+}
+
+/* Which step the model is of. */
+static void print_best(const json_t *result) {
+    const json_t *best = json_object_get(result, "early_stopping");
+    if (best)
+        printf("%-12s step %lld, holdout loss %.12g\n", "best", count_of(best, "best_step"),
+               number_of(best, "holdout_loss"));
+}
+
+/* What it cost to start from the live model, and what became of the new one. */
+static void print_retraining(const json_t *result) {
+    const json_t *warm = json_object_get(result, "warm_start");
+    const json_t *published = json_object_get(result, "published");
+    size_t i;
+    json_t *condition;
+    if (json_is_integer(json_object_get(warm, "cold_evaluations")))
+        printf("%-12s %lld evaluations; a cold start took %lld\n", "warm start",
+               count_of(warm, "evaluations"), count_of(warm, "cold_evaluations"));
+    json_array_foreach(json_object_get(result, "gate"), i, condition)
+        printf("%-12s %s: %s\n", "gate", text_of(condition, "condition"),
+               json_is_true(json_object_get(condition, "holds")) ? "holds" : "does not hold");
+    if (published)
+        printf("%-12s %s\n", "published", json_is_true(published) ? "yes" : "no");
+    if (json_is_string(json_object_get(result, "live")))
+        printf("%-12s %s\n", "live", text_of(result, "live"));
+}
+
+/* What had to be done more than once, if anything had. */
+static void print_redone(const json_t *result) {
+    const json_t *restarts = json_object_get(result, "restarts");
+    long long resumed = count_of(restarts, "coordinator");
+    long long shards = count_of(restarts, "shard"), replicas = count_of(restarts, "replica");
+    if (resumed + shards + replicas)
+        printf("%-12s run %lld, shards %lld, replicas %lld\n", "restarts", resumed, shards,
+               replicas);
+    if (count_of(result, "backup_copies"))
+        printf("%-12s %lld copies of portions\n", "backups", count_of(result, "backup_copies"));
+}
+
+static void print_table(const json_t *result) {
+    const json_t *seconds = json_object_get(result, "seconds");
+    printf("%-12s %s, run %lld\n", "job", text_of(result, "job"), count_of(result, "run"));
+    printf("%-12s %s\n", "ended", text_of(result, "reason"));
+    printf("%-12s %.12g\n", "loss", number_of(result, "loss"));
+    printf("%-12s %.3g (largest component)\n", "gradient", number_of(result, "gradient_max"));
+    printf("%-12s %lld, %lld evaluations\n", "steps", count_of(result, "steps"),
+           count_of(result, "evaluations"));
+    print_best(result);
+    printf("%-12s %lld examples, %lld features, %lld values\n", "data",
+           count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
+    print_figures(result, "holdout");
+    print_figures(result, "holdout_live");
+    print_figures(result, "test");
+    print_redone(result);
+    printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
+           number_of(seconds, "total"), number_of(seconds, "pack"), number_of(seconds, "train"));
+    if (json_object_get(result, "model")) {
+        printf("%-12s %s\n", "model", text_of(result, "model"));
+        printf("%-12s %s\n", "sha256", text_of(result, "model_sha256"));
+    }
+    print_retraining(result);
+}
+
+void result_show(const json_t *result, bool json, bool quiet) {
+    if (json) {
+        json_dumpf(result, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (!quiet) {
+        print_table(result);
+    }
+    fflush(stdout);
+}
