@@ -10,7 +10,7 @@ modules='libevent:libevent-dev sqlite3:libsqlite3-dev jansson:libjansson-dev
     libcrypto:libssl-dev openblas:libopenblas-dev lapacke:liblapacke-dev'
 if [ "${1:-build}" = test ]; then
     programs="$programs python3:python3 clang:clang clang-format:clang-format mandoc:mandoc
-        zstd:zstd"
+        zstd:zstd liblinear-predict:liblinear-tools chromium:chromium"
     modules="$modules cmocka:libcmocka-dev"
 fi
 
