@@ -48,6 +48,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
+	coordinator/run/interruption.c coordinator/run/interruption.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
 	coordinator/run/lock.c coordinator/run/lock.h \
 	coordinator/run/progress.c coordinator/run/progress.h \

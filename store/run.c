@@ -36,6 +36,8 @@ int store_run_begin(struct store *store, struct store_run *run) {
     int code = store_begin_durably(store);
     if (!code)
         code = store_run_next(store, &number);
+    if (number < run->run)
+        number = run->run;
     if (!code)
         code = store_run_statement(
             store, STATEMENT_RUN_INSERT,

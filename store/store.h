@@ -61,7 +61,7 @@ struct store_run {
  * it. */
 int store_run_next(struct store *store, int64_t *run);
 
-/* Begins a run; run->run is set. */
+/* Begins a run; run->run is set: to that number, or to what it was if that is larger. */
 int store_run_begin(struct store *store, struct store_run *run);
 
 /* Ends it; `result` is JSON or NULL. Its journal goes: the workers go too. */

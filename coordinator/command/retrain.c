@@ -12,6 +12,7 @@
 #include "coordinator/run/dataset.h"
 #include "coordinator/publish/judge.h"
 #include "coordinator/publish/notice.h"
+#include "coordinator/run/interruption.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/training.h"
@@ -401,6 +402,7 @@ int command_retrain(const struct options *options) {
     if (code)
         return code;
     r.identity = job_identity(r.training.job);
+    interruption_open();
     progress_open(!quiet.quiet);
     code = work(&r);
     progress_close();

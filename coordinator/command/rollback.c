@@ -99,8 +99,8 @@ static int choose(struct rollback *r) {
     char *file = memory_format("%s/models/%lld/model.json", r->state, (long long)r->to);
     if (access(file, R_OK))
         code = error_set(ERROR_UNAVAILABLE,
-                         "%s: the model of run %lld is not there any more; `keep_models` says how "
-                         "many are kept, and %s has those there are",
+                         "%s: the model of run %lld is not there, or not any more; `keep_models` "
+                         "says how many are kept, and %s/models has those there are, for --to",
                          r->state, (long long)r->to, r->state);
     free(file);
     return code;
@@ -129,6 +129,9 @@ static int show(const struct rollback *r) {
         report_print_json(answer);
         json_decref(answer);
         free(live);
+    } else if (!r->options->quiet && r->from == r->to) {
+        printf("the model of run %lld was live already%s\n", (long long)r->to,
+               r->on_publish ? "; on_publish was run again" : "");
     } else if (!r->options->quiet) {
         printf("the model of run %lld is live again, in place of run %lld\n", (long long)r->to,
                (long long)r->from);

@@ -1,6 +1,7 @@
 /* `run`: from a job file to a model, which is then live. */
 #include "base/clock.h"
 #include "coordinator/command/command.h"
+#include "coordinator/run/interruption.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/training.h"
@@ -41,6 +42,7 @@ int command_run(const struct options *options) {
                         options->state, &training.job);
     if (code)
         return code;
+    interruption_open();
     progress_open(!options->quiet);
     code = training_open(&training);
     if (!code)

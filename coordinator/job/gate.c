@@ -107,9 +107,17 @@ bool gate_parse(const char *text, struct gate_condition *condition) {
     return !*at;
 }
 
+/* A bound from the wrong side would let through only what is bad, a share beyond 1 nothing. */
+static bool can_be_meant(const struct gate_condition *condition) {
+    bool error = condition->figure == GATE_LOSS || condition->figure == GATE_RMSE;
+    bool from_above = condition->comparison == GATE_AT_MOST || condition->comparison == GATE_BELOW;
+    bool in_reach = error || condition->relative || condition->offset <= 1;
+    return error == from_above && in_reach;
+}
+
 bool gate_is_condition(const char *text) {
     struct gate_condition condition;
-    return gate_parse(text, &condition);
+    return gate_parse(text, &condition) && can_be_meant(&condition);
 }
 
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {

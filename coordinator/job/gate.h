@@ -16,7 +16,9 @@
 
 #define GATE_ALLOWED                                                                               \
     "conditions like \"loss <= 1.01 * live\", \"accuracy >= live - 0.005\" or \"auc >= 0.8\": "    \
-    "loss, accuracy, auc or rmse; <=, <, >= or >; and a number, or live, times and plus a number"
+    "loss or rmse with <= or <, accuracy or auc (from 0 to 1) with >= or >; and a number, or "     \
+    "live, "                                                                                       \
+    "times and plus a number"
 
 enum gate_figure { GATE_LOSS, GATE_ACCURACY, GATE_AUC, GATE_RMSE };
 enum gate_comparison { GATE_AT_MOST, GATE_BELOW, GATE_AT_LEAST, GATE_ABOVE };
@@ -32,7 +34,8 @@ struct gate_condition {
 /* False if the text is no condition. */
 bool gate_parse(const char *text, struct gate_condition *condition);
 
-/* The same, for the table of keys. */
+/* Whether it is one that can be meant, for the table of keys: errors are bounded from above,
+ * accuracy and AUC from below by at most 1. */
 bool gate_is_condition(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/interruption.h"
 #include "model/model.h"
 
 int64_t publish_live(const char *state) {
@@ -82,10 +83,13 @@ static _Noreturn void become(const struct publisher *publisher, const struct his
 }
 
 static int wait_for(pid_t child, int *status) {
-    while (waitpid(child, status, 0) < 0)
-        if (errno != EINTR)
-            return error_set_errno(ERROR_UNAVAILABLE, "cannot wait for on_publish");
-    return 0;
+    pid_t ended;
+    interruption_pass_to(child);
+    do
+        ended = waitpid(child, status, 0);
+    while (ended < 0 && errno == EINTR);
+    interruption_pass_to(0);
+    return ended < 0 ? error_set_errno(ERROR_UNAVAILABLE, "cannot wait for on_publish") : 0;
 }
 
 /* How a command ended: "status 3", "signal 9". */
@@ -113,7 +117,8 @@ static int announce(const struct publisher *publisher, const struct history_item
         return code;
     char *end = ending(status);
     char *text = memory_format("on_publish ended with %s", end);
-    code = store_event(publisher->store, item->run, "publish", text);
+    if (*sha256) /* else the run was recorded in a database that is lost */
+        code = store_event(publisher->store, item->run, "publish", text);
     log_info("%s", text);
     if (!code && status)
         code = error_set(ERROR_UNAVAILABLE,

@@ -1,4 +1,5 @@
 /* A new run, or one that goes on; and where it starts. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,15 +78,44 @@ static int open_start(struct training *run) {
 
 /* ---- a new run ---- */
 
+/* The largest number of a run that has a model there; 0 if none has. */
+static int64_t largest_model(const char *state) {
+    char *path = path_join(state, "models");
+    DIR *folder = opendir(path);
+    int64_t largest = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char *end;
+        long long number = strtoll(entry->d_name, &end, 10);
+        if (!*end && number > largest && number < INT64_MAX)
+            largest = number;
+    }
+    if (folder)
+        closedir(folder);
+    free(path);
+    return largest;
+}
+
+/* Beyond the models that are there, too: if the database was lost, a run of a number that one of
+ * them has would replace it. */
+static int choose_number(const struct training *run, int64_t *number) {
+    int64_t beyond = largest_model(run->job->state) + 1;
+    int code = store_run_next(run->store, number);
+    if (!code && *number < beyond) {
+        log_warning("%s/models has a model of run %lld that dml.db does not know: this is run %lld",
+                    run->job->state, (long long)beyond - 1, (long long)beyond);
+        *number = beyond;
+    }
+    return code;
+}
+
 /* The number that the run will have is known, since whoever holds the lock alone begins runs. So
  * its start is on the disk before there is a record that promises it: if this process dies in
  * between there is no run, and the next one of that number clears the folder. */
-static int prepare_folder(struct training *run, const struct model *model) {
-    int64_t number;
-    int code = store_run_next(run->store, &number);
+static int prepare_folder(struct training *run, const struct model *model, int64_t *number) {
+    int code = choose_number(run, number);
     if (code)
         return code;
-    name_shards_folder(run, number);
+    name_shards_folder(run, *number);
     folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
     if (!model)
         return 0;
@@ -112,7 +142,7 @@ static int record_sources(struct training *run) {
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
     int code = new_uuid(run->uuid);
     if (!code)
-        code = prepare_folder(run, model);
+        code = prepare_folder(run, model, &record->run);
     run->start_model = memory_copy_string(model ? model->sha256 : "");
     if (!code && model)
         code = find_run_of(run->store, model->sha256, &run->start_run);

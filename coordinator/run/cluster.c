@@ -307,6 +307,8 @@ int cluster_run(struct cluster *cluster) {
     drain(cluster);
     if (!cluster->code && cluster->coordinator->phase != PHASE_STOPPED)
         event_base_dispatch(cluster->base);
+    event_del(cluster->interrupt); /* nobody would look at it before the workers are dismissed */
+    event_del(cluster->terminate);
     return cluster->code;
 }
 

@@ -35,11 +35,19 @@ unsigned dataset_threads(void) {
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
-static int find(const struct job *job, char *const *patterns, char ***paths) {
-    if (patterns[0])
-        return source_paths(job->folder, (const char *const *)patterns, paths);
-    *paths = memory_new(1, sizeof **paths);
-    return 0;
+static int find(const struct job *job, const char *key, char *const *patterns, char ***paths) {
+    if (!patterns[0]) {
+        *paths = memory_new(1, sizeof **paths);
+        return 0;
+    }
+    int code = source_paths(job->folder, (const char *const *)patterns, paths);
+    if (!code)
+        return 0;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "%s: key `%s`: %s", job->file, key, why);
+    free(why);
+    return code;
 }
 
 /* A file that is trained on cannot judge the model. */
@@ -56,11 +64,11 @@ static int check_apart(const struct job *job, const struct dataset_paths *paths)
 
 int dataset_find(const struct job *job, struct dataset_paths *paths) {
     *paths = (struct dataset_paths){0};
-    int code = find(job, job->data, &paths->data);
+    int code = find(job, "data", job->data, &paths->data);
     if (!code)
-        code = find(job, job->test, &paths->test);
+        code = find(job, "test", job->test, &paths->test);
     if (!code)
-        code = find(job, job_holdout_paths(job), &paths->holdout);
+        code = find(job, "holdout", job_holdout_paths(job), &paths->holdout);
     if (!code)
         code = check_apart(job, paths);
     return code;

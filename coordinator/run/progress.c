@@ -2,7 +2,6 @@
 #include "coordinator/run/progress.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,27 +16,8 @@ static void write_text(const char *text, size_t length) {
         return;
 }
 
-static void end_by_signal(int number) {
-    write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
-    raise(number); /* the handler is for once */
-}
-
-/* While the run lasts, the event loop takes these signals; before and after they end the process.
- */
-static void catch_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM};
-    for (unsigned i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        struct sigaction action = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
-        struct sigaction old;
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &action, NULL);
-    }
-}
-
 void progress_open(bool wanted) {
     shown = wanted && terminal_erases(STDERR_FILENO);
-    if (shown)
-        catch_signals();
 }
 
 static int columns_now(void) {

@@ -7,8 +7,7 @@
 
 #include "coordinator/coordinator.h"
 
-/* Shows the line if standard error is a terminal and `wanted`. A signal that ends the process takes
- * it away. */
+/* Shows the line if standard error is a terminal and `wanted`. */
 void progress_open(bool wanted);
 
 /* Draws it anew, with evaluations a second and the seconds left (coordinator/status/pace.h); NaN:
@@ -18,7 +17,7 @@ void progress_run(const struct coordinator *coordinator, double rate, double sec
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);
 
-/* Takes it away for good. */
+/* Takes it away for good. Async-signal-safe. */
 void progress_close(void);
 
 #endif

@@ -65,12 +65,14 @@ static size_t find(const int64_t *stack, size_t depth, int64_t run) {
 }
 
 int64_t history_before(const struct history *history, int64_t live) {
-    int64_t *stack = memory_new(history->count, sizeof *stack);
+    int64_t *stack = memory_new(history->count + 1, sizeof *stack);
     size_t depth = 0;
     for (size_t i = 0; i < history->count; i++) {
         const struct history_item *item = &history->items[i];
         if (item->decision == DECISION_REFUSED)
             continue;
+        if (!depth && item->previous_run) /* it was live before there was this history */
+            stack[depth++] = item->previous_run;
         if (item->decision == DECISION_ROLLED_BACK)
             depth = find(stack, depth, item->run);
         if (!depth || stack[depth - 1] != item->run)

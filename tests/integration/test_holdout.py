@@ -253,4 +253,12 @@ def a_share_that_leaves_a_side_empty_is_refused(folder):
         assert f'{side} of the 20 rows' in finished.stderr, finished
 
 
+@test
+def a_pattern_that_fits_no_file_is_named_with_its_key(folder):
+    job = write_job(folder, data=[small_data(folder)], holdout=['checked/*.libsvm'])
+    finished = dml('check', job)
+    assert finished.status == BAD_DATA, finished
+    assert 'job.conf: key `holdout`: no file matches' in finished.stderr, finished
+
+
 sys.exit(main())

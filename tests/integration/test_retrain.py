@@ -7,6 +7,7 @@ import random
 import signal
 import sqlite3
 import sys
+import time
 
 from harness import (AGAIN, BAD_DATA, CONFIG, UNAVAILABLE, USAGE, dml, lines_of, main, shared, test,
                      train, write_job)
@@ -251,6 +252,61 @@ def two_nights(folder, name, failpoint=None):
     return check_model(nights.state / 'models'), publications(nights), len(nights.runs())
 
 
+def terminate(process):
+    process.signal(signal.SIGTERM)
+    ended = process.wait()
+    assert ended.status == AGAIN, ended
+    assert 'dml-coordinator: terminated; the same command goes on from here' in ended.stderr, ended
+
+
+@test
+def sigterm_before_and_after_training_says_that_the_same_command_goes_on(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    for place in 'pack_published', 'model_published', 'run_ended', 'publish_decided':
+        log = folder / place
+        process = nights.start('--cron', DML_FAILPOINT=f'coordinator.{place}:1:delay:100000',
+                               DML_FAILPOINT_LOG=str(log))
+        process.until(lambda: log.exists() and place in log.read_text(), place)
+        terminate(process)
+    assert nights.retrain('--cron').status == 0 and nights.live() == 1
+    assert nights.published() == [1], nights.runs()
+
+
+@test
+def sigterm_reaches_on_publish_which_the_next_retrain_runs_again(folder):
+    nights = Nights(folder, on_publish='trap \'touch ended; exit\' TERM; touch begun; '
+                                       'while :; do sleep 0.05; done')
+    nights.add(1)
+    process = nights.start('--cron', cwd=folder)
+    process.until((folder / 'begun').exists, 'on_publish')
+    terminate(process)
+    end = time.monotonic() + 60
+    while not (folder / 'ended').exists():
+        assert time.monotonic() < end, 'it goes on'
+        time.sleep(0.02)
+    again = nights.retrain('--cron', '--set', 'on_publish=touch again', cwd=folder)
+    assert again.status == 0 and (folder / 'again').exists() and nights.live() == 1, again
+
+
+@test
+def a_lost_database_costs_no_model_and_one_can_go_back_to_them(folder):
+    nights = Nights(folder, on_publish='true')
+    for night in 1, 2:
+        nights.add(night)
+        nights.good()
+    for file in nights.state.glob('dml.db*'):
+        file.unlink()
+    nights.add(3)
+    finished = nights.retrain('--json')
+    assert finished.json['run'] == 3 and nights.live() == 3, finished
+    assert 'a model of run 2 that dml.db does not know: this is run 3' in finished.stderr, finished
+    assert {path.name for path in (nights.state / 'models').iterdir()} == {'1', '2', '3', 'current'}
+    back = dml('rollback', nights.job)
+    assert back.status == 0 and nights.live() == 2, back
+    assert nights.good()['reason'] == 'no new data' and nights.live() == 2
+
+
 @test
 def whatever_the_instant_of_a_kill_the_next_retrain_ends_where_it_would_have(folder):
     quiet = two_nights(folder, 'quiet')
@@ -281,6 +337,15 @@ def on_publish_is_told_what_is_live(folder):
 
 
 @test
+def on_publish_ignores_no_signal_that_its_caller_did_not(folder):
+    nights = Nights(folder, on_publish='grep SigIgn /proc/self/status > ignored')
+    nights.add(1)
+    nights.good(cwd=folder)
+    ignored = int((folder / 'ignored').read_text().split()[1], 16)
+    assert not ignored >> (signal.SIGPIPE - 1) & 1, hex(ignored)
+
+
+@test
 def a_model_stays_live_when_on_publish_fails(folder):
     nights = Nights(folder, on_publish='exit 3')
     nights.add(1)
@@ -304,6 +369,16 @@ def only_so_many_versions_are_kept_and_the_last_that_was_refused(folder):
 
 
 # ---- going back ----
+
+@test
+def putting_live_what_is_live_says_so_and_runs_on_publish_again(folder):
+    nights = Nights(folder, on_publish='echo $DML_RUN >> told')
+    nights.add(1)
+    nights.good(cwd=folder)
+    same = dml('rollback', nights.job, '--to', '1', cwd=folder)
+    assert same.status == 0 and 'was live already; on_publish was run again' in same.stdout, same
+    assert (folder / 'told').read_text().split() == ['1', '1']
+
 
 @test
 def rollback_goes_back_version_by_version(folder):
@@ -348,7 +423,7 @@ def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
         nights.good()
     refused(nights)
     gone = dml('rollback', nights.job)
-    assert gone.status == UNAVAILABLE and 'run 1 is not there any more' in gone.stderr, gone
+    assert gone.status == UNAVAILABLE and 'run 1 is not there' in gone.stderr, gone
     assert dml('rollback', nights.job, '--to', 'x').status == USAGE
     assert dml('rollback', nights.job, '--to', '3').status == 0
     assert nights.live() == 3 and nights.of('live') == [3]

@@ -46,6 +46,11 @@ static void conditions_are_read(void **state) {
         "1 >= loss",
         "loss <= 1 and auc > 0.5",
         "AUC >= 0.5",
+        "loss >= live",
+        "rmse > 0.5",
+        "accuracy <= 1.01 * live",
+        "auc < 0.9",
+        "accuracy >= 80",
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         if (!gate_is_condition(good[i]))

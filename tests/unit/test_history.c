@@ -55,6 +55,15 @@ static void a_refused_model_put_live_by_hand_is_gone_back_from(void **state) {
     assert_int_equal(history_before(HISTORY(P(1), P(2), R(3), B(3)), 3), 2);
 }
 
+static void one_that_was_live_before_all_decisions_is_gone_back_to(void **state) {
+    (void)state;
+    struct history_item first = {.decision = DECISION_PUBLISHED, .run = 8, .previous_run = 6};
+    struct history_item back = {.decision = DECISION_ROLLED_BACK, .run = 6, .previous_run = 8};
+    assert_int_equal(history_before(HISTORY(first), 8), 6);
+    assert_int_equal(history_before(HISTORY(first, P(9)), 9), 8);
+    assert_int_equal(history_before(HISTORY(first, back), 6), 0);
+}
+
 static void one_that_was_made_live_by_other_means_is_gone_back_from(void **state) {
     (void)state;
     assert_int_equal(history_before(HISTORY(P(1), P(2)), 7), 2);
@@ -67,6 +76,7 @@ int main(void) {
         cmocka_unit_test(one_goes_back_version_by_version),
         cmocka_unit_test(a_version_that_was_rolled_back_from_is_not_gone_back_to),
         cmocka_unit_test(a_refused_model_put_live_by_hand_is_gone_back_from),
+        cmocka_unit_test(one_that_was_live_before_all_decisions_is_gone_back_to),
         cmocka_unit_test(one_that_was_made_live_by_other_means_is_gone_back_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
