@@ -59,6 +59,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/publish/judge.c coordinator/publish/judge.h \
 	coordinator/publish/notice.c coordinator/publish/notice.h \
+	coordinator/publish/outcome.c coordinator/publish/outcome.h \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/publish/versions.c coordinator/publish/versions.h \
 	coordinator/command/ask.c coordinator/command/ask.h \
@@ -69,6 +70,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/export.c \
 	coordinator/command/jobs.c \
 	coordinator/command/pack.c \
+	coordinator/command/past.c coordinator/command/past.h \
 	coordinator/command/place.c coordinator/command/place.h \
 	coordinator/command/predict.c \
 	coordinator/command/report_print.c \
