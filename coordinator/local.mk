@@ -33,6 +33,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/live.c coordinator/status/live.h \
+	coordinator/status/members.c coordinator/status/members.h \
 	coordinator/status/metrics.c coordinator/status/metrics.h \
 	coordinator/status/pace.c coordinator/status/pace.h \
 	coordinator/status/page.c coordinator/status/page.h \
