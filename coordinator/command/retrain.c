@@ -131,11 +131,17 @@ static int look_back(struct retrain *r) {
     return last_run_read(r->training.store, r->training.job->state, r->identity, &r->last);
 }
 
+/* A training and a judgement take the line away at their ends. */
+static void show_progress(const struct retrain *r) {
+    progress_open(!r->training.options->quiet);
+}
+
 static int do_task(struct retrain *r, enum task task) {
     int code = 0;
     if (r->outcome.code) /* of the task before, which another follows */
         log_error("%s", r->outcome.text);
     r->outcome.code = 0;
+    show_progress(r);
     if (task == TASK_DECIDE) {
         log_info("run %lld has ended, and it is still open whether it goes live",
                  (long long)r->last.run);
@@ -146,6 +152,7 @@ static int do_task(struct retrain *r, enum task task) {
         if (!code)
             code = look_back(r);
     }
+    show_progress(r);
     return code ? code
                 : outcome_decide(&r->publisher, r->training.job, r->now.holdout, r->last.run,
                                  &r->outcome);
