@@ -7,7 +7,6 @@ computed and not flushed, which is one interval of flush_ms.
 """
 
 import re
-import signal
 import sys
 import time
 

@@ -18,7 +18,7 @@ import urllib.parse
 
 import metrics_text
 from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job, main,
-                     test, train)
+                     test, train, url_of)
 
 DEADLINE_MS = 400
 PATHS = ['/', '/api/v1/status', '/api/v1/steps', '/api/v1/events', '/api/v1/runs', '/metrics',
