@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'tests' / 'integration'))
 
 import metrics_text  # noqa: E402
-from harness import COORDINATOR, Process, endless_job, train  # noqa: E402
+from harness import COORDINATOR, Process, endless_job, train, url_of  # noqa: E402
 
 TURNS = 3
 SHAPE = {'replicas': 2, 'shards': 2}
@@ -114,10 +114,9 @@ def serving(job, *arguments):
     """The run of a job, its server's URL once it makes steps."""
     process = Process(COORDINATOR, 'run', job, *arguments)
     try:
-        found = process.until(lambda: re.search(r'status server: (http://\S+)',
-                                                process.so_far(process.errors)), 'it listens')
-        process.until(lambda: look(found[1])[1] > 5, 'steps are made')
-        yield process, found[1]
+        url = url_of(process)
+        process.until(lambda: look(url)[1] > 5, 'steps are made')
+        yield process, url
     finally:
         process.end()
 

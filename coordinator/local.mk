@@ -33,6 +33,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/live.c coordinator/status/live.h \
+	coordinator/status/members.c coordinator/status/members.h \
 	coordinator/status/metrics.c coordinator/status/metrics.h \
 	coordinator/status/pace.c coordinator/status/pace.h \
 	coordinator/status/page.c coordinator/status/page.h \
@@ -60,6 +61,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/publish/judge.c coordinator/publish/judge.h \
 	coordinator/publish/notice.c coordinator/publish/notice.h \
+	coordinator/publish/outcome.c coordinator/publish/outcome.h \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/publish/versions.c coordinator/publish/versions.h \
 	coordinator/command/ask.c coordinator/command/ask.h \
@@ -70,6 +72,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/export.c \
 	coordinator/command/jobs.c \
 	coordinator/command/pack.c \
+	coordinator/command/past.c coordinator/command/past.h \
 	coordinator/command/place.c coordinator/command/place.h \
 	coordinator/command/predict.c \
 	coordinator/command/report_print.c \

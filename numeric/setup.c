@@ -11,7 +11,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/dense.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
 
@@ -56,7 +55,7 @@ static void fill(struct random *random, size_t n, double *out) {
     }
 }
 
-enum { PROOF_ELEMENTS = 1003, PROOF_ORDER = 12 };
+enum { PROOF_ELEMENTS = 1003 };
 
 struct proof {
     double a[PROOF_ELEMENTS], b[PROOF_ELEMENTS], out[PROOF_ELEMENTS], rounded[PROOF_ELEMENTS];
@@ -85,17 +84,4 @@ uint64_t numeric_proof_vectors(void) {
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);
     return hash;
-}
-
-uint64_t numeric_proof_dense(void) {
-    struct random random;
-    random_init(&random, 2);
-    double matrix[PROOF_ORDER * PROOF_ORDER];
-    double b[2 * PROOF_ORDER + 1];
-    fill(&random, PROOF_ORDER * PROOF_ORDER, matrix);
-    fill(&random, 2 * PROOF_ORDER, b);
-    dense_upper_solve(PROOF_ORDER, matrix, PROOF_ORDER, false, b);
-    dense_upper_solve(PROOF_ORDER, matrix, PROOF_ORDER, true, b + PROOF_ORDER);
-    b[2 * PROOF_ORDER] = dense_upper_rcond(PROOF_ORDER, matrix, PROOF_ORDER);
-    return hash64(b, sizeof b);
 }

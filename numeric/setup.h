@@ -1,4 +1,4 @@
-/* Process-wide settings of the numeric libraries, and proofs that a process computes our bits. */
+/* Process-wide settings of the numeric libraries, and proof that a process computes our bits. */
 #ifndef DML_NUMERIC_SETUP_H
 #define DML_NUMERIC_SETUP_H
 
@@ -12,8 +12,5 @@ const char *numeric_description(void);
 
 /* A hash of a canned computation with vector kernels and fixed point: what shards must agree on. */
 uint64_t numeric_proof_vectors(void);
-
-/* The same for the small dense algebra: what coordinators of one run must agree on. */
-uint64_t numeric_proof_dense(void);
 
 #endif

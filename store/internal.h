@@ -91,14 +91,13 @@
     X(MODEL_REMOVED, "UPDATE models SET removed_ms = ? WHERE run = ?")                             \
     X(SOURCE_INSERT, "INSERT OR REPLACE INTO sources (run, position, path, fingerprint, bytes, "   \
                      "rows) VALUES (?, ?, ?, ?, ?, ?)")                                            \
-    X(SOURCES, "SELECT position, path, fingerprint, bytes, rows FROM sources WHERE run = ? "       \
-               "ORDER BY position")                                                                \
     X(PUBLICATION_INSERT, "INSERT INTO publications (wall_ms, kind, run, previous_run, text) "     \
                           "VALUES (?, ?, ?, ?, ?)")                                                \
     X(PUBLICATION_SETTLED, "UPDATE publications SET settled_ms = ? WHERE publication = ?")         \
     X(PUBLICATIONS, "SELECT publication, wall_ms, kind, run, previous_run, text, settled_ms "      \
                     "FROM publications ORDER BY publication")                                      \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
+    X(RUN, "SELECT " RUN_COLUMNS " WHERE r.run = ?")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
     X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms, "      \
              "holdout_loss FROM steps WHERE run = ? AND step >= ? ORDER BY step")                  \

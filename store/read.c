@@ -55,16 +55,16 @@ static const char *keep(char **place, const char *string) {
     return *place;
 }
 
-struct last_run {
+struct one_run {
     struct store *store;
     struct store_run *run;
     bool *found;
 };
 
-static int take_last_run(void *context, sqlite3_stmt *row) {
-    struct last_run *last = context;
-    struct store_run *run = last->run;
-    char **texts = last->store->run_texts;
+static int take_one_run(void *context, sqlite3_stmt *row) {
+    struct one_run *one = context;
+    struct store_run *run = one->run;
+    char **texts = one->store->run_texts;
     *run = run_of_row(row);
     const char **fields[] = {&run->uuid,    &run->job,        &run->identity, &run->settings,
                              &run->data,    &run->build,      &run->reason,   &run->result,
@@ -72,21 +72,27 @@ static int take_last_run(void *context, sqlite3_stmt *row) {
     _Static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = keep(&texts[i], *fields[i]);
-    *last->found = true;
+    *one->found = true;
     return 0;
 }
 
 int store_run_last(struct store *store, struct store_run *run, bool *found) {
     *found = false;
-    return store_run_statement(store, STATEMENT_RUN_LAST, NULL, 0, take_last_run,
-                               &(struct last_run){store, run, found});
+    return store_run_statement(store, STATEMENT_RUN_LAST, NULL, 0, take_one_run,
+                               &(struct one_run){store, run, found});
+}
+
+int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found) {
+    *found = false;
+    return store_run_statement(store, STATEMENT_RUN, VALUES(integer(number)), take_one_run,
+                               &(struct one_run){store, run, found});
 }
 
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          struct store_run *run, bool *found) {
     *found = false;
     return store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
-                               take_last_run, &(struct last_run){store, run, found});
+                               take_one_run, &(struct one_run){store, run, found});
 }
 
 struct each_step {

@@ -70,7 +70,7 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
 
 /* The newest run of this identity and data, if it can go on: if it is without an end, or has a
  * durable step and ended "cancelled" or at a limit, which may have been raised. Strings are valid
- * until the next call of this or of store_run_last(). */
+ * until the next call of this, of store_run_last() or of store_run_find(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          struct store_run *run, bool *found);
 
@@ -148,8 +148,6 @@ struct store_source {
 };
 /* Collected. */
 int store_source(struct store *store, int64_t run, const struct store_source *source);
-int store_sources(struct store *store, int64_t run,
-                  int (*each)(void *context, const struct store_source *source), void *context);
 
 struct store_publication {
     int64_t publication, wall_ms; /* set by the store */
@@ -218,8 +216,10 @@ void store_saved_release(struct store_saved *saved);
 int store_runs(struct store *store, int (*each)(void *context, const struct store_run *run),
                void *context);
 
-/* The newest run; *found is false if there is none. Strings are valid until the next call. */
+/* The newest run, or that of a number; *found is false if there is none. Strings are valid until
+ * the next call of either or of store_run_unfinished(). */
 int store_run_last(struct store *store, struct store_run *run, bool *found);
+int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found);
 
 /* Steps from number `since` on, oldest first. */
 int store_steps(struct store *store, int64_t run, uint64_t since,

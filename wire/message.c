@@ -175,7 +175,6 @@ static struct flush_id read_flush(struct reader *reader) {
 
 struct message_kind {
     const char *name;
-    const char *text;
     size_t body_max;
     bool bulk;
     void (*write)(struct writer *writer, const struct message *message);
@@ -184,7 +183,7 @@ struct message_kind {
 
 static const struct message_kind kinds[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    [number] = {#NAME, text, limit, bulk, write_##name, read_##name},
+    [number] = {#NAME, limit, bulk, write_##name, read_##name},
 #include "wire/messages.def"
 #undef MESSAGE
 };
@@ -202,11 +201,6 @@ static const struct message_kind *kind_of(unsigned type) {
 const char *message_name(unsigned type) {
     const struct message_kind *kind = kind_of(type);
     return kind ? kind->name : "?";
-}
-
-const char *message_text(unsigned type) {
-    const struct message_kind *kind = kind_of(type);
-    return kind ? kind->text : "?";
 }
 
 size_t message_body_max(unsigned type) {

@@ -117,7 +117,6 @@ struct message {
 
 /* "STAGE"; "?" for a number that is none. */
 const char *message_name(unsigned type);
-const char *message_text(unsigned type);
 
 /* Largest body of a message; 0 for a number that is none. */
 size_t message_body_max(unsigned type);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/terminal.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 
 #define NAME_COLUMNS 32 /* of a job: the state fits behind it */
@@ -11,15 +12,6 @@
 void report_print_json(const json_t *value) {
     json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
     putchar('\n');
-}
-
-static const char *text_of(const json_t *object, const char *member) {
-    const char *text = json_string_value(json_object_get(object, member));
-    return text ? text : "-";
-}
-
-static long long count_of(const json_t *object, const char *member) {
-    return json_integer_value(json_object_get(object, member));
 }
 
 static void write_number(const json_t *object, const char *member, const char *format, char *text,
@@ -71,13 +63,13 @@ static enum style style_of(const char *word) {
 
 static void print_head(const json_t *status, FILE *out, bool colors) {
     char started[32], duration[16];
-    const char *reason = text_of(status, "reason");
-    write_time(count_of(status, "started_ms"), started, sizeof started);
+    const char *reason = member_text(status, "reason");
+    write_time(member_count(status, "started_ms"), started, sizeof started);
     write_duration(json_number_value(json_object_get(status, "seconds")), duration,
                    sizeof duration);
-    terminal_put_cut(out, colors, STYLE_HEADING, text_of(status, "job"), NAME_COLUMNS);
-    fprintf(out, " run %lld: ", count_of(status, "run"));
-    terminal_put(out, colors, style_of(text_of(status, "state")), text_of(status, "state"));
+    terminal_put_cut(out, colors, STYLE_HEADING, member_text(status, "job"), NAME_COLUMNS);
+    fprintf(out, " run %lld: ", member_count(status, "run"));
+    terminal_put(out, colors, style_of(member_text(status, "state")), member_text(status, "state"));
     if (strcmp(reason, "-") != 0) {
         fputs(", ", out);
         terminal_put(out, colors, style_of(reason), reason);
@@ -92,24 +84,25 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
 }
 
 static void print_evaluation(const json_t *evaluation, FILE *out) {
-    fprintf(out, "evaluation %lld", count_of(evaluation, "number"));
+    fprintf(out, "evaluation %lld", member_count(evaluation, "number"));
     if (json_is_integer(json_object_get(evaluation, "chunks")))
-        fprintf(out, ": %lld of %lld chunks counted", count_of(evaluation, "counted"),
-                count_of(evaluation, "chunks"));
+        fprintf(out, ": %lld of %lld chunks counted", member_count(evaluation, "counted"),
+                member_count(evaluation, "chunks"));
     putc('\n', out);
 }
 
 static void print_process(const json_t *process, FILE *out, bool colors) {
-    const char *state = text_of(process, "state");
+    const char *state = member_text(process, "state");
     char name[32], rate[16], restarts[16];
-    snprintf(name, sizeof name, "%s %lld", text_of(process, "role"), count_of(process, "index"));
+    snprintf(name, sizeof name, "%s %lld", member_text(process, "role"),
+             member_count(process, "index"));
     write_number(process, "rate", "%.1f", rate, sizeof rate);
     write_number(process, "restarts", "%.0f", restarts, sizeof restarts);
-    fprintf(out, "%-13s %8lld ", name, count_of(process, "pid"));
-    terminal_put_cell(out, colors, STYLE_PLAIN, text_of(process, "host"), 14);
+    fprintf(out, "%-13s %8lld ", name, member_count(process, "pid"));
+    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(process, "host"), 14);
     putc(' ', out);
     terminal_put_cell(out, colors, style_of(state), state, 12);
-    fprintf(out, " %8lld %8s %8s\n", count_of(process, "portions"), rate, restarts);
+    fprintf(out, " %8lld %8s %8s\n", member_count(process, "portions"), rate, restarts);
 }
 
 static void print_processes(const json_t *processes, FILE *out, bool colors) {
@@ -131,32 +124,32 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     write_number(status, "gradient_max", "%.3g", gradient, sizeof gradient);
     write_number(status, "holdout_loss", "%.10g", holdout, sizeof holdout);
     print_head(status, out, colors);
-    fprintf(out, "step %lld: loss %s, gradient %s", count_of(status, "step"), loss, gradient);
+    fprintf(out, "step %lld: loss %s, gradient %s", member_count(status, "step"), loss, gradient);
     if (json_is_number(json_object_get(status, "holdout_loss")))
         fprintf(out, ", holdout %s", holdout);
     putc('\n', out);
     print_evaluation(json_object_get(status, "evaluation"), out);
-    if (strcmp(text_of(status, "state"), "interrupted") == 0)
+    if (strcmp(member_text(status, "state"), "interrupted") == 0)
         fputs("its coordinator is lost; `run` goes on from where it was\n", out);
     print_processes(json_object_get(status, "processes"), out, colors);
 }
 
 /* Behind the number of a run: whether its model is live, or was refused. */
 static char mark_of(const json_t *run) {
-    const char *publication = text_of(run, "publication");
+    const char *publication = member_text(run, "publication");
     return strcmp(publication, "live") == 0 ? '*' : strcmp(publication, "refused") == 0 ? '!' : ' ';
 }
 
 static void print_run(const json_t *run, bool colors) {
     char started[32], duration[16], loss[32];
-    const char *reason = text_of(run, "reason"), *hash = text_of(run, "model_sha256");
-    write_time(count_of(run, "started_ms"), started, sizeof started);
+    const char *reason = member_text(run, "reason"), *hash = member_text(run, "model_sha256");
+    write_time(member_count(run, "started_ms"), started, sizeof started);
     write_duration(json_number_value(json_object_get(run, "seconds")), duration, sizeof duration);
     write_number(run, "loss", "%.5g", loss, sizeof loss);
     if (strcmp(reason, "-") == 0)
-        reason = text_of(run, "state");
-    printf("%4lld%c %-16s %6s %5lld %6lld %10s ", count_of(run, "run"), mark_of(run), started,
-           duration, count_of(run, "steps"), count_of(run, "evaluations"), loss);
+        reason = member_text(run, "state");
+    printf("%4lld%c %-16s %6s %5lld %6lld %10s ", member_count(run, "run"), mark_of(run), started,
+           duration, member_count(run, "steps"), member_count(run, "evaluations"), loss);
     terminal_put_cell(stdout, colors, style_of(reason), reason, 18);
     printf(" %.7s\n", hash);
 }

@@ -3,163 +3,56 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
-#include "coordinator/run/dataset.h"
-#include "coordinator/publish/judge.h"
+#include "coordinator/command/past.h"
 #include "coordinator/publish/notice.h"
+#include "coordinator/publish/outcome.h"
+#include "coordinator/publish/versions.h"
+#include "coordinator/run/dataset.h"
 #include "coordinator/run/interruption.h"
 #include "coordinator/run/progress.h"
-#include "coordinator/publish/publish.h"
-#include "coordinator/run/training.h"
 #include "coordinator/run/sets.h"
-#include "coordinator/publish/versions.h"
+#include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
-/* The newest run of this job. Texts are owned. */
-struct last_run {
-    int64_t run; /* 0: there is none */
-    char *data, *result;
-    bool concluded; /* it has a model */
+/* The data as it is now. A training uses holdout and sources while they stay ours. */
+struct material {
+    struct set *set;   /* NULL once a training took it */
+    char *fingerprint; /* of the set */
+    struct holdout *holdout;
+    struct dataset_sources sources;
+    double seconds; /* that packing took */
 };
 
 struct retrain {
     struct training training;
     struct publisher publisher;
-    char *identity;
-    struct set *set; /* of the data as it is now; NULL while a training has it */
-    char *data;      /* its fingerprint */
-    struct holdout *holdout;
-    struct dataset_sources sources;
-    double pack_seconds;
+    char *identity; /* job_identity() */
+    struct material now;
     struct last_run last;
-    bool idle;      /* there was nothing to do */
-    json_t *result; /* of what was done last */
-    char *outcome;  /* the same in a line */
-    int code;       /* ERROR_DATA if the last model was refused, else what on_publish came to */
+    struct outcome outcome; /* of what was done last */
+    bool idle;              /* there was nothing to do */
 };
-
-/* ---- what was done before ---- */
-
-static void forget_last(struct last_run *last) {
-    free(last->data);
-    free(last->result);
-    *last = (struct last_run){0};
-}
-
-static int take_run(void *context, const struct store_run *run) {
-    struct retrain *r = context;
-    if (strcmp(run->identity, r->identity))
-        return 0;
-    forget_last(&r->last);
-    r->last = (struct last_run){.run = run->run,
-                                .data = memory_copy_string(run->data),
-                                .result = run->result ? memory_copy_string(run->result) : NULL,
-                                .concluded = run->reason && strcmp(run->reason, "cancelled")};
-    return 0;
-}
-
-struct cold_start {
-    const struct retrain *retrain;
-    int64_t evaluations; /* 0: there was none */
-};
-
-static int take_cold_start(void *context, const struct store_run *run) {
-    struct cold_start *cold = context;
-    if (run->reason && strcmp(run->reason, "cancelled") && !*run->start_model &&
-        strcmp(run->identity, cold->retrain->identity) == 0)
-        cold->evaluations = (int64_t)run->evaluations;
-    return 0;
-}
-
-/* ---- publishing ---- */
-
-static void finish_with(struct retrain *r, int code, char *outcome) {
-    free(r->outcome);
-    r->outcome = outcome;
-    r->code = code;
-}
-
-static void add_figures(json_t *result, const struct judgement *judgement) {
-    if (judgement->new)
-        json_object_set(result, "holdout", judgement->new);
-    if (judgement->live)
-        json_object_set(result, "holdout_live", judgement->live);
-    json_object_set(result, "gate", judgement->gate);
-    json_object_set(result, "published", json_boolean(judgement->holds));
-}
-
-/* What on_publish came to does not undo the publication, nor what else is to be done. */
-static void note_published(struct retrain *r, const char *why, int announced) {
-    if (announced) {
-        finish_with(r, announced, memory_copy_string(error_text()));
-        error_clear();
-    } else {
-        finish_with(r, 0, memory_format("published run %lld: %s", (long long)r->last.run, why));
-        log_info("%s", r->outcome);
-    }
-}
-
-static void note_refused(struct retrain *r, const char *why) {
-    finish_with(r, ERROR_DATA,
-                memory_format("run %lld is refused: %s; the live model stays, and %s/models/%lld "
-                              "can be looked at",
-                              (long long)r->last.run, why, r->publisher.state,
-                              (long long)r->last.run));
-}
-
-static int publish(struct retrain *r, const struct judgement *judgement) {
-    enum decision decision = judgement->holds ? DECISION_PUBLISHED : DECISION_REFUSED;
-    int code = publish_decide(&r->publisher, decision, r->last.run, judgement->why);
-    if (!code)
-        code = publish_settle(&r->publisher);
-    if (code && code != ERROR_UNAVAILABLE)
-        return code;
-    if (judgement->holds)
-        note_published(r, judgement->why, code);
-    else
-        note_refused(r, judgement->why);
-    return 0;
-}
-
-/* Whether the model of the last run goes live. */
-static int decide(struct retrain *r) {
-    const char *state = r->training.job->state;
-    int64_t live = publish_live(state);
-    char *new_folder = publish_folder(state, r->last.run);
-    char *live_folder = live ? publish_folder(state, live) : NULL;
-    struct judgement judgement;
-    progress_stage("judging the model");
-    int code = judge(r->training.job, r->holdout, new_folder, live_folder, &judgement);
-    progress_close();
-    if (!code)
-        add_figures(r->result, &judgement);
-    if (!code)
-        code = publish(r, &judgement);
-    judgement_release(&judgement);
-    free(new_folder);
-    free(live_folder);
-    return code;
-}
 
 /* ---- training ---- */
 
-static int add_warm_start(struct retrain *r, const struct training *training) {
-    struct cold_start cold = {.retrain = r};
+/* What starting from the live model saved. */
+static int add_warm_start(const struct retrain *r) {
+    const struct training *training = &r->training;
     double evaluations = (double)training->coordinator->evaluations;
+    int64_t cold;
     if (!*training->start_model)
         return 0;
-    int code = store_runs(training->store, take_cold_start, &cold);
+    int code = past_cold_evaluations(training->store, r->identity, &cold);
     json_t *warm = json_pack("{s:I}", "evaluations", (json_int_t)evaluations);
-    if (cold.evaluations) {
-        json_object_set_new(warm, "cold_evaluations", json_integer(cold.evaluations));
-        json_object_set_new(warm, "ratio", json_real(evaluations / (double)cold.evaluations));
-        log_info("%.0f evaluations; a cold start took %lld", evaluations,
-                 (long long)cold.evaluations);
+    if (cold) {
+        json_object_set_new(warm, "cold_evaluations", json_integer(cold));
+        json_object_set_new(warm, "ratio", json_real(evaluations / (double)cold));
+        log_info("%.0f evaluations; a cold start took %lld", evaluations, (long long)cold);
     } else {
         log_info("%.0f evaluations from the live model", evaluations);
     }
@@ -167,7 +60,6 @@ static int add_warm_start(struct retrain *r, const struct training *training) {
     return code;
 }
 
-/* Holdout and sources stay ours, also while the training uses them. */
 static int train(struct retrain *r, struct set *set, const char *start_from, bool fresh) {
     struct training *training = &r->training;
     struct options options = *training->options;
@@ -177,18 +69,18 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     training->start_from = start_from;
     training->started_ns = clock_monotonic_ns();
     training->started_ms = clock_wall_ms();
-    training->seconds.pack = r->pack_seconds;
+    training->seconds.pack = r->now.seconds;
     training->set = set;
-    training->holdout = r->holdout;
-    training->sources = r->sources;
+    training->holdout = r->now.holdout;
+    training->sources = r->now.sources;
     int code = training_run(training);
     if (!code)
         code = training_conclude(training);
     if (!code)
-        code = add_warm_start(r, training);
+        code = add_warm_start(r);
     if (!code) {
-        json_decref(r->result);
-        r->result = json_incref(training->result);
+        json_decref(r->outcome.result);
+        r->outcome.result = json_incref(training->result);
     }
     training->holdout = NULL;
     training->sources = (struct dataset_sources){0};
@@ -198,8 +90,8 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
 }
 
 static struct set *take_set(struct retrain *r) {
-    struct set *set = r->set;
-    r->set = NULL;
+    struct set *set = r->now.set;
+    r->now.set = NULL;
     return set;
 }
 
@@ -212,10 +104,9 @@ static int open_set(struct retrain *r, const char *fingerprint, struct set **set
 }
 
 static int train_anew(struct retrain *r) {
-    int64_t live = publish_live(r->training.job->state);
-    char *start =
-        live && r->training.job->warm_start ? publish_folder(r->training.job->state, live) : NULL;
-    int code = r->set ? 0 : open_set(r, r->data, &r->set);
+    const struct job *job = r->training.job;
+    char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
+    int code = r->now.set ? 0 : open_set(r, r->now.fingerprint, &r->now.set);
     if (!code)
         code = train(r, take_set(r), start, true);
     free(start);
@@ -223,10 +114,10 @@ static int train_anew(struct retrain *r) {
 }
 
 /* The last run, on its own data, which may not be what it is now. */
-static int train_on(struct retrain *r) {
+static int go_on(struct retrain *r) {
     struct set *set = NULL;
     int code = 0;
-    if (r->set && strcmp(r->last.data, r->data) == 0)
+    if (r->now.set && strcmp(r->last.data, r->now.fingerprint) == 0)
         set = take_set(r);
     else
         code = open_set(r, r->last.data, &set);
@@ -235,87 +126,65 @@ static int train_on(struct retrain *r) {
     return code ? code : train(r, set, NULL, false);
 }
 
-/* ---- what is to be done ---- */
+/* ---- one task after the other ---- */
 
-enum task { TASK_NONE, TASK_DECIDE, TASK_GO_ON, TASK_TRAIN };
-
-static bool is_there(const struct retrain *r, const char *fingerprint) {
-    struct set *set = sets_find(r->training.job->state, fingerprint);
-    set_close(set);
-    return set != NULL;
+static int look_back(struct retrain *r) {
+    return last_run_read(r->training.store, r->training.job->state, r->identity, &r->last);
 }
 
-static int next_task(struct retrain *r, enum task *task) {
-    struct history history;
-    forget_last(&r->last);
-    int code = store_runs(r->training.store, take_run, r);
-    if (!code)
-        code = history_read(r->training.store, &history);
-    if (code)
-        return code;
-    const struct last_run *last = &r->last;
-    bool decided =
-        history_of(&history, last->run) || publish_live(r->training.job->state) == last->run;
-    if (!last->run)
-        *task = TASK_TRAIN;
-    else if (!last->concluded)
-        *task = is_there(r, last->data) ? TASK_GO_ON : TASK_TRAIN;
-    else if (!decided)
-        *task = TASK_DECIDE;
-    else
-        *task = strcmp(last->data, r->data) ? TASK_TRAIN : TASK_NONE;
-    history_release(&history);
-    return 0;
+/* A training and a judgement take the line away at their ends. */
+static void show_progress(const struct retrain *r) {
+    progress_open(!r->training.options->quiet);
 }
 
 static int do_task(struct retrain *r, enum task task) {
-    if (r->code) /* of the task before, which another follows */
-        log_error("%s", r->outcome);
-    r->code = 0;
-    int code = task == TASK_GO_ON ? train_on(r) : task == TASK_TRAIN ? train_anew(r) : 0;
-    if (!code && task == TASK_DECIDE) {
+    int code = 0;
+    if (r->outcome.code) /* of the task before, which another follows */
+        log_error("%s", r->outcome.text);
+    r->outcome.code = 0;
+    show_progress(r);
+    if (task == TASK_DECIDE) {
         log_info("run %lld has ended, and it is still open whether it goes live",
                  (long long)r->last.run);
-        json_decref(r->result);
-        r->result = json_loads(r->last.result, 0, NULL);
+        json_decref(r->outcome.result);
+        r->outcome.result = json_loads(r->last.result, 0, NULL);
+    } else {
+        code = task == TASK_GO_ON ? go_on(r) : train_anew(r);
+        if (!code)
+            code = look_back(r);
     }
-    if (!code && task != TASK_DECIDE) {
-        forget_last(&r->last);
-        code = store_runs(r->training.store, take_run, r);
-    }
-    return code ? code : decide(r);
+    show_progress(r);
+    return code ? code
+                : outcome_decide(&r->publisher, r->training.job, r->now.holdout, r->last.run,
+                                 &r->outcome);
 }
 
-static int report_no_new_data(struct retrain *r) {
-    struct history history;
-    int code = history_read(r->training.store, &history);
-    if (code)
-        return code;
-    const struct history_item *item = history_of(&history, r->last.run);
-    bool refused = item && item->decision == DECISION_REFUSED;
+static void note_no_new_data(struct retrain *r) {
     r->idle = true;
-    finish_with(r, 0,
+    outcome_set(&r->outcome, 0,
                 memory_format("no new data since run %lld%s", (long long)r->last.run,
-                              refused ? ", which was refused" : ""));
-    r->result = json_pack("{s:s, s:I, s:s, s:b}", "job", r->training.job->name, "run",
-                          (json_int_t)r->last.run, "reason", "no new data", "published", false);
-    history_release(&history);
-    return 0;
+                              r->last.refused ? ", which was refused" : ""));
+    r->outcome.result =
+        json_pack("{s:s, s:I, s:s, s:b}", "job", r->training.job->name, "run",
+                  (json_int_t)r->last.run, "reason", "no new data", "published", false);
 }
 
 static int do_all(struct retrain *r) {
-    enum task task = TASK_NONE;
-    int code = next_task(r, &task);
-    if (r->training.options->fresh)
-        task = TASK_TRAIN;
-    if (!code)
-        sets_prune(r->training.job->state, r->data, r->last.data);
-    if (!code && task == TASK_NONE)
-        return report_no_new_data(r);
+    const char *state = r->training.job->state;
+    int code = look_back(r);
+    if (code)
+        return code;
+    enum task task =
+        r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, state, r->now.fingerprint);
+    sets_prune(state, r->now.fingerprint, r->last.data);
+    if (task == TASK_NONE)
+        note_no_new_data(r);
     while (!code && task != TASK_NONE) {
         code = do_task(r, task);
         if (!code)
-            code = next_task(r, &task);
+            code = look_back(r);
+        if (!code)
+            task = task_next(&r->last, state, r->now.fingerprint);
     }
     return code;
 }
@@ -324,9 +193,10 @@ static int do_all(struct retrain *r) {
 
 static int open_data(struct retrain *r) {
     progress_stage("looking for new data");
-    int code = dataset_open(r->training.job, &r->set, &r->holdout, &r->sources, &r->pack_seconds);
+    int code = dataset_open(r->training.job, &r->now.set, &r->now.holdout, &r->now.sources,
+                            &r->now.seconds);
     if (!code)
-        r->data = memory_copy_string(set_info(r->set)->fingerprint);
+        r->now.fingerprint = memory_copy_string(set_info(r->now.set)->fingerprint);
     return code;
 }
 
@@ -336,8 +206,8 @@ static int prune(struct retrain *r) {
     int code = versions_prune(store, job->state, job->keep_models);
     if (!code)
         code = versions_prune_checkpoints(store, job->state, r->last.run);
-    sets_prune(job->state, r->data, NULL);
-    packs_prune(job->state, &r->sources);
+    sets_prune(job->state, r->now.fingerprint, NULL);
+    packs_prune(job->state, &r->now.sources);
     return code;
 }
 
@@ -359,36 +229,35 @@ static int work(struct retrain *r) {
 
 static void show(struct retrain *r) {
     const struct options *options = r->training.options;
-    int64_t live = publish_live(r->training.job->state);
-    char *folder = live ? publish_folder(r->training.job->state, live) : NULL;
-    json_object_set_new(r->result, "live", folder ? json_string(folder) : json_null());
+    json_t *result = r->outcome.result;
+    char *live = publish_live_folder(r->training.job->state);
+    json_object_set_new(result, "live", live ? json_string(live) : json_null());
     if (options->json || !r->idle)
-        result_show(r->result, options->json, options->quiet);
+        result_show(result, options->json, options->quiet);
     else if (!options->quiet)
-        printf("%s: %s\n", r->training.job->name, r->outcome);
-    free(folder);
+        printf("%s: %s\n", r->training.job->name, r->outcome.text);
+    free(live);
 }
 
 /* What the command comes to, once what went wrong on the way was told. */
 static int conclude(struct retrain *r, int code) {
-    if (!code && r->result)
+    if (!code && r->outcome.result)
         show(r);
-    if (!code && r->code)
-        code = error_set(r->code, "%s", r->outcome);
+    if (!code && r->outcome.code)
+        code = error_set(r->outcome.code, "%s", r->outcome.text);
     if (r->training.options->cron)
-        notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome);
+        notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome.text);
     return code;
 }
 
 static void release(struct retrain *r) {
-    forget_last(&r->last);
-    set_close(r->set);
-    dataset_sources_release(&r->sources);
-    holdout_free(r->holdout);
-    json_decref(r->result);
+    last_run_release(&r->last);
+    outcome_release(&r->outcome);
+    set_close(r->now.set);
+    dataset_sources_release(&r->now.sources);
+    holdout_free(r->now.holdout);
     training_close(&r->training);
-    free(r->outcome);
-    free(r->data);
+    free(r->now.fingerprint);
     free(r->identity);
 }
 

@@ -10,7 +10,7 @@
 
 struct judgement {
     bool holds;         /* the gate, or there is none */
-    char *why;          /* for people: which conditions hold, or the first that does not */
+    char *why;          /* for people: which conditions hold, or those that do not */
     json_t *gate;       /* [{condition, new, live, holds}] */
     json_t *new, *live; /* figures on the holdout; NULL: there are none */
 };

@@ -33,6 +33,11 @@ char *publish_folder(const char *state, int64_t run) {
     return memory_format("%s/models/%lld", state, (long long)run);
 }
 
+char *publish_live_folder(const char *state) {
+    int64_t live = publish_live(state);
+    return live ? publish_folder(state, live) : NULL;
+}
+
 int publish_decide(const struct publisher *publisher, enum decision decision, int64_t run,
                    const char *why) {
     int code =

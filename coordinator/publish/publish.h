@@ -17,12 +17,14 @@ struct publisher {
     const char *on_publish; /* a command for /bin/sh, or NULL */
 };
 
-/* The run whose model STATE/models/current leads to; 0 if there is none, or it
- * is gone. */
+/* The run whose model STATE/models/current leads to; 0 if there is none, or it is gone. */
 int64_t publish_live(const char *state);
 
 /* STATE/models/RUN; free it. */
 char *publish_folder(const char *state, int64_t run);
+
+/* The same of the live model, NULL if there is none; free it. */
+char *publish_live_folder(const char *state);
 
 /* Commits a decision about the model of a run; `why` is for people. The one before is settled. */
 int publish_decide(const struct publisher *publisher, enum decision decision, int64_t run,

@@ -11,32 +11,23 @@
 #include "model/score.h"
 #include "numeric/setup.h"
 
-struct restarts_of {
-    int64_t run;
-    struct result_restarts restarts;
-};
-
-static int take_restarts(void *context, const struct store_run *run) {
-    struct restarts_of *of = context;
-    if (run->run == of->run)
-        of->restarts = (struct result_restarts){.coordinator = run->restarts,
-                                                .shard = run->restarts_shard,
-                                                .replica = run->restarts_replica};
-    return 0;
-}
-
 /* What is known of the run now. Time spent on it before it was resumed went into training. */
 static int make_result(struct training *run) {
-    struct restarts_of of = {.run = run->recorder.run};
-    int code = store_runs(run->store, take_restarts, &of);
+    struct store_run record = {0};
+    bool found;
+    int code = store_run_find(run->store, run->recorder.run, &record, &found);
+    if (code)
+        return code;
+    struct result_restarts restarts = {.coordinator = record.restarts,
+                                       .shard = record.restarts_shard,
+                                       .replica = record.restarts_replica};
     run->seconds.train += run->seconds_before;
     run->seconds.total = training_seconds(run);
-    if (!code)
-        run->result = result_json(run->coordinator, run->job->name, run->recorder.run,
-                                  &run->seconds, &of.restarts);
-    if (!code && *run->start_model)
+    run->result =
+        result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds, &restarts);
+    if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
-    return code;
+    return 0;
 }
 
 static json_t *model_details(const struct training *run) {

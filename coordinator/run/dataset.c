@@ -15,7 +15,8 @@
 #include "base/memory.h"
 #include "coordinator/run/sweep.h"
 
-enum label_kind dataset_labels(enum objective_kind objective) {
+/* The kind of labels that an objective takes. */
+static enum label_kind labels_of(enum objective_kind objective) {
     switch (objective) {
     case OBJECTIVE_LOGISTIC:
         return LABEL_BINARY;
@@ -27,7 +28,8 @@ enum label_kind dataset_labels(enum objective_kind objective) {
     return LABEL_TARGET;
 }
 
-unsigned dataset_threads(void) {
+/* Processors that this process may use. */
+static unsigned threads_here(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set))
         return 1;
@@ -109,7 +111,7 @@ static int pack_one(const struct job *job, const char *folder, const char *path,
                     struct pack **pack) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
-    int code = pack_of_source(folder, path, &job->source, dataset_threads(), pack, &made);
+    int code = pack_of_source(folder, path, &job->source, threads_here(), pack, &made);
     if (code)
         return code;
     if (!made) {
@@ -139,13 +141,13 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                  const struct pack_list *held_out, struct set **set) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
-    struct set_options options = {.labels = dataset_labels(job->objective),
+    struct set_options options = {.labels = labels_of(job->objective),
                                   .positive = job->positive,
                                   .holdout = job_holdout_share(job),
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
                                   .keep_holdout = job->early_stopping > 0,
-                                  .threads = dataset_threads()};
+                                  .threads = threads_here()};
     int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);
     if (!code && made)
         log_info("merged %u pack%s in %.2f s into %s", data->count, data->count == 1 ? "" : "s",

@@ -6,12 +6,6 @@
 #include "coordinator/job/job.h"
 #include "data/set.h"
 
-/* The kind of labels that an objective takes. */
-enum label_kind dataset_labels(enum objective_kind objective);
-
-/* Processors that this process may use. */
-unsigned dataset_threads(void);
-
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */
 int dataset_make_state(const struct job *job);
 

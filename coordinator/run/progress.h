@@ -17,7 +17,7 @@ void progress_run(const struct coordinator *coordinator, double rate, double sec
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);
 
-/* Takes it away for good. Async-signal-safe. */
+/* Takes it away, until it is opened again. Async-signal-safe. */
 void progress_close(void);
 
 #endif

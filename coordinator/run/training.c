@@ -27,7 +27,7 @@
 /* ---- acquiring ---- */
 
 int training_open(struct training *run) {
-    int code = folder_make(run->job->state, 0700);
+    int code = dataset_make_state(run->job);
     if (!code)
         code = state_lock(run->job->state, &run->lock);
     if (!code)
@@ -304,9 +304,10 @@ int training_run(struct training *run) {
         code = size_up(run);
     if (!code)
         code = training_begin(run);
-    size_history(run);
-    if (!code)
+    if (!code) {
+        size_history(run);
         code = start_workers(run);
+    }
     if (!code)
         code = make_coordinator(run);
     if (!code)

@@ -20,8 +20,8 @@
 
 struct event_base;
 
-/* Everything that a run holds, in the order in which it is acquired; training_release() mirrors it.
- */
+/* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it,
+ * save that `http` goes with `control`: both answer from what lies between. */
 struct training {
     const struct options *options;
     const char *command;    /* "run" or "retrain": recorded with a new run */
@@ -31,6 +31,7 @@ struct training {
     struct result_seconds seconds;
     int lock; /* descriptor, or −1 */
     struct store *store;
+    struct http *http;       /* the status server, or NULL */
     struct set *set;         /* opened by training_run(), or given */
     struct holdout *holdout; /* or NULL */
     struct dataset_sources sources;
@@ -38,7 +39,6 @@ struct training {
     struct sizing sizing;
     char uuid[37];
     struct recorder recorder;
-    struct http *http; /* the status server, or NULL */
     bool resumed;
     double seconds_before; /* spent by earlier incarnations of the run */
     struct store_saved saved;

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/page.h"
-#include "coordinator/status/report.h"
 
 #define STEPS_AT_ONCE 2000
 #define EVENTS_AT_ONCE 500
@@ -74,12 +74,12 @@ static int take_step(void *context, const struct store_step *step) {
         return 1;
     json_array_append_new(part->list,
                           json_pack("{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f}", "step",
-                                    (json_int_t)step->step, "loss", report_number(step->loss),
-                                    "gradient_max", report_number(step->gradient_max),
-                                    "holdout_loss", report_number(step->holdout_loss),
-                                    "step_length", report_number(step->step_length), "trials",
-                                    (int)step->trials, "history", (int)step->history, "note",
-                                    step->note, "wall_ms", (json_int_t)step->wall_ms, "seconds",
+                                    (json_int_t)step->step, "loss", number_json(step->loss),
+                                    "gradient_max", number_json(step->gradient_max), "holdout_loss",
+                                    number_json(step->holdout_loss), "step_length",
+                                    number_json(step->step_length), "trials", (int)step->trials,
+                                    "history", (int)step->history, "note", step->note, "wall_ms",
+                                    (json_int_t)step->wall_ms, "seconds",
                                     (double)(step->wall_ms - part->started_ms) / 1e3));
     part->next = (int64_t)step->step + 1;
     return 0;
@@ -102,15 +102,6 @@ struct wanted_run {
     bool found;
 };
 
-static int take_run(void *context, const struct store_run *run) {
-    struct wanted_run *wanted = context;
-    if (run->run != wanted->run)
-        return 0;
-    wanted->started_ms = run->started_ms;
-    wanted->found = true;
-    return 1;
-}
-
 /* Whether there is such a run in this state folder. */
 static int find_run(const struct api *api, struct wanted_run *wanted) {
     if (wanted->run == api->live.run) {
@@ -118,8 +109,10 @@ static int find_run(const struct api *api, struct wanted_run *wanted) {
         wanted->found = true;
         return 0;
     }
-    int code = store_runs(api->store, take_run, wanted);
-    return code < 0 ? code : 0;
+    struct store_run record = {0};
+    int code = store_run_find(api->store, wanted->run, &record, &wanted->found);
+    wanted->started_ms = record.started_ms;
+    return code;
 }
 
 typedef int list_read(struct store *store, int64_t run, int64_t since, struct part *part);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "config.h"
 #include "coordinator/status/chunks.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
@@ -56,7 +57,7 @@ static json_t *evaluation_json(const struct coordinator *c) {
     return json_pack("{s:i, s:i, s:i, s:o, s:o}", "number", (int)evaluation->number, "chunks",
                      (int)c->plan.chunks, "counted", (int)c->plan.counted_chunks, "map",
                      chunks_json(c), "started_seconds_ago",
-                     report_number(evaluation->running ? since : NAN));
+                     number_json(evaluation->running ? since : NAN));
 }
 
 /* How far the run is. */
@@ -68,14 +69,14 @@ static json_t *progress_json(const struct live *live) {
                      "s:o, s:I, s:o}",
                      "job", live->job->name, "run", (json_int_t)live->run, "pid", (int)getpid(),
                      "state", live_state(c->phase), "reason", "step", (json_int_t)o->step, "loss",
-                     report_number(o->started ? o->loss : NAN), "gradient_max",
-                     report_number(o->started ? o->gradient_max : NAN), "holdout_loss",
-                     report_number(judged ? o->holdout_loss : NAN), "evaluation",
-                     evaluation_json(c), "evaluations", (json_int_t)c->evaluations, "attempt",
-                     (int)c->attempt, "started_ms", (json_int_t)live->started_ms, "time_ms",
+                     number_json(o->started ? o->loss : NAN), "gradient_max",
+                     number_json(o->started ? o->gradient_max : NAN), "holdout_loss",
+                     number_json(judged ? o->holdout_loss : NAN), "evaluation", evaluation_json(c),
+                     "evaluations", (json_int_t)c->evaluations, "attempt", (int)c->attempt,
+                     "started_ms", (json_int_t)live->started_ms, "time_ms",
                      (json_int_t)clock_wall_ms(), "seconds", live->seconds, "seconds_left",
-                     report_number(live->seconds_left), "backup_copies",
-                     (json_int_t)c->backup_copies, "safeguards", result_safeguards_json(o));
+                     number_json(live->seconds_left), "backup_copies", (json_int_t)c->backup_copies,
+                     "safeguards", result_safeguards_json(o));
 }
 
 /* What the run is. */

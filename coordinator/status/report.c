@@ -6,10 +6,7 @@
 
 #include "base/error.h"
 #include "coordinator/status/history.h"
-
-json_t *report_number(double number) {
-    return isfinite(number) ? json_real(number) : json_null();
-}
+#include "coordinator/status/members.h"
 
 static json_t *text_or_null(const char *text) {
     return text && *text ? json_string(text) : json_null();
@@ -65,7 +62,7 @@ int report_status(struct store *store, json_t **status) {
         json_pack("{s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
                   "job", run.job, "run", (json_int_t)run.run, "state", state_of(&run), "reason",
                   text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
-                  report_number(run.loss), "gradient_max", report_number(run.gradient_max),
+                  number_json(run.loss), "gradient_max", number_json(run.gradient_max),
                   "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted", "map",
                   "started_ms", (json_int_t)run.started_ms, "seconds",
                   (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
@@ -105,8 +102,8 @@ static int take_run(void *context, const struct store_run *run) {
                   text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms, "ended_ms",
                   run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
                   (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
-                  "evaluations", (json_int_t)run->evaluations, "loss", report_number(run->loss),
-                  "gradient_max", report_number(run->gradient_max), "model", text_or_null(folder),
+                  "evaluations", (json_int_t)run->evaluations, "loss", number_json(run->loss),
+                  "gradient_max", number_json(run->gradient_max), "model", text_or_null(folder),
                   "model_sha256", text_or_null(sha256), "publication",
                   publication_of(&runs->history, run->run)));
     return 0;

@@ -19,9 +19,6 @@ int report_status(struct store *store, json_t **status);
  * "published" (it was live), "refused" or null. */
 int report_runs(struct store *store, json_t **runs);
 
-/* A number, null if it is not finite. */
-json_t *report_number(double number);
-
 /* Tables of at most 80 columns; `colors` as terminal_colors() has it. */
 void report_print_status(const json_t *status, FILE *out, bool colors);
 void report_print_runs(const json_t *runs, bool colors); /* on standard output */

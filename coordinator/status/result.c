@@ -1,12 +1,8 @@
 #include "coordinator/status/result.h"
 
-#include <math.h>
 #include <stdio.h>
 
-/* JSON has no infinities and no NaN: they become null. */
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
+#include "coordinator/status/members.h"
 
 json_t *result_safeguards_json(const struct optimizer *o) {
     json_t *all = json_object();
@@ -22,7 +18,7 @@ static json_t *early_stopping_json(const struct optimizer *o) {
     if (!o->settings.patience)
         return NULL;
     return json_pack("{s:I, s:o}", "best_step", (json_int_t)answer.step, "holdout_loss",
-                     number(answer.holdout_loss));
+                     number_json(answer.holdout_loss));
 }
 
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
@@ -34,8 +30,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
         " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
         "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
-        objective_name(settings->shape.kind), "loss", number(answer.loss), "gradient_max",
-        number(answer.gradient_max), "steps", (json_int_t)o->step, "evaluations",
+        objective_name(settings->shape.kind), "loss", number_json(answer.loss), "gradient_max",
+        number_json(answer.gradient_max), "steps", (json_int_t)o->step, "evaluations",
         (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
         (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
         (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
@@ -59,32 +55,18 @@ void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
 
-static const char *text_of(const json_t *result, const char *member) {
-    const char *text = json_string_value(json_object_get(result, member));
-    return text ? text : "";
-}
-
-static long long count_of(const json_t *result, const char *member) {
-    return (long long)json_integer_value(json_object_get(result, member));
-}
-
-static double number_of(const json_t *result, const char *member) {
-    const json_t *value = json_object_get(result, member);
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 /* Figures over the test data or the holdout, if there are any. */
 static void print_figures(const json_t *result, const char *over) {
     const json_t *all = json_object_get(result, over);
     if (!all)
         return;
-    printf("%-12s %lld examples", over, count_of(all, "examples"));
+    printf("%-12s %lld examples", over, member_count(all, "examples"));
     static const char *const figures[] = {"loss", "accuracy", "auc", "rmse"};
     for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
         if (json_object_get(all, figures[i]))
-            printf(", %s %.6g", figures[i], number_of(all, figures[i]));
-    if (count_of(all, "unseen_labels"))
-        printf(", %lld with labels that training never saw", count_of(all, "unseen_labels"));
+            printf(", %s %.6g", figures[i], member_number(all, figures[i]));
+    if (member_count(all, "unseen_labels"))
+        printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));
     putchar('\n');
 }
 
@@ -92,8 +74,8 @@ static void print_figures(const json_t *result, const char *over) {
 static void print_best(const json_t *result) {
     const json_t *best = json_object_get(result, "early_stopping");
     if (best)
-        printf("%-12s step %lld, holdout loss %.12g\n", "best", count_of(best, "best_step"),
-               number_of(best, "holdout_loss"));
+        printf("%-12s step %lld, holdout loss %.12g\n", "best", member_count(best, "best_step"),
+               member_number(best, "holdout_loss"));
 }
 
 /* What it cost to start from the live model, and what became of the new one. */
@@ -104,48 +86,51 @@ static void print_retraining(const json_t *result) {
     json_t *condition;
     if (json_is_integer(json_object_get(warm, "cold_evaluations")))
         printf("%-12s %lld evaluations; a cold start took %lld\n", "warm start",
-               count_of(warm, "evaluations"), count_of(warm, "cold_evaluations"));
+               member_count(warm, "evaluations"), member_count(warm, "cold_evaluations"));
     json_array_foreach(json_object_get(result, "gate"), i, condition)
-        printf("%-12s %s: %s\n", "gate", text_of(condition, "condition"),
+        printf("%-12s %s: %s\n", "gate", member_text(condition, "condition"),
                json_is_true(json_object_get(condition, "holds")) ? "holds" : "does not hold");
     if (published)
         printf("%-12s %s\n", "published", json_is_true(published) ? "yes" : "no");
     if (json_is_string(json_object_get(result, "live")))
-        printf("%-12s %s\n", "live", text_of(result, "live"));
+        printf("%-12s %s\n", "live", member_text(result, "live"));
 }
 
 /* What had to be done more than once, if anything had. */
 static void print_redone(const json_t *result) {
     const json_t *restarts = json_object_get(result, "restarts");
-    long long resumed = count_of(restarts, "coordinator");
-    long long shards = count_of(restarts, "shard"), replicas = count_of(restarts, "replica");
+    long long resumed = member_count(restarts, "coordinator");
+    long long shards = member_count(restarts, "shard"),
+              replicas = member_count(restarts, "replica");
     if (resumed + shards + replicas)
         printf("%-12s run %lld, shards %lld, replicas %lld\n", "restarts", resumed, shards,
                replicas);
-    if (count_of(result, "backup_copies"))
-        printf("%-12s %lld copies of portions\n", "backups", count_of(result, "backup_copies"));
+    if (member_count(result, "backup_copies"))
+        printf("%-12s %lld copies of portions\n", "backups", member_count(result, "backup_copies"));
 }
 
 static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
-    printf("%-12s %s, run %lld\n", "job", text_of(result, "job"), count_of(result, "run"));
-    printf("%-12s %s\n", "ended", text_of(result, "reason"));
-    printf("%-12s %.12g\n", "loss", number_of(result, "loss"));
-    printf("%-12s %.3g (largest component)\n", "gradient", number_of(result, "gradient_max"));
-    printf("%-12s %lld, %lld evaluations\n", "steps", count_of(result, "steps"),
-           count_of(result, "evaluations"));
+    printf("%-12s %s, run %lld\n", "job", member_text(result, "job"), member_count(result, "run"));
+    printf("%-12s %s\n", "ended", member_text(result, "reason"));
+    printf("%-12s %.12g\n", "loss", member_number(result, "loss"));
+    printf("%-12s %.3g (largest component)\n", "gradient", member_number(result, "gradient_max"));
+    printf("%-12s %lld, %lld evaluations\n", "steps", member_count(result, "steps"),
+           member_count(result, "evaluations"));
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
-           count_of(result, "examples"), count_of(result, "features"), count_of(result, "values"));
+           member_count(result, "examples"), member_count(result, "features"),
+           member_count(result, "values"));
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
     print_figures(result, "test");
     print_redone(result);
     printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
-           number_of(seconds, "total"), number_of(seconds, "pack"), number_of(seconds, "train"));
+           member_number(seconds, "total"), member_number(seconds, "pack"),
+           member_number(seconds, "train"));
     if (json_object_get(result, "model")) {
-        printf("%-12s %s\n", "model", text_of(result, "model"));
-        printf("%-12s %s\n", "sha256", text_of(result, "model_sha256"));
+        printf("%-12s %s\n", "model", member_text(result, "model"));
+        printf("%-12s %s\n", "sha256", member_text(result, "model_sha256"));
     }
     print_retraining(result);
 }

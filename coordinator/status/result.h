@@ -25,6 +25,7 @@ json_t *result_json(const struct coordinator *coordinator, const char *job, int6
 
 /* Adds where the run started: the model's hash, and its run if that is not 0. */
 void result_add_start(json_t *result, const char *sha256, int64_t run);
+
 /* How often each safeguard fired that did: {text: count}. A new reference. */
 json_t *result_safeguards_json(const struct optimizer *optimizer);
 

@@ -10,8 +10,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
 import chromium  # noqa: E402
-from harness import (COORDINATOR, SOURCE, Process, Skip, main, small_data, test,  # noqa: E402
-                     write_job)
+from harness import (COORDINATOR, SOURCE, Process, Skip, endless_job, main, test,  # noqa: E402
+                     url_of)
 from mock import Mock  # noqa: E402
 
 PAGE = SOURCE / 'coordinator' / 'status' / 'page.html'
@@ -378,28 +378,17 @@ def an_endless_run_takes_no_more_room(mock, page):
 
 # ---- a real run ----
 
-def endless_job(folder, **settings):
-    """Columns of ever smaller scale and a single curvature pair: there is always another step."""
-    data = small_data(folder, rows=3000)
-    data.write_text(re.sub(r'\b(\d+):(\S+)',
-                           lambda m: f'{m[1]}:{float(m[2]) * 10 ** (-0.2 * int(m[1]))!r}',
-                           data.read_text()))
-    return write_job(folder, data=[data.name], history=1, gradient_tolerance=0, loss_tolerance=0,
-                     max_steps=100000000, replicas=2, shards=1, **settings)
-
-
 def served(job):
     """A run and the address of its page."""
     process = Process(COORDINATOR, 'run', job)
-    url = process.until(lambda: re.search(r'http://[0-9.]+:(\d+)/', process.so_far(process.errors)),
-                        'the status server')
-    return process, url[0], url[1]
+    url = url_of(process)
+    return process, url, url.rstrip('/').rsplit(':', 1)[1]
 
 
 @test
 def a_real_run_is_followed_lost_when_killed_and_found_again(folder):
     tabs = browser()
-    job = endless_job(folder, http='127.0.0.1:0')
+    job = endless_job(folder, http='127.0.0.1:0', replicas=2, shards=1)
     process, url, port = served(job)
     try:
         tab = tabs.open(url)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import signal
 import sqlite3
 import sys
@@ -189,6 +190,25 @@ def check_nothing_left(run, seconds=8):
     parts = [path for path in run.state.rglob('*')
              if '.tmp' in path.name and run.state / 'shards' not in path.parents]
     assert not parts, f'unfinished files are left: {parts}'
+
+
+def steps_of(run):
+    """Numbers of the steps that the process of now has logged."""
+    return [int(n) for n in re.findall(r'info: step (\d+):', run.now.so_far(run.now.errors))]
+
+
+def until_step(run, step):
+    run.now.until(lambda: step in steps_of(run), f'step {step}')
+
+
+def flip(path, offset=None):
+    """Flips a bit of a file, in its middle if not told where."""
+    offset = path.stat().st_size // 2 if offset is None else offset
+    with open(path, 'r+b') as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x04]))
 
 
 def chunks_of(run):

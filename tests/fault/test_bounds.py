@@ -7,12 +7,11 @@ computed and not flushed, which is one interval of flush_ms.
 """
 
 import re
-import signal
 import sys
 import time
 
 from faults import (check_counted_once, check_nothing_left, chunks_of, conclude, kill, long_test,
-                    make_job, quiet, run_of)
+                    make_job, quiet, run_of, steps_of, until_step)
 from harness import main, test
 
 # ---- killed runs ----
@@ -26,14 +25,6 @@ SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '20000'}
 def slow_job(folder):
     job = make_job(folder, checkpoint_seconds=CHECKPOINT_S, max_steps=40)
     return job, quiet(job)
-
-
-def steps_of(process):
-    return [int(n) for n in re.findall(r'info: step (\d+):', process.so_far(process.errors))]
-
-
-def until_step(run, step):
-    run.now.until(lambda: step in steps_of(run.now), f'step {step}')
 
 
 def check_work_at_risk(run, durable, killed_ms):
@@ -72,7 +63,7 @@ def killed(folder, disturb):
         check_work_at_risk(run, durable, killed_ms)
         run.start(DML_PAUSE_US='0')
         result = conclude(run, 0)
-        assert min(steps_of(run.now)) == durable + 1, f'went on with {min(steps_of(run.now))}'
+        assert min(steps_of(run)) == durable + 1, f'went on with {min(steps_of(run))}'
         assert result['model_sha256'] == expected['model_sha256'], 'another model'
         check_nothing_left(run)
 
@@ -95,7 +86,7 @@ def coordinators_killed_one_after_another_do_not_put_the_checkpoint_off(folder):
                 last = database.execute('SELECT max(step) FROM steps').fetchone()[0]
             run.start()
             until_step(run, last + 1)
-            assert min(steps_of(run.now)) == last + 1, f'{min(steps_of(run.now))} after {last}'
+            assert min(steps_of(run)) == last + 1, f'{min(steps_of(run))} after {last}'
     killed(folder, disturb)
 
 

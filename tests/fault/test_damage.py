@@ -11,7 +11,8 @@ import struct
 import subprocess
 import sys
 
-from faults import ALL, check_nothing_left, conclude, kill, make_job, quiet, run_of
+from faults import (ALL, check_nothing_left, conclude, flip, kill, make_job, quiet, run_of, steps_of,
+                    until_step)
 from harness import BAD_DATA, CREATE, IO, UNAVAILABLE, Skip, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '6000'}
@@ -57,11 +58,6 @@ def check_ending(run, finished):
         assert re.search(r'No space left|disk full', last) and str(run.state) in last, last
 
 
-def steps_of(run):
-    text = run.now.so_far(run.now.errors)
-    return [int(n) for n in re.findall(r'info: step (\d+):', text)]
-
-
 def full_disk(folder, leave, at_step, size=16000, **settings):
     """The disk fills up while the job runs (`at_step`; None: before). Returns how that ended."""
     job = make_job(folder, max_steps=10, **{'checkpoint_seconds': 0, **settings})
@@ -73,7 +69,7 @@ def full_disk(folder, leave, at_step, size=16000, **settings):
             fill(disk, leave)
         run.start()
         if at_step is not None:
-            run.now.until(lambda: at_step in steps_of(run), f'step {at_step}')
+            until_step(run, at_step)
             fill(disk, leave)
         finished = run.now.wait()
         check_ending(run, finished)
@@ -130,15 +126,6 @@ def a_model_that_cannot_be_written_is_written_by_the_next_start(folder):
 
 
 # ---- damaged files ----
-
-def flip(path, offset=None):
-    offset = path.stat().st_size // 2 if offset is None else offset
-    with open(path, 'r+b') as file:
-        file.seek(offset)
-        byte = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte[0] ^ 0x04]))
-
 
 def checkpoints_seen(run):
     """Of how many steps shard 0 has had a checkpoint. A third one is begun when the second step is

@@ -12,8 +12,8 @@ import signal
 import sys
 import time
 
-from faults import (ALL, check_counted_once, check_nothing_left, make_job, quiet, run_of, say,
-                    seed_of_arguments)
+from faults import (ALL, check_counted_once, check_nothing_left, chunks_of, flip, make_job, quiet,
+                    run_of, say, seed_of_arguments)
 from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test, train
 
 SEED = seed_of_arguments()
@@ -53,7 +53,7 @@ def with_damage(run, scenario, reruns, **environment):
     """A byte of a chunk is wrong: that is said, and what is right again goes on."""
     pack(run)
     for path in (run.state / 'packs').glob('*.set'):
-        flip(path, path.stat().st_size // 2)
+        flip(path)
     run.start(**environment)
     while True:
         finished = run.now.wait()
@@ -71,14 +71,6 @@ def with_damage(run, scenario, reruns, **environment):
 def pack(run_):
     finished = run(COORDINATOR, 'pack', run_.command[2], '--state', run_.state)
     assert finished.status == 0, finished
-
-
-def flip(path, offset):
-    with open(path, 'r+b') as file:
-        file.seek(offset)
-        byte = file.read(1)
-        file.seek(offset)
-        file.write(bytes([byte[0] ^ 0x10]))
 
 
 def with_two(run, scenario, reruns, **environment):
@@ -175,11 +167,6 @@ class Walk:
         new = here - self.visited
         self.visited |= here
         return exists(f'{fired}.0'), sorted(new)
-
-
-def chunks_of(run):
-    with run.database() as database:
-        return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
 
 
 def list_failpoints():

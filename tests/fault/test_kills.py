@@ -11,7 +11,7 @@ import time
 
 from faults import (ALL, check_counted_once, check_nothing_left, chunks_of, conclude, kill,
                     make_job, name_of, quiet, run_of, say, seed_of_arguments)
-from harness import main, test
+from harness import main, test, words
 
 SEED = seed_of_arguments()
 RUNS = 200 if ALL else 8
@@ -28,10 +28,6 @@ def draw_settings(rng):
     return {'replicas': rng.randint(1, 4), 'shards': rng.randint(1, 3),
             'threads': rng.randint(1, 2), 'checkpoint_seconds': rng.choice([0, 0.1]),
             'portion_chunks': rng.choice([0, 1, 4]), 'flush_ms': rng.choice([5, 50, 1000])}
-
-
-def words(settings):
-    return [word for key, value in settings.items() for word in ('--set', f'{key}={value}')]
 
 
 def choose(rng, run):

@@ -2,13 +2,12 @@
 """One coordinator at a time; signals that end a run where it can be taken up; workers that freeze,
 and workers whose coordinator does not come back."""
 
-import re
 import signal
 import sys
 import time
 
 from faults import (ALL, check_nothing_left, conclude, kill, long_test, make_job, quiet, run_of,
-                    workers_at)
+                    steps_of, until_step, workers_at)
 from harness import AGAIN, REPLICA, SHARD, dml, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
@@ -17,17 +16,6 @@ SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
 def slow_job(folder, **settings):
     job = make_job(folder, **{'max_steps': 8, 'checkpoint_seconds': 0, **settings})
     return job, quiet(job)
-
-
-def steps_of(run):
-    if not (run.state / 'dml.db').exists():
-        return []
-    text = run.now.so_far(run.now.errors)
-    return [int(n) for n in re.findall(r'info: step (\d+):', text)]
-
-
-def until_step(run, step):
-    run.now.until(lambda: step in steps_of(run), f'step {step}')
 
 
 def check_model(result, expected):

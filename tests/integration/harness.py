@@ -248,6 +248,11 @@ def small_job(folder, **settings):
     return write_job(folder, **{'data': [data.name], 'l2': 1e-3, **settings})
 
 
+def words(settings):
+    """Settings as words of a command line."""
+    return [word for key, value in settings.items() for word in ('--set', f'{key}={value}')]
+
+
 # A run that goes on until it is told to stop.
 ENDLESS = {'gradient_tolerance': 0, 'loss_tolerance': 0, 'max_steps': 100000000}
 
@@ -260,3 +265,10 @@ def endless_job(folder, **settings):
                            lambda m: f'{m[1]}:{float(m[2]) * 10 ** (-0.2 * int(m[1]))!r}',
                            data.read_text()))
     return write_job(folder, data=[data.name], history=1, **{**ENDLESS, **settings})
+
+
+def url_of(process):
+    """Of the status server of a run, once it listens."""
+    found = process.until(lambda: re.search(r'status server: (http://\S+)',
+                                            process.so_far(process.errors)), 'it listens')
+    return found[1]

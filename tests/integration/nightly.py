@@ -48,8 +48,8 @@ class Nights:
     def retrain(self, *arguments, **environment):
         return dml('retrain', self.job, *arguments, **environment)
 
-    def start(self, *arguments, **environment):
-        return Process(COORDINATOR, 'retrain', self.job, *arguments, **environment)
+    def start(self, *arguments, command='retrain', **environment):
+        return Process(COORDINATOR, command, self.job, *arguments, **environment)
 
     def good(self, *arguments, **environment):
         """Retrains and returns the members of the result."""
@@ -70,9 +70,9 @@ class Nights:
     def live(self):
         return int(os.readlink(self.state / 'models/current'))
 
-    def kill_in_training(self, *arguments, steps=2):
+    def kill_in_training(self, *arguments, command='retrain', steps=2):
         """Starts, and kills the coordinator alone once it has made some steps."""
-        process = self.start(*arguments, **SLOW)
+        process = self.start(*arguments, command=command, **SLOW)
         process.until(lambda: self.step(process) >= steps, 'a step')
         process.signal(signal.SIGKILL)
         process.popen.wait()

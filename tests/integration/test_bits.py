@@ -12,7 +12,7 @@ import os
 import random
 import sys
 
-from harness import Skip, dml, main, test, train, write_job
+from harness import Skip, dml, main, test, train, words, write_job
 
 SETTINGS = {
     'replicas': [1, 2, 3, 5],
@@ -97,10 +97,6 @@ def make_job(folder, objective, kind):
     return write_job(folder, data=['data'], format='libsvm' if kind == 'sparse' else 'csv',
                      objective=objective, l2=1e-4, history=4, max_steps=5, gradient_tolerance=1e-12,
                      loss_tolerance=0)
-
-
-def words(settings):
-    return [word for key, value in settings.items() for word in ('--set', f'{key}={value}')]
 
 
 def assert_large_enough(folder, result):

@@ -14,7 +14,7 @@ import struct
 import sys
 import time
 
-from harness import (AGAIN, BAD_DATA, BUILD, REPLICA, SHARD, SOURCE, USAGE, Process, dml,
+from harness import (AGAIN, BAD_DATA, BUILD, REPLICA, SHARD, Process, dml,
                      endless_job, main, run, small_data, small_job, test, train, write_job,
                      COORDINATOR)
 

@@ -18,7 +18,7 @@ import urllib.parse
 
 import metrics_text
 from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job, main,
-                     test, train)
+                     test, train, url_of)
 
 DEADLINE_MS = 400
 PATHS = ['/', '/api/v1/status', '/api/v1/steps', '/api/v1/events', '/api/v1/runs', '/metrics',
@@ -87,9 +87,7 @@ def serving(folder, *arguments, prefix=(), **settings):
     process = Process(COORDINATOR, 'run', job, *arguments, prefix=prefix,
                       DML_HTTP_DEADLINE_MS=str(DEADLINE_MS))
     try:
-        found = process.until(lambda: re.search(r'status server: (http://\S+)',
-                                                process.so_far(process.errors)), 'it listens')
-        server = Server(process, found[1])
+        server = Server(process, url_of(process))
         process.until(lambda: server.ask('/readyz')[0].status == 200, 'it is ready')
         process.until(lambda: server.json('/api/v1/status')['step'] > 5, 'steps are made')
         yield server
@@ -329,9 +327,7 @@ def train_in_a_crowd(folder, files, connections, **settings):
                       DML_HTTP_DEADLINE_MS=str(DEADLINE_MS))
     clients = []
     try:
-        found = process.until(lambda: re.search(r'status server: (http://\S+)',
-                                                process.so_far(process.errors)), 'it listens')
-        server = Server(process, found[1])
+        server = Server(process, url_of(process))
         process.until(lambda: server.ask('/readyz')[0].status == 200, 'it is ready')
         clients = crowd(server, connections)
         assert server.json('/api/v1/status')['state'] == 'running'

@@ -220,6 +220,19 @@ def a_run_that_was_told_to_stop_is_finished_by_the_next(folder):
     assert result['restarts']['coordinator'] == 1, result
 
 
+@test
+def a_live_run_that_was_taken_up_beyond_its_limit_keeps_its_model_until_the_gate_has_judged(folder):
+    nights = Nights(folder, gate=['accuracy >= 0.7'], max_steps=3)
+    nights.add(1, rows=1200)
+    first = nights.good()
+    assert first['reason'] == 'step limit', first
+    nights.kill_in_training('--set', 'max_steps=200', command='run', steps=4)
+    refused = nights.retrain('--json', '--set', 'max_steps=200', '--set', 'gate=accuracy >= 0.999')
+    assert refused.status == BAD_DATA and refused.json['run'] == 2, refused
+    assert refused.json['start']['run'] == 1 and nights.live() == 1, refused
+    assert check_model(nights.state / 'models') == first['model_sha256']
+
+
 PLACES = ['run_ended:1', 'publish_decided:1', 'model_linked:1', 'publish_announced:1',
           'version_remove:1']
 OTHER_PLACES = ['model_publish:1', 'model_published:1', 'model_link:1', 'publish_settled:1',

@@ -102,6 +102,17 @@ def a_stage_that_is_interrupted_is_taken_away(folder):
 
 
 @test
+def retrain_shows_every_stage_and_leaves_nothing_behind(folder):
+    job = small_job(folder, holdout=0.2)
+    with on_terminal('retrain', job, columns=80) as terminal:
+        assert terminal.wait() == 0, terminal.text
+    for stage in 'looking for new data', 'starting shards and replicas', 'judging the model':
+        assert stage in terminal.text, (stage, terminal.text)
+    for line in terminal.screen.text().splitlines():
+        assert re.fullmatch(f'{LOG_LINE}|{TABLE_LINE}', line), line
+
+
+@test
 def nothing_is_drawn_where_nothing_can_be_erased_or_it_is_not_wanted(folder):
     job = small_job(folder)
     for words, environment in ([], {'TERM': 'dumb'}), ([], {'TERM': None}), (['--quiet'], {}):

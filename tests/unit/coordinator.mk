@@ -61,6 +61,7 @@ tests_unit_test_coordinator_LDADD = $(STEPPED_LIBS)
 
 check_PROGRAMS += tests/unit/test_start
 TESTS += tests/unit/test_start
+tests_unit_test_start_SOURCES = tests/unit/test_start.c tests/unit/folder_fixture.h
 tests_unit_test_start_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_start_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
@@ -76,6 +77,12 @@ TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_recovery_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_takeover
+TESTS += tests/unit/test_takeover
+tests_unit_test_takeover_SOURCES = tests/unit/test_takeover.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_takeover_LDADD = $(STEPPED_LIBS)
 
 check_PROGRAMS += tests/unit/test_request
 TESTS += tests/unit/test_request

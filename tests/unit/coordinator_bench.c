@@ -112,12 +112,15 @@ void bench_welcome_all(struct fixture *f) {
         assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 42)), 0);
 }
 
+void bench_ready(struct fixture *f, uint32_t link) {
+    struct message message = {.type = MESSAGE_READY};
+    message.ready.attempt = f->coordinator->attempt;
+    assert_int_equal(bench_feed(f, link, message), 0);
+}
+
 void bench_ready_all(struct fixture *f) {
-    for (uint32_t link = 0; link < LINKS; link++) {
-        struct message message = {.type = MESSAGE_READY};
-        message.ready.attempt = f->coordinator->attempt;
-        assert_int_equal(bench_feed(f, link, message), 0);
-    }
+    for (uint32_t link = 0; link < LINKS; link++)
+        bench_ready(f, link);
 }
 
 /* Up to the first evaluation; its messages are in the output. */

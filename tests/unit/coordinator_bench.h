@@ -59,6 +59,9 @@ int bench_lose(struct fixture *f, uint32_t link);
 /* The worker is started anew, greeted, and has answered. */
 void bench_return(struct fixture *f, uint32_t link);
 
+/* The worker has what it was set up with. */
+void bench_ready(struct fixture *f, uint32_t link);
+
 void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest);
 
 /* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */

@@ -5,6 +5,7 @@ MODEL_TESTS = tests/unit/test_model tests/unit/test_score tests/unit/test_figure
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
 MODEL_TEST_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/folder_fixture.h
 tests_unit_test_model_CFLAGS = $(MODEL_TEST_CFLAGS)
 tests_unit_test_model_LDADD = $(MODEL_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_score_SOURCES = tests/unit/test_score.c tests/unit/score_fixture.h

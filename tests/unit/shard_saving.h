@@ -2,6 +2,7 @@
 #ifndef DML_TESTS_SHARD_SAVING_H
 #define DML_TESTS_SHARD_SAVING_H
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -244,6 +245,27 @@ static inline size_t size_of(const struct saved *saved, const char *name) {
     struct stat status;
     assert_int_equal(stat(path_in(saved, name), &status), 0);
     return (size_t)status.st_size;
+}
+
+/* ---- damage ---- */
+
+/* Flips a bit of a file. */
+static inline void flip(const struct saved *saved, const char *name, size_t offset) {
+    int descriptor = open(path_in(saved, name), O_RDWR);
+    uint8_t byte;
+    assert_int_equal(pread(descriptor, &byte, 1, (off_t)offset), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)offset), 1);
+    close(descriptor);
+}
+
+/* Sends RESTORE in a fresh attempt, expects it to fail, and what the reason must name. */
+static inline void assert_refused(struct saved *saved, uint64_t step, uint64_t digest,
+                                  uint32_t status, const char *file, const char *what) {
+    struct message_restored restored = restore(saved, saved->bench.shard->attempt, step, digest);
+    assert_int_equal(restored.status, status);
+    assert_non_null(strstr(restored.reason, path_in(saved, file)));
+    assert_non_null(strstr(restored.reason, what));
 }
 
 #endif

@@ -218,38 +218,7 @@ static void the_file_being_written_and_what_it_needs_are_not_deleted(void **stat
     saved_release(&saved);
 }
 
-/* ---- damage ---- */
-
-static void flip(const struct saved *saved, const char *name, size_t offset) {
-    int descriptor = open(path_in(saved, name), O_RDWR);
-    uint8_t byte;
-    assert_int_equal(pread(descriptor, &byte, 1, (off_t)offset), 1);
-    byte ^= 0x10;
-    assert_int_equal(pwrite(descriptor, &byte, 1, (off_t)offset), 1);
-    close(descriptor);
-}
-
-/* Sends RESTORE in a fresh attempt, expects it to fail, and what the reason must name. */
-static void assert_refused(struct saved *saved, uint64_t step, uint64_t digest, uint32_t status,
-                           const char *file, const char *what) {
-    struct message_restored restored = restore(saved, saved->bench.shard->attempt, step, digest);
-    assert_int_equal(restored.status, status);
-    assert_non_null(strstr(restored.reason, path_in(saved, file)));
-    assert_non_null(strstr(restored.reason, what));
-}
-
-/* Two checkpoints, the later one needs the earlier; digest of the later. */
-static uint64_t save_two(struct saved *saved) {
-    uint64_t digest;
-    saved_init(saved);
-    take_step(saved);
-    take_step(saved);
-    free(save(saved, &digest));
-    take_step(saved);
-    free(save(saved, &digest));
-    restart(saved, 2);
-    return digest;
-}
+/* ---- the best point ---- */
 
 /* A shard of a run that keeps the best point. */
 static struct message setup_with_best(const struct saved *saved, uint32_t attempt) {
@@ -306,129 +275,6 @@ static void a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one(void
     assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
     assert_int_equal(answer(&saved.bench, 0).checkpointed.status, 70);
     free(point);
-    saved_release(&saved);
-}
-
-static void every_flipped_byte_of_a_header_is_found(void **state) {
-    (void)state;
-    struct saved saved;
-    uint64_t digest = save_two(&saved);
-    const char *const names[] = {"step-3", "step-2"};
-    for (size_t file = 0; file < 2; file++) {
-        size_t header = (168 + (file ? 2 : 3) * 40 + 63) / 64 * 64;
-        for (size_t i = 0; i < header; i++) {
-            flip(&saved, names[file], i);
-            assert_refused(&saved, 3, digest, 65, names[file], "");
-            flip(&saved, names[file], i);
-        }
-    }
-    assert_int_equal(restore(&saved, 2, 3, digest).status, 0);
-    saved_release(&saved);
-}
-
-static void flipped_bytes_of_a_body_are_found(void **state) {
-    (void)state;
-    struct saved saved;
-    uint64_t digest = save_two(&saved);
-    size_t length = size_of(&saved, "step-3");
-    for (int i = 0; i < 200; i++) {
-        size_t offset = 320 + random_below(&saved.random, length - 320);
-        flip(&saved, "step-3", offset);
-        assert_refused(&saved, 3, digest, 65, "step-3", "damaged");
-        flip(&saved, "step-3", offset);
-    }
-    flip(&saved, "step-2", size_of(&saved, "step-2") - 1); /* a pair that step 3 needs of it */
-    assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
-    saved_release(&saved);
-}
-
-static void an_earlier_file_of_the_same_step_with_other_pairs_is_found(void **state) {
-    (void)state;
-    struct saved saved;
-    uint64_t digest = save_two(&saved), other;
-    char aside[256];
-    strcpy(aside, path_in(&saved, "aside"));
-    rename(path_in(&saved, "step-3"), aside);
-    bench_release(&saved.bench);
-    start_shard(&saved, 1);
-    saved.step = 0;
-    take_step(&saved);
-    take_step(&saved);
-    free(save(&saved, &other)); /* over step-2, whole, but from other points */
-    rename(aside, path_in(&saved, "step-3"));
-    restart(&saved, 2);
-    assert_refused(&saved, 3, digest, 65, "step-2", "damaged");
-    saved_release(&saved);
-}
-
-static void files_cut_short_made_longer_or_missing_are_found(void **state) {
-    (void)state;
-    struct saved saved;
-    uint64_t digest = save_two(&saved);
-    const char *const names[] = {"step-3", "step-2"};
-    for (size_t file = 0; file < 2; file++) {
-        const char *name = names[file];
-        size_t length = size_of(&saved, name);
-        const size_t lengths[] = {length - 1, 400, 200, 100, 1, 0};
-        char aside[256];
-        strcpy(aside, path_in(&saved, "aside"));
-        rename(path_in(&saved, name), aside);
-        assert_refused(&saved, 3, digest, 69, name, "missing");
-        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            char command[600];
-            snprintf(command, sizeof command, "head -c %zu '%s' >'%s'", lengths[i], aside,
-                     path_in(&saved, name));
-            assert_int_equal(system(command), 0);
-            assert_refused(&saved, 3, digest, 65, name, "cut short");
-        }
-        rename(aside, path_in(&saved, name));
-        assert_int_equal(truncate(path_in(&saved, name), (off_t)length + 1), 0);
-        assert_refused(&saved, 3, digest, 65, name, "longer");
-        assert_int_equal(truncate(path_in(&saved, name), (off_t)length), 0);
-    }
-    assert_int_equal(restore(&saved, 2, 3, digest).status, 0);
-    saved_release(&saved);
-}
-
-/* A fresh process says HELLO and SHARD_SETUP as given, and is asked for step 3. */
-static void assert_stranger_refused(struct saved *saved, struct message greeting,
-                                    struct message with, uint64_t digest, const char *what) {
-    bench_release(&saved->bench);
-    saved->bench = (struct bench){.shard = shard_new(&(struct shard_self){.host = "here"})};
-    outbox_init(&saved->bench.out);
-    order(&saved->bench, greeting);
-    order(&saved->bench, with);
-    assert_answer(&saved->bench, 0, COORDINATOR_LINK, MESSAGE_READY);
-    assert_refused(saved, 3, digest, 65, "step-3", what);
-}
-
-static void checkpoints_of_another_run_shard_range_or_history_are_refused(void **state) {
-    (void)state;
-    struct saved saved;
-    uint64_t digest = save_two(&saved);
-    struct message greeting = hello(), with = setup_saving(saved.folder, 2);
-    greeting.hello.run = "another";
-    assert_stranger_refused(&saved, greeting, with, digest, "belongs to run run, not to another");
-    greeting = hello();
-    greeting.hello.index++;
-    assert_stranger_refused(&saved, greeting, with, digest, "belongs to shard 3, not to 4");
-    greeting = hello();
-    with.shard_setup.first -= BLOCK_ELEMENTS;
-    with.shard_setup.parameters -= BLOCK_ELEMENTS;
-    with.shard_setup.regularized = 0;
-    assert_stranger_refused(&saved, greeting, with, digest, "from 8192 on, not 4196 from 4096");
-    with = setup_saving(saved.folder, 2);
-    with.shard_setup.history_type = HISTORY_DOUBLE;
-    assert_stranger_refused(&saved, greeting, with, digest, "another type");
-    with = setup_saving(saved.folder, 2);
-    with.shard_setup.slots = 2;
-    assert_stranger_refused(&saved, greeting, with, digest, "more pairs");
-    with = setup_saving(saved.folder, 2);
-    assert_stranger_refused(&saved, greeting, with, digest ^ 1, "not the checkpoint that was com");
-    char other[256];
-    strcpy(other, path_in(&saved, "step-2"));
-    rename(other, path_in(&saved, "step-3"));
-    assert_stranger_refused(&saved, greeting, with, digest, "checkpoint of step 2");
     saved_release(&saved);
 }
 
@@ -533,11 +379,6 @@ int main(void) {
         cmocka_unit_test(the_file_being_written_and_what_it_needs_are_not_deleted),
         cmocka_unit_test(the_best_point_is_saved_if_asked_and_comes_back),
         cmocka_unit_test(a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one),
-        cmocka_unit_test(every_flipped_byte_of_a_header_is_found),
-        cmocka_unit_test(flipped_bytes_of_a_body_are_found),
-        cmocka_unit_test(an_earlier_file_of_the_same_step_with_other_pairs_is_found),
-        cmocka_unit_test(files_cut_short_made_longer_or_missing_are_found),
-        cmocka_unit_test(checkpoints_of_another_run_shard_range_or_history_are_refused),
         cmocka_unit_test(a_full_disk_is_told_and_the_last_good_files_stay),
         cmocka_unit_test(a_failed_write_is_told_and_its_pairs_are_written_the_next_time),
         cmocka_unit_test(an_empty_shard_has_checkpoints_too),

@@ -61,10 +61,9 @@ static void nan_is_passed_on(void **state) {
     assert_true(dense_upper_rcond(2, r, 2) == 0);
 }
 
-static void proofs_repeat(void **state) {
+static void the_proof_repeats(void **state) {
     (void)state;
     numeric_setup();
-    assert_true(numeric_proof_dense() == numeric_proof_dense());
     assert_true(numeric_proof_vectors() == numeric_proof_vectors());
     assert_true(numeric_description()[0] != 0);
 }
@@ -74,7 +73,7 @@ int main(void) {
         cmocka_unit_test(solving_undoes_the_product),
         cmocka_unit_test(the_condition_of_a_diagonal_is_the_ratio_of_its_ends),
         cmocka_unit_test(nan_is_passed_on),
-        cmocka_unit_test(proofs_repeat),
+        cmocka_unit_test(the_proof_repeats),
     };
     return cmocka_run_group_tests_name("dense", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "model/model.h"
+#include "tests/unit/folder_fixture.h"
 
 #define FEATURES 4
 #define OUTPUTS 3
@@ -44,29 +45,6 @@ static const struct model_layout softmax = {
     .classes = OUTPUTS,
     .class_names = classes,
 };
-
-static char folder[64]; /* of one test */
-
-static int make_folder(void **state) {
-    (void)state;
-    strcpy(folder, "test-model-XXXXXX");
-    error_clear();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char *command = memory_format("rm -rf %s", folder);
-    int status = system(command);
-    free(command);
-    return status;
-}
-
-static char *inside(const char *name) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 static size_t entries(const char *path) {
     DIR *list = opendir(path);

@@ -299,173 +299,6 @@ static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     bench_release(&bench);
 }
 
-/* Σ of what is folded, as GRADIENT gives it with exponent 20 and 10 examples. */
-static void assert_sum(struct bench *bench, double expected) {
-    run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
-    const double *h = read_register(bench, REGISTER_H, 0, N);
-    for (size_t i = 0; i < N; i++)
-        assert_true(h[i] == expected * 0x1p-20 / 10);
-}
-
-static void fill(int64_t slice[N], int64_t value) {
-    for (size_t i = 0; i < N; i++)
-        slice[i] = value;
-}
-
-static void a_staged_slice_is_added_once_however_often_it_is_folded(void **state) {
-    (void)state;
-    struct bench bench;
-    int64_t slice[N];
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    fill(slice, 1000);
-    for (unsigned i = 0; i < 2; i++) {
-        tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
-        assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
-        assert_int_equal(answer(&bench, 0).staged.incarnation, 33);
-        assert_int_equal(answer(&bench, 0).staged.index, 3);
-    }
-    fill(slice, 0); /* the shard has what it acknowledged */
-    for (unsigned i = 0; i < 3; i++) {
-        tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
-    }
-    fill(slice, 77);
-    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N)); /* folded already */
-    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
-    assert_sum(&bench, 1000);
-    bench_release(&bench);
-}
-
-static void sparse_slices_and_slices_without_elements_are_folded(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    struct {
-        uint32_t offsets[4]; /* three, and padding */
-        int64_t values[3];
-    } sparse = {{1, 98, 50, 0}, {5, -6, 7}};
-    struct message message = stage(flush(1, 1), (const int64_t *)&sparse, sizeof sparse / 8);
-    message.stage.encoding = STAGE_SPARSE;
-    message.stage.entries = 3;
-    tell(&bench, REPLICA_LINK, message);
-    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    message = stage(flush(1, 2), NULL, 0);
-    message.stage.encoding = STAGE_NONE;
-    tell(&bench, REPLICA_LINK, message);
-    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
-    const double *h = read_register(&bench, REGISTER_H, 0, N);
-    assert_true(h[1] == 5 * 0x1p-20 / 10 && h[98] == -6 * 0x1p-20 / 10);
-    assert_true(h[50] == 7 * 0x1p-20 / 10 && h[0] == 0);
-    bench_release(&bench);
-}
-
-static void malformed_slices_are_refused_and_not_kept(void **state) {
-    (void)state;
-    struct bench bench;
-    int64_t slice[N + 1] = {0};
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    struct message bad[4];
-    bad[0] = stage(flush(1, 1), slice, N - 1);
-    bad[1] = stage(flush(1, 1), slice, N);
-    bad[1].stage.encoding = 9;
-    bad[2] = stage(flush(1, 1), slice, 2);
-    bad[2].stage.encoding = STAGE_SPARSE;
-    bad[2].stage.entries = 1;
-    slice[0] = N; /* an offset outside of the range */
-    bad[3] = stage(flush(1, 1), slice, 3);
-    bad[3].stage.encoding = STAGE_SPARSE;
-    bad[3].stage.entries = UINT64_MAX;
-    for (size_t i = 0; i < 4; i++) {
-        tell(&bench, REPLICA_LINK, bad[i]);
-        assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
-    }
-    assert_int_equal(shard_counters(bench.shard)->stages_refused, 4);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
-    bench_release(&bench);
-}
-
-static void stale_and_strange_slices_are_counted_and_ignored(void **state) {
-    (void)state;
-    struct bench bench;
-    int64_t slice[N] = {0};
-    bench_init(&bench, setup(N, 0, N));
-    tell(&bench, REPLICA_LINK, stage(flush(0, 1), slice, N)); /* nothing has begun */
-    assert_int_equal(bench.out.count, 0);
-    begin(&bench, 2);
-    struct flush_id older = flush(2, 1), strange = flush(2, 1);
-    older.attempt = 0;
-    strange.incarnation++;
-    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
-    assert_int_equal(bench.out.count, 0);
-    tell(&bench, REPLICA_LINK, stage(older, slice, N));
-    assert_int_equal(bench.out.count, 0);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    assert_int_equal(bench.out.count, 0);
-    assert_int_equal(shard_counters(bench.shard)->stale, 4);
-    tell(&bench, REPLICA_LINK, stage(strange, slice, N));
-    assert_int_equal(bench.out.count, 0);
-    assert_int_equal(shard_counters(bench.shard)->stranger, 1);
-    bench_release(&bench);
-}
-
-static void a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last(void **state) {
-    (void)state;
-    struct bench bench;
-    int64_t slice[N];
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    fill(slice, 8);
-    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
-    tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
-    tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
-    assert_int_equal(bench.out.count, 0);
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
-    tell(&bench, REPLICA_LINK, stage(flush(1, 2), slice, N));
-    tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
-    assert_sum(&bench, 8);
-    begin(&bench, 2);
-    assert_sum(&bench, 0);
-    run_one(&bench, (struct operation){.code = OPERATION_CHECK});
-    bench_release(&bench);
-}
-
-static void check_wants_exactly_the_flushes_that_were_folded(void **state) {
-    (void)state;
-    struct bench bench;
-    int64_t slice[N] = {0};
-    struct flush_id first = flush(1, 1), second = flush(1, 2);
-    uint64_t hash = flush_id_hash(&first) + flush_id_hash(&second);
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    for (uint32_t i = 2; i >= 1; i--) {
-        tell(&bench, REPLICA_LINK, stage(flush(1, i), slice, N));
-        tell(&bench, COORDINATOR_LINK, fold(flush(1, i)));
-    }
-    struct operation check = {.code = OPERATION_CHECK, .hash = hash, .folds = 1};
-    run_operations(&bench, &check, 1);
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
-    bench.number--;
-    check.folds = 2;
-    check.hash++;
-    run_operations(&bench, &check, 1);
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
-    bench.number--;
-    check.hash = hash;
-    run_one(&bench, check);
-    bench_release(&bench);
-}
-
 static void an_empty_shard_answers_everything(void **state) {
     (void)state;
     struct bench bench;
@@ -491,10 +324,9 @@ static void an_empty_shard_answers_everything(void **state) {
 static void a_new_attempt_starts_from_zero_and_with_program_1(void **state) {
     (void)state;
     struct bench bench;
-    int64_t slice[N];
+    int64_t slice[N] = {[5] = 3};
     bench_init(&bench, setup(N, 0, N));
     begin(&bench, 1);
-    fill(slice, 3);
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
     run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_X});
@@ -543,12 +375,6 @@ int main(void) {
         cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
         cmocka_unit_test(malformed_programs_are_refused_whole),
         cmocka_unit_test(a_fetch_is_held_until_its_evaluation_begins),
-        cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
-        cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
-        cmocka_unit_test(malformed_slices_are_refused_and_not_kept),
-        cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
-        cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),
-        cmocka_unit_test(check_wants_exactly_the_flushes_that_were_folded),
         cmocka_unit_test(an_empty_shard_answers_everything),
         cmocka_unit_test(a_new_attempt_starts_from_zero_and_with_program_1),
         cmocka_unit_test(elements_outside_of_the_range_cannot_be_read),

@@ -16,29 +16,7 @@
 #include "base/memory.h"
 #include "coordinator/run/curvature.h"
 #include "coordinator/run/start.h"
-
-static char folder[64]; /* of one test */
-
-static int make_folder(void **state) {
-    (void)state;
-    strcpy(folder, "test-start-XXXXXX");
-    error_clear();
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    char *command = memory_format("rm -rf %s", folder);
-    int status = system(command);
-    free(command);
-    return status;
-}
-
-static char *inside(const char *name) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
+#include "tests/unit/folder_fixture.h"
 
 /* The model of an earlier run: features 2, 5, 9 in the order 9, 2, 5; classes a, b, c. Weight of
  * feature i and class k: i + k/4; intercepts -1 - k. */

@@ -1,0 +1,103 @@
+#include "coordinator/command/past.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "coordinator/publish/publish.h"
+#include "coordinator/run/sets.h"
+#include "coordinator/status/history.h"
+
+static bool has_model(const struct store_run *run) {
+    return run->reason && strcmp(run->reason, "cancelled") != 0;
+}
+
+/* ---- the last run ---- */
+
+struct search {
+    const char *identity;
+    struct last_run *last;
+};
+
+static int take_run(void *context, const struct store_run *run) {
+    const struct search *search = context;
+    if (strcmp(run->identity, search->identity) != 0)
+        return 0;
+    last_run_release(search->last);
+    *search->last =
+        (struct last_run){.run = run->run,
+                          .data = memory_copy_string(run->data),
+                          .result = run->result ? memory_copy_string(run->result) : NULL,
+                          .concluded = has_model(run)};
+    return 0;
+}
+
+static int read_decision(struct store *store, const char *state, struct last_run *last) {
+    struct history history;
+    int code = history_read(store, &history);
+    if (!code) {
+        const struct history_item *item = history_of(&history, last->run);
+        last->decided = item || publish_live(state) == last->run;
+        last->refused = item && item->decision == DECISION_REFUSED;
+    }
+    history_release(&history);
+    return code;
+}
+
+int last_run_read(struct store *store, const char *state, const char *identity,
+                  struct last_run *last) {
+    last_run_release(last);
+    int code = store_runs(store, take_run, &(struct search){.identity = identity, .last = last});
+    return code || !last->run ? code : read_decision(store, state, last);
+}
+
+void last_run_release(struct last_run *last) {
+    free(last->data);
+    free(last->result);
+    *last = (struct last_run){0};
+}
+
+/* ---- what is to be done ---- */
+
+static bool is_there(const char *state, const char *fingerprint) {
+    struct set *set = sets_find(state, fingerprint);
+    set_close(set);
+    return set != NULL;
+}
+
+/* A run that had a model and was taken up again beyond its limit stays as it is: at its end its new
+ * model would replace that one, which may be live, before the gate has judged. */
+static bool can_go_on(const struct last_run *last, const char *state) {
+    return !last->decided && is_there(state, last->data);
+}
+
+enum task task_next(const struct last_run *last, const char *state, const char *data) {
+    if (!last->run)
+        return TASK_TRAIN;
+    if (!last->concluded)
+        return can_go_on(last, state) ? TASK_GO_ON : TASK_TRAIN;
+    if (!last->decided)
+        return TASK_DECIDE;
+    return strcmp(last->data, data) ? TASK_TRAIN : TASK_NONE;
+}
+
+/* ---- what a cold start took ---- */
+
+struct cold_start {
+    const char *identity;
+    int64_t evaluations;
+};
+
+static int take_cold_start(void *context, const struct store_run *run) {
+    struct cold_start *cold = context;
+    if (has_model(run) && !*run->start_model && strcmp(run->identity, cold->identity) == 0)
+        cold->evaluations = (int64_t)run->evaluations;
+    return 0;
+}
+
+int past_cold_evaluations(struct store *store, const char *identity, int64_t *evaluations) {
+    struct cold_start cold = {.identity = identity};
+    int code = store_runs(store, take_cold_start, &cold);
+    *evaluations = cold.evaluations;
+    return code;
+}

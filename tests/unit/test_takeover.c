@@ -1,0 +1,219 @@
+/* A coordinator that is lost or stopped, and the one that takes the run up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/state.h"
+#include "tests/unit/coordinator_bench.h"
+#include "wire/program.h"
+
+static void a_state_survives_being_stored(void **state) {
+    struct fixture *f = *state;
+    struct bytes first, second;
+    bytes_init(&first);
+    bytes_init(&second);
+    f->data.holdout_chunks = 1;
+    f->data.holdout_rows = 8;
+    f->settings.optimizer.patience = 3;
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
+    struct optimizer_point best = optimizer_answer(&f->coordinator->optimizer);
+    assert_true(best.holdout_loss == CHUNKS / 2.0 / 8);
+    state_encode(f->coordinator, &first);
+    bench_begin(f, &f->settings);
+    assert_true(state_decode(f->coordinator, first.data, first.length));
+    state_encode(f->coordinator, &second);
+    assert_int_equal(first.length, second.length);
+    assert_memory_equal(first.data, second.data, first.length);
+    assert_memory_equal(&f->coordinator->optimizer.best, &best, sizeof best);
+    bytes_release(&first);
+    bytes_release(&second);
+}
+
+static void a_damaged_state_is_refused_and_changes_nothing(void **state) {
+    struct fixture *f = *state;
+    struct bytes good, before, after;
+    bytes_init(&good);
+    bytes_init(&before);
+    bytes_init(&after);
+    bench_finish_first(f, 1, 0.5);
+    state_encode(f->coordinator, &good);
+    bench_begin(f, &f->settings);
+    state_encode(f->coordinator, &before);
+    for (size_t i = 0; i < good.length; i++) {
+        good.data[i] ^= 1;
+        assert_false(state_decode(f->coordinator, good.data, good.length));
+        good.data[i] ^= 1;
+        assert_false(state_decode(f->coordinator, good.data, i));
+    }
+    state_encode(f->coordinator, &after);
+    assert_memory_equal(before.data, after.data, before.length);
+    bytes_release(&good);
+    bytes_release(&before);
+    bytes_release(&after);
+}
+
+/* The journal that a coordinator would find, gathered from the records of its predecessor. */
+struct kept {
+    struct bytes entries[8];
+    struct blob blobs[8];
+    uint32_t count;
+};
+
+static void keep(struct kept *kept, const struct fixture *f) {
+    for (uint32_t i = 0; i < f->out.record_count; i++) {
+        const struct record *record = &f->out.records[i];
+        if (record->kind != RECORD_JOURNAL)
+            continue;
+        if (record->journal.begins)
+            kept->count = 0;
+        struct bytes *entry = &kept->entries[kept->count];
+        bytes_clear(entry);
+        bytes_append(entry, f->out.blobs.data + record->journal.offset, record->journal.length);
+        kept->blobs[kept->count++] =
+            (struct blob){.data = entry->data, .length = (uint32_t)entry->length};
+    }
+}
+
+static void release(struct kept *kept) {
+    for (int i = 0; i < 8; i++)
+        bytes_release(&kept->entries[i]);
+}
+
+static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t hash,
+                    const struct flush_id *folded) {
+    struct bytes ids;
+    bytes_init(&ids);
+    if (folded) {
+        bytes_put_u32(&ids, folded->attempt);
+        bytes_put_u32(&ids, folded->evaluation);
+        bytes_put_u64(&ids, folded->incarnation);
+        bytes_put_u32(&ids, folded->sequence);
+    }
+    struct message message = {.type = MESSAGE_HOLDING};
+    message.holding = (struct message_holding){
+        .attempt = 1,
+        .number = number,
+        .hash = hash,
+        .evaluation = 1,
+        .folded = {.data = ids.data, .length = (uint32_t)ids.length},
+    };
+    assert_int_equal(bench_feed(f, shard, message), 0);
+    bytes_release(&ids);
+}
+
+/* A coordinator whose first evaluation is long enough to be journalled, with two chunks counted,
+ * is replaced by another of the next epoch, to whom all four say welcome. */
+static struct flush_id replace(struct fixture *f, struct kept *kept) {
+    bench_start(f);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 200000000, &f->out);
+    keep(kept, f);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    keep(kept, f);
+    struct flush_id flush = bench_flush_id(f, REPLICA_0, 1);
+    struct coordinator_saved saved = {
+        .attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
+    struct coordinator_settings settings = f->settings;
+    settings.epoch++;
+    settings.saved = &saved;
+    bench_begin(f, &settings);
+    return flush;
+}
+
+static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    uint64_t incarnation = f->coordinator->workers[REPLICA_1].incarnation;
+    struct flush_id flush = replace(f, &kept);
+    assert_int_equal(kept.count, 2);
+    assert_int_equal(f->coordinator->phase, PHASE_REJOINING);
+    assert_true(f->coordinator->workers[REPLICA_1].incarnation == incarnation);
+    bench_welcome_all(f);
+    uint64_t hash = program_hash(f->coordinator->program.data, f->coordinator->program.length);
+    holding(f, SHARD_0, 1, hash, &flush);
+    holding(f, SHARD_1, 1, hash, &flush);
+    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+    assert_int_equal(f->coordinator->attempt, 1);
+    assert_int_equal(f->coordinator->plan.counted_chunks, 2);
+    assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.number, 1);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1);
+    keep(&kept, f);
+    assert_int_equal(kept.count, 2); /* for the next one, should this one die too */
+    bench_ready(f, REPLICA_0);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.evaluation, 1);
+    release(&kept);
+}
+
+static void a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    replace(f, &kept);
+    uint64_t incarnation = f->coordinator->workers[REPLICA_0].incarnation;
+    struct message stranger = bench_welcome(f, REPLICA_0, 42);
+    stranger.welcome.since = EPOCH + 1; /* it was greeted under that name by this one only */
+    assert_int_equal(bench_feed(f, REPLICA_0, stranger), 0);
+    assert_false(f->coordinator->workers[REPLICA_0].welcomed);
+    uint64_t given = bench_sent(f, REPLICA_0, MESSAGE_HELLO).hello.incarnation;
+    assert_true(given != incarnation);
+    bench_feed(f, REPLICA_0, bench_welcome(f, REPLICA_0, 42));
+    assert_true(f->coordinator->workers[REPLICA_0].welcomed);
+    release(&kept);
+}
+
+static void a_shard_that_folded_what_is_not_journalled_sends_all_back(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    struct flush_id flush = replace(f, &kept);
+    bench_welcome_all(f);
+    uint64_t hash = program_hash(f->coordinator->program.data, f->coordinator->program.length);
+    flush.sequence++;
+    holding(f, SHARD_0, 1, hash, &flush);
+    assert_int_equal(f->coordinator->phase, PHASE_SETTING_UP);
+    assert_int_equal(f->coordinator->attempt, 2);
+    release(&kept);
+}
+
+static void a_shard_that_is_further_than_the_journal_sends_all_back(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    struct flush_id flush = replace(f, &kept);
+    bench_welcome_all(f);
+    holding(f, SHARD_0, 2, 1, &flush);
+    assert_int_equal(f->coordinator->attempt, 2);
+    release(&kept);
+}
+
+static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) {
+    struct fixture *f = *state;
+    f->settings.shards_folder = "/shards";
+    f->settings.checkpoint_ns = INT64_MAX;
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
+    output_clear(&f->out);
+    coordinator_stop(f->coordinator, REASON_CANCELLED, 0, &f->out);
+    assert_int_equal(f->coordinator->phase, PHASE_SEALING);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_CHECKPOINT), 1);
+    bench_checkpointed(f, SHARD_0, 1);
+    bench_checkpointed(f, SHARD_1, 2);
+    assert_int_equal(f->coordinator->phase, PHASE_STOPPED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_state_survives_being_stored),
+        TEST(a_damaged_state_is_refused_and_changes_nothing),
+        TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
+        TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
+        TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
+        TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
+        TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
