@@ -135,7 +135,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
 void checkpoint_job_free(struct checkpoint_job *job) {
     if (!job)
         return;
-    for (uint32_t i = 0; i < job->checkpoint.header.points; i++)
+    /* Whoever took the checkpoint over has the header: the number of points is no more in it. */
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS_MAX; i++)
         memory_unmap(job->points[i], job->bytes);
     free(job->vectors);
     free(job->folder);
