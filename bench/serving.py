@@ -2,10 +2,13 @@
 """What the status server costs a run, and how fast it answers meanwhile.
 
 One run by turns while nobody asks, while 200 requests a second ask for status, metrics, runs,
-events and the page, and while as many ask as wrk can send: steps a second, failed requests and
-latencies. Then whether a run that is asked all the time gives the model of one without a server.
+events and the page, and while the same client asks another server for the same bytes: what the
+client takes of the machine is told from what the server costs. Then whether a run that is asked all
+the time gives the model of one without a server. The run has one replica of one thread, so that a
+second processor is free for coordinator and client.
 
-    bench/serving.py [SECONDS]    a turn; 30 by default
+    make bench-serving            about 3 minutes
+    bench/serving.py [SECONDS]    a turn; 8 by default
 
 wrk offers the load if it is installed (package wrk), else a client in Python, which takes more of
 the machine's time for itself.
@@ -13,10 +16,14 @@ the machine's time for itself.
 
 import contextlib
 import http.client
+import multiprocessing
 import os
 import pathlib
+import random
 import re
 import shutil
+import socket
+import socketserver
 import statistics
 import subprocess
 import sys
@@ -29,10 +36,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'tests' / 'integration'))
 
 import metrics_text  # noqa: E402
-from harness import COORDINATOR, Process, endless_job, train, url_of  # noqa: E402
+from harness import COORDINATOR, ENDLESS, Process, train, url_of, write_job  # noqa: E402
 
-TURNS = 3
-SHAPE = {'replicas': 2, 'shards': 2}
+TURNS = 5
+SHAPE = {'replicas': 1, 'shards': 1, 'threads': 1}
 RATE, CONNECTIONS = 200, 10
 PATHS = ['/api/v1/status', '/metrics', '/api/v1/runs', '/', '/api/v1/events']
 
@@ -54,6 +61,58 @@ end
 '''
 
 
+def write_data(path):
+    """Some 80 MB of rows whose columns differ in size by four decades."""
+    rng = random.Random(1)
+    rows = []
+    for _ in range(20000):
+        columns = sorted(rng.sample(range(1, 2001), 30))
+        margin = sum(1 if j % 2 else -1 for j in columns) + rng.gauss(0, 8)
+        rows.append(f'{1 if margin > 0 else -1} ' + ' '.join(
+            f'{j}:{rng.random() * 10 ** (-j / 500):.3g}' for j in columns) + '\n')
+    with open(path, 'w') as file:
+        for _ in range(12):
+            file.writelines(rows)
+
+
+def job_of(folder, **settings):
+    return write_job(folder, data=['data.libsvm'], history=1, **{**ENDLESS, **SHAPE, **settings})
+
+
+class Answers(socketserver.BaseRequestHandler):
+    """Sends what was fetched of each path, as it was."""
+
+    known = {}
+
+    def handle(self):
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        while asked := self.request.recv(8192):
+            self.request.sendall(self.known[asked.split(b' ', 2)[1]])
+
+
+class Other(socketserver.ThreadingTCPServer):
+    request_queue_size = 2 * CONNECTIONS  # all connect at once
+
+
+@contextlib.contextmanager
+def other_server(url):
+    """The URL of a server, a process of its own, that gives the same bytes."""
+    for path in PATHS:
+        with urllib.request.urlopen(url.rstrip('/') + path) as answer:
+            body = answer.read()
+        Answers.known[path.encode()] = b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b' % (
+            len(body), body)
+    server = Other(('127.0.0.1', 0), Answers)
+    process = multiprocessing.get_context('fork').Process(target=server.serve_forever, daemon=True)
+    process.start()
+    try:
+        yield f'http://127.0.0.1:{server.server_address[1]}/'
+    finally:
+        process.kill()
+        process.join()
+        server.server_close()
+
+
 class Load:
     """Figures of a load: requests, failures, latencies in ms."""
 
@@ -66,8 +125,8 @@ class Load:
                f'p99 {self.p99:.2f} ms, most {self.most:.1f} ms'
 
 
-def wrk_load(url, seconds, paced, folder):
-    delay = f'function delay() return {1000 * CONNECTIONS // RATE} end' if paced else ''
+def wrk_load(url, seconds, folder):
+    delay = f'function delay() return {1000 * CONNECTIONS // RATE} end'
     script = folder / 'load.lua'
     script.write_text(PACED % (', '.join(f'"{path}"' for path in PATHS), delay))
     said = subprocess.run(
@@ -137,29 +196,33 @@ def pace_of(url, seconds, load):
     return (last - first) / (ended - begun), (cpu_then - cpu) / (last - first) * 1e3, figures
 
 
-def compare(folder, seconds, loads):
-    """Prints the paces of one run under these loads by turns, and their ratios to the first."""
-    paces = {kind: [] for kind in loads}
-    with serving(endless_job(folder, http='127.0.0.1:0', **SHAPE)) as (_, url):
+def compare(folder, seconds, load):
+    """Prints the paces of one run by turns and their ratios to the quiet ones; the requests that
+    failed."""
+    failed = 0
+    with serving(job_of(folder, http='127.0.0.1:0'), '--fresh') as (_, url), \
+            other_server(url) as other:
+        loads = {'quiet': None, 'asked': load, 'control': lambda _, span: load(other, span)}
+        paces = {kind: [] for kind in loads}
         for _ in range(TURNS):
-            for kind, load in loads.items():
-                pace, cpu_ms, figures = pace_of(url, seconds, load)
+            for kind, offered in loads.items():
+                pace, cpu_ms, figures = pace_of(url, seconds, offered)
                 paces[kind].append(pace)
-                print(f'{kind:8} {pace:7.1f} steps/s, coordinator {cpu_ms:.3f} ms a step  '
+                failed += figures.failed if kind == 'asked' else 0
+                print(f'{kind:8} {pace:7.2f} steps/s, coordinator {cpu_ms:.3f} ms a step  '
                       f'{figures or ""}', flush=True)
-    base, *_ = paces
-    for kind, each in paces.items():
-        ratios = sorted(b / l for b, l in zip(paces[base], each))
-        print(f'{kind}: {statistics.median(ratios):.3f} of the time without load '
+    for kind, base in [('asked', 'quiet'), ('control', 'quiet'), ('asked', 'control')]:
+        ratios = sorted(b / l for b, l in zip(paces[base], paces[kind]))
+        print(f'{kind}: {statistics.median(ratios):.3f} of the time {base} '
               f'({ratios[0]:.3f} to {ratios[-1]:.3f})')
+    return failed
 
 
 def same_model(folder, load):
     """Whether a run that is asked all the time gives the model of one without a server."""
-    job = endless_job(folder, max_steps=5000, **SHAPE)
-    alone = train(job, '--fresh')['model_sha256']
-    asked = endless_job(folder, max_steps=5000, http='127.0.0.1:0', **SHAPE)
-    with serving(asked, '--json', '--fresh') as (process, url):
+    alone = train(job_of(folder, max_steps=300), '--fresh')['model_sha256']
+    job = job_of(folder, max_steps=300, http='127.0.0.1:0')
+    with serving(job, '--json', '--fresh') as (process, url):
         while process.popen.poll() is None:
             load(url, 1)
         finished = process.wait()
@@ -168,23 +231,22 @@ def same_model(folder, load):
 
 
 def main():
-    seconds = int(sys.argv[1]) if sys.argv[1:] else 30
+    seconds = int(sys.argv[1]) if sys.argv[1:] else 8
     have_wrk = shutil.which('wrk')
     with tempfile.TemporaryDirectory(prefix='dml-bench-') as name:
         folder = pathlib.Path(name)
 
-        def paced(url, span):
-            return wrk_load(url, span, True, folder) if have_wrk else python_load(url, span)
+        def load(url, span):
+            return wrk_load(url, span, folder) if have_wrk else python_load(url, span)
 
-        loads = {'quiet': None, 'asked': paced}
-        if have_wrk:
-            loads['flooded'] = lambda url, span: wrk_load(url, span, False, folder)
         print(f'{os.cpu_count()} processors; {RATE} requests a second by '
-              f'{"wrk" if have_wrk else "Python"}')
-        compare(folder, seconds, loads)
-        same = same_model(folder, paced)
+              f'{"wrk" if have_wrk else "Python"}', flush=True)
+        write_data(folder / 'data.libsvm')
+        failed = compare(folder, seconds, load)
+        same = same_model(folder, load)
+    print(f'{failed} requests failed')
     print('the models are the same' if same else 'THE MODELS DIFFER')
-    return not same
+    return not same or failed > 0
 
 
 if __name__ == '__main__':

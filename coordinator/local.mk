@@ -32,6 +32,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/control.c coordinator/status/control.h \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
+	coordinator/status/listening.c coordinator/status/listening.h \
 	coordinator/status/live.c coordinator/status/live.h \
 	coordinator/status/members.c coordinator/status/members.h \
 	coordinator/status/metrics.c coordinator/status/metrics.h \

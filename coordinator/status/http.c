@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,16 +19,12 @@
 #include "base/memory.h"
 #include "coordinator/status/allowance.h"
 #include "coordinator/status/answers.h"
-#include "wire/peer.h"
+#include "coordinator/status/listening.h"
 
-#define CONNECTIONS_AT_ONCE 256
-#define CONNECTIONS_LEAST 4
-#define DESCRIPTORS_SHARE                                                                          \
-    8 /* at most one in so many descriptors of this process is served with                         \
-       */
 #define REQUESTS_PER_SECOND 500
 #define REQUESTS_AT_ONCE 100
-#define TURN_MS 10 /* how often those who wait for their turn are looked after */
+#define REQUESTS_A_TURN 8 /* then the loop sees to the workers first */
+#define TURN_MS 10        /* how often those who wait for their turn are looked after */
 #define DEADLINE_MS 10000
 #define IDLE_DEADLINES 6 /* an idle connection is kept as many times as long */
 #define SWEEP_MS 250
@@ -57,11 +52,13 @@ struct http {
     struct evconnlistener *listener;
     struct event *sweeper, *resumer, *waker;
     struct allowance allowance;
-    uint32_t turn; /* whose turn it is when some wait, of all places */
+    uint32_t served;      /* requests since the waiting were looked after */
+    struct evbuffer *out; /* an answer on its way; empty between two */
+    uint32_t turn;        /* whose turn it is when some wait, of all places */
     struct http_counts counts;
     struct answers answers;
     uint32_t places; /* of these: */
-    struct connection connections[CONNECTIONS_AT_ONCE];
+    struct connection connections[LISTENING_PLACES_MAX];
 };
 
 static void note_refused(struct http *http, enum http_refusal refusal, const char *why) {
@@ -81,16 +78,21 @@ static void close_connection(struct connection *connection) {
     connection->stream = NULL;
 }
 
-static void write_answer(struct connection *connection, const struct http_answer *answer,
-                         bool head_only, bool keep_alive) {
+static void write_head(struct connection *connection, const struct http_answer *answer,
+                       bool keep_alive) {
     char head[RESPONSE_HEAD_MAX];
-    struct evbuffer *out = bufferevent_get_output(connection->stream);
-    evbuffer_add(out, head, response_head(answer, keep_alive, time(NULL), head));
-    if (!head_only)
-        evbuffer_add(out, answer->body, answer->length);
+    evbuffer_add(connection->http->out, head, response_head(answer, keep_alive, time(NULL), head));
     connection->closing = !keep_alive;
     connection->since_ns = clock_monotonic_ns();
     connection->http->counts.requests++;
+}
+
+/* Most answers fit into the socket at once, which spares the loop a turn; the rest follows as there
+ * is room. What goes wrong here goes wrong there again, and is told. */
+static void send_answer(struct connection *connection) {
+    struct evbuffer *out = connection->http->out;
+    (void)evbuffer_write(out, bufferevent_getfd(connection->stream));
+    evbuffer_add_buffer(bufferevent_get_output(connection->stream), out);
 }
 
 static enum http_refusal refusal_of(int status) {
@@ -107,19 +109,32 @@ static void refuse(struct connection *connection, int status, const char *why, b
                                  .body = body};
     answer.length = (size_t)snprintf(body, sizeof body, "{\"error\":\"%s\"}\n", why);
     note_refused(connection->http, refusal_of(status), why);
-    write_answer(connection, &answer, head, false);
+    write_head(connection, &answer, false);
+    if (!head)
+        evbuffer_add(connection->http->out, body, answer.length);
+    send_answer(connection);
+}
+
+static void on_sent(const void *body, size_t length, void *kept) {
+    (void)body;
+    (void)length;
+    answers_drop(kept);
 }
 
 static void answer(struct connection *connection, const struct request *request) {
     struct http *http = connection->http;
     int64_t begun_ns = clock_monotonic_ns();
-    const struct http_answer *answer = answers_find(&http->answers, request, begun_ns);
-    if (!answer) {
+    struct kept_answer *kept = answers_find(&http->answers, request, begun_ns);
+    if (!kept) {
         struct http_answer made = {.status = 500, .type = "text/plain", .body = ""};
         http->callbacks.answer(http->callbacks.context, request, &made);
-        answer = answers_keep(&http->answers, request, &made, begun_ns, clock_monotonic_ns());
+        kept = answers_keep(&http->answers, request, &made, begun_ns, clock_monotonic_ns());
     }
-    write_answer(connection, answer, request->head, request->keep_alive);
+    write_head(connection, &kept->answer, request->keep_alive);
+    if (!request->head &&
+        !evbuffer_add_reference(http->out, kept->answer.body, kept->answer.length, on_sent, kept))
+        answers_hold(kept);
+    send_answer(connection);
 }
 
 static void discard(struct connection *connection) {
@@ -130,20 +145,37 @@ static void discard(struct connection *connection) {
         close_connection(connection);
 }
 
+/* If not, those who wait are looked after: when the loop has gone round, or when time has passed.
+ */
 static bool may_answer(struct http *http) {
-    struct timeval turn = {.tv_usec = TURN_MS * 1000};
-    if (allowance_take(&http->allowance, clock_monotonic_ns()))
+    bool time_for_others = http->served >= REQUESTS_A_TURN;
+    struct timeval turn = {.tv_usec = time_for_others ? 0 : TURN_MS * 1000};
+    if (!time_for_others && allowance_take(&http->allowance, clock_monotonic_ns())) {
+        http->served++;
         return true;
+    }
     event_add(http->waker, &turn);
     return false;
 }
 
-/* Answers the request that has come, if one has. One at a time: the next one waits until the answer
- * to this one is out. False if it is too early for any. */
-static bool serve(struct connection *connection) {
+enum served { SERVED_NONE, SERVED_ONE, SERVED_LATER };
+
+static void answer_or_refuse(struct connection *connection, const char *text, size_t length) {
+    struct request request;
+    const char *why;
+    int status = request_read(text, length, &request, &why);
+    evbuffer_drain(bufferevent_get_input(connection->stream), length);
+    if (status == 200)
+        answer(connection, &request);
+    else
+        refuse(connection, status, why, request.head);
+}
+
+/* Answers the request that has come, if one has and the answer before is out. */
+static enum served serve_one(struct connection *connection) {
     struct evbuffer *in = bufferevent_get_input(connection->stream);
-    if (evbuffer_get_length(bufferevent_get_output(connection->stream)))
-        return true;
+    if (connection->closing || evbuffer_get_length(bufferevent_get_output(connection->stream)))
+        return SERVED_NONE;
     size_t length = evbuffer_get_length(in);
     if (connection->idle != (length == 0)) {
         connection->idle = length == 0;
@@ -151,21 +183,39 @@ static bool serve(struct connection *connection) {
     }
     const char *text = (const char *)evbuffer_pullup(in, -1);
     size_t end = text ? request_end(text, length) : 0;
-    struct request request;
-    const char *why;
-    if ((end || length >= REQUEST_BYTES_MAX) && !may_answer(connection->http))
-        return false;
-    if (end) {
-        int status = request_read(text, end, &request, &why);
-        evbuffer_drain(in, end);
-        if (status == 200)
-            answer(connection, &request);
-        else
-            refuse(connection, status, why, request.head);
-    } else if (length >= REQUEST_BYTES_MAX) {
+    if (!end && length < REQUEST_BYTES_MAX)
+        return SERVED_NONE;
+    if (!may_answer(connection->http))
+        return SERVED_LATER;
+    if (end)
+        answer_or_refuse(connection, text, end);
+    else
         refuse(connection, 431, "a head beyond 8 KiB", false);
+    return SERVED_ONE;
+}
+
+/* Ends a connection whose last answer is out. */
+static void end_served(struct connection *connection) {
+    if (evbuffer_get_length(bufferevent_get_output(connection->stream)))
+        return;
+    if (connection->hung_up) {
+        close_connection(connection);
+    } else if (connection->closing) {
+        shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
+        discard(connection);
     }
-    return true;
+}
+
+/* Answers what has come, one request after the other: the next one waits until the answer to this
+ * one is out. False if it is too early for one of them. */
+static bool serve(struct connection *connection) {
+    enum served served;
+    do
+        served = serve_one(connection);
+    while (served == SERVED_ONE);
+    if (served == SERVED_NONE)
+        end_served(connection);
+    return served != SERVED_LATER;
 }
 
 /* While some wait for their turn, whoever comes now waits too. */
@@ -182,6 +232,7 @@ static void on_turn(evutil_socket_t descriptor, short events, void *context) {
     struct http *http = context;
     (void)descriptor;
     (void)events;
+    http->served = 0;
     for (uint32_t i = 0; i < http->places; i++) {
         struct connection *connection = &http->connections[http->turn % http->places];
         if (connection->stream && !connection->closing && !serve(connection))
@@ -192,14 +243,9 @@ static void on_turn(evutil_socket_t descriptor, short events, void *context) {
 
 static void on_written(struct bufferevent *stream, void *context) {
     struct connection *connection = context;
-    if (connection->hung_up) {
-        close_connection(connection);
-    } else if (connection->closing) {
-        shutdown(bufferevent_getfd(stream), SHUT_WR);
-        discard(connection);
-    } else {
-        on_readable(stream, context);
-    }
+    (void)stream;
+    if (connection->closing || !evtimer_pending(connection->http->waker, NULL))
+        serve(connection);
 }
 
 /* A client may half close as soon as it has asked: it still gets its answer. */
@@ -297,55 +343,23 @@ static void on_sweep(evutil_socket_t descriptor, short events, void *context) {
 
 /* ---- life ---- */
 
-/* So many that workers, checkpoints and the store never want for descriptors. */
-static uint32_t places(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return CONNECTIONS_LEAST;
-    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
-    return share < CONNECTIONS_LEAST     ? CONNECTIONS_LEAST
-           : share > CONNECTIONS_AT_ONCE ? CONNECTIONS_AT_ONCE
-                                         : (uint32_t)share;
-}
-
 static int64_t deadline_ns(void) {
     const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
     long milliseconds = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
     return (milliseconds > 0 ? milliseconds : DEADLINE_MS) * NS_PER_MS;
 }
 
-/* Listens on loopback; elsewhere too, as the job file says so, but not unnoticed. */
-static int listen_on(const char *address, int *descriptor, char **bound) {
-    int code = address_listen(address, false, descriptor, bound);
-    if (code == ERROR_PERMISSION) {
-        error_clear();
-        code = address_listen(address, true, descriptor, bound);
-        if (!code)
-            log_warning("status server: %s is open to whoever reaches this machine; there is no "
-                        "password",
-                        *bound);
-    }
-    if (!code)
-        return 0;
-    char *text = memory_copy_string(error_text());
-    error_clear();
-    error_set(code, "key `http`: %s; name another ADDRESS:PORT, or port 0 to have one picked",
-              text);
-    free(text);
-    return code;
-}
-
 int http_new(const char *address, struct http **http) {
     char *bound;
     int descriptor;
-    int code = listen_on(address, &descriptor, &bound);
+    int code = listening_open(address, &descriptor, &bound);
     if (code)
         return code;
     *http = memory_new(1, sizeof **http);
     (*http)->descriptor = descriptor;
     (*http)->url = memory_format("http://%s/", bound);
     (*http)->deadline_ns = deadline_ns();
-    (*http)->places = places();
+    (*http)->places = listening_places();
     (*http)->allowance =
         (struct allowance){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
     free(bound);
@@ -364,6 +378,7 @@ int http_serve(struct http *http, struct event_base *base, const struct http_cal
     http->sweeper = event_new(base, -1, EV_PERSIST, on_sweep, http);
     http->resumer = evtimer_new(base, on_resume, http);
     http->waker = evtimer_new(base, on_turn, http);
+    http->out = evbuffer_new();
     http->listener = evconnlistener_new(
         base, on_accept, http, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, http->descriptor);
     if (!http->listener)
@@ -394,6 +409,8 @@ void http_free(struct http *http) {
         event_free(http->waker);
     if (http->descriptor >= 0)
         close(http->descriptor);
+    if (http->out)
+        evbuffer_free(http->out);
     answers_release(&http->answers);
     free(http->url);
     free(http);

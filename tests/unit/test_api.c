@@ -359,17 +359,35 @@ static void an_answer_is_good_for_as_long_as_its_making_was_worth(void **state) 
     struct http_answer answer = {.status = 200, .body = strdup("x"), .length = 1};
     answer.owned = (void *)answer.body;
     assert_null(answers_find(&answers, &request, 0));
-    answers_keep(&answers, &request, &answer, 0, NS_PER_MS);
-    assert_null(answers_find(&answers, &other, 2 * NS_PER_MS));
-    const struct http_answer *found = answers_find(&answers, &request, 50 * NS_PER_MS);
+    answers_keep(&answers, &request, &answer, 0, 4 * NS_PER_MS);
+    assert_null(answers_find(&answers, &other, 5 * NS_PER_MS));
+    const struct kept_answer *found = answers_find(&answers, &request, 203 * NS_PER_MS);
     assert_non_null(found);
-    assert_ptr_equal(found->body, answer.body);
-    assert_null(answers_find(&answers, &request, 51 * NS_PER_MS));
-    struct http_answer slow = {.status = 200, .body = "y", .length = 1};
-    answers_keep(&answers, &request, &slow, 0, NS_PER_S);
+    assert_ptr_equal(found->answer.body, answer.body);
+    assert_null(answers_find(&answers, &request, 204 * NS_PER_MS));
+    struct http_answer quick = {.status = 200, .body = "y", .length = 1};
+    answers_keep(&answers, &request, &quick, 0, 0);
+    assert_non_null(answers_find(&answers, &request, 100 * NS_PER_MS - 1));
+    assert_null(answers_find(&answers, &request, 100 * NS_PER_MS));
+    answers_keep(&answers, &request, &quick, 0, NS_PER_S);
     assert_non_null(answers_find(&answers, &request, 2 * NS_PER_S - 1));
     assert_null(answers_find(&answers, &request, 2 * NS_PER_S));
     answers_release(&answers);
+}
+
+static void an_answer_stays_while_somebody_sends_it(void **state) {
+    (void)state;
+    struct answers answers = {0};
+    struct request request = {.path = "/a", .query = ""};
+    struct http_answer answer = {.status = 200, .body = strdup("x"), .length = 1};
+    answer.owned = (void *)answer.body;
+    struct kept_answer *sent = answers_keep(&answers, &request, &answer, 0, 0);
+    answers_hold(sent);
+    struct http_answer next = {.status = 200, .body = "y", .length = 1};
+    answers_keep(&answers, &request, &next, 0, 1);
+    answers_release(&answers);
+    assert_string_equal(sent->answer.body, "x");
+    answers_drop(sent);
 }
 
 static void more_than_is_allowed_waits_for_time_to_pass(void **state) {
@@ -401,6 +419,7 @@ int main(void) {
         TEST(a_metric_that_is_not_known_is_left_out),
         TEST(counters_do_not_fall_when_the_run_goes_back),
         TEST(labels_are_quoted),
+        TEST(an_answer_stays_while_somebody_sends_it),
         TEST(more_than_is_allowed_waits_for_time_to_pass),
         TEST(an_answer_is_good_for_as_long_as_its_making_was_worth),
     };

@@ -1,0 +1,43 @@
+#include "coordinator/status/listening.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "wire/peer.h"
+
+#define PLACES_LEAST 4
+/* At most one in so many descriptors of this process is served with. */
+#define DESCRIPTORS_SHARE 8
+
+int listening_open(const char *address, int *descriptor, char **bound) {
+    int code = address_listen(address, false, descriptor, bound);
+    if (code == ERROR_PERMISSION) {
+        error_clear();
+        code = address_listen(address, true, descriptor, bound);
+        if (!code)
+            log_warning("status server: %s is open to whoever reaches this machine; there is no "
+                        "password",
+                        *bound);
+    }
+    if (!code)
+        return 0;
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "key `http`: %s; name another ADDRESS:PORT, or port 0 to have one picked",
+              text);
+    free(text);
+    return code;
+}
+
+uint32_t listening_places(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return PLACES_LEAST;
+    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
+    return share < PLACES_LEAST           ? PLACES_LEAST
+           : share > LISTENING_PLACES_MAX ? LISTENING_PLACES_MAX
+                                          : (uint32_t)share;
+}
