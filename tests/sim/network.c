@@ -299,7 +299,7 @@ static void hand_over(struct parcel *parcel, struct end *end, const struct proce
     end->process->behaviour->message(end->process, end->link, &message);
 }
 
-void network_arrive(void *context) {
+int64_t network_arrive(void *context) {
     struct parcel *parcel = context;
     struct network *network = parcel->network;
     struct connection *connection = &network->connections[parcel->connection];
@@ -308,8 +308,10 @@ void network_arrive(void *context) {
     int64_t until_ns = parted_until(network, from, end->process);
     if (end->open && !parcel->gone && parcel->at_ns <= end->cut_ns &&
         until_ns > network->world->now_ns) {
-        post(network, parcel, until_ns);
-        return;
+        parcel->at_ns = until_ns;
+        if (end->last_ns < until_ns)
+            end->last_ns = until_ns;
+        return until_ns;
     }
     if (end->open && parcel->gone) {
         end->open = false;
@@ -318,4 +320,5 @@ void network_arrive(void *context) {
         hand_over(parcel, end, from);
     }
     network_lose(parcel);
+    return 0;
 }

@@ -41,7 +41,8 @@ bool network_parted(const struct network *network, const struct process *a,
 
 /* ---- for the world ---- */
 
-void network_arrive(void *parcel);
+/* Hands the parcel over, or answers when to try again: it waits for the end of a partition. */
+int64_t network_arrive(void *parcel);
 void network_lose(void *parcel);
 void network_ended(struct process *process, bool orderly);
 

@@ -140,18 +140,30 @@ static bool lives(const struct event *event) {
     return event->process->alive && event->process->life == event->life;
 }
 
+/* Keeps its place among events of that time: a connection does not change the order of what it
+ * carries. */
+static void put_off(struct world *world, struct event *event, int64_t until_ns) {
+    event->at_ns = until_ns;
+    put(world, *event);
+}
+
+static void arrive(struct world *world, struct event *event) {
+    int64_t until_ns = network_arrive(event->parcel);
+    if (until_ns)
+        put_off(world, event, until_ns);
+}
+
 static void happen(struct world *world, struct event *event) {
     struct process *process = event->process;
     if (process && lives(event) && process->paused_until_ns > world->now_ns) {
-        event->at_ns = process->paused_until_ns;
-        put(world, *event);
+        put_off(world, event, process->paused_until_ns);
         return;
     }
     world->events_taken++;
     if (event->kind == EVENT_CALL)
         event->call(world, event->what);
     else if (event->kind == EVENT_POST && lives(event))
-        network_arrive(event->parcel);
+        arrive(world, event);
     else if (event->kind == EVENT_POST)
         network_lose(event->parcel);
     else if (lives(event))
