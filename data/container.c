@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/hash.h"
@@ -55,6 +56,17 @@ int container_section(struct container_writer *writer, unsigned number, const vo
     uint64_t offset = container_reserve(writer, length);
     writer->header.section[number] = (struct section){offset, length, hash64(data, length)};
     return container_write(writer, offset, data, length);
+}
+
+int container_put_strings(struct container_writer *writer, unsigned number,
+                          const char *const *strings, uint64_t count) {
+    struct bytes all;
+    bytes_init(&all);
+    for (uint64_t i = 0; strings && i < count; i++)
+        bytes_append(&all, strings[i], strlen(strings[i]) + 1);
+    int code = container_section(writer, number, all.data, all.length);
+    bytes_release(&all);
+    return code;
 }
 
 int container_room(struct container_writer *writer, size_t length, struct container_room *room) {

@@ -59,6 +59,11 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length);
 
+/* A section of `count` strings, each with a 0 behind it, as container_strings() reads them; an
+ * empty one if `strings` is NULL. */
+int container_put_strings(struct container_writer *writer, unsigned number,
+                          const char *const *strings, uint64_t count);
+
 /* A section that is filled in place, through a mapping of the file, so that what is held in memory
  * is up to the system. */
 struct container_room {

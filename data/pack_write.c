@@ -195,15 +195,13 @@ static int take_rows(void *context, const struct source_rows *rows) {
     return container_write(&writer->container, block.offset, writer->block.data, block.bytes);
 }
 
-static int write_strings(struct pack_writer *writer, unsigned section, char *const *strings,
-                         uint32_t *count) {
-    struct bytes texts;
-    bytes_init(&texts);
-    for (*count = 0; strings && strings[*count]; ++*count)
-        bytes_append(&texts, strings[*count], strlen(strings[*count]) + 1);
-    int code = container_section(&writer->container, section, texts.data, texts.length);
-    bytes_release(&texts);
-    return code;
+static int write_reasons(struct pack_writer *writer, char *const *reasons) {
+    uint32_t count = 0;
+    while (reasons && reasons[count])
+        count++;
+    writer->facts.reasons = count;
+    return container_put_strings(&writer->container, PACK_REASONS, (const char *const *)reasons,
+                                 count);
 }
 
 /* The names of the columns that are features, in the order of their numbers. */
@@ -211,11 +209,10 @@ static int write_names(struct pack_writer *writer, char **column_names) {
     struct dictionary *features = &writer->features;
     if (!column_names)
         return 0;
-    char **name = memory_new((size_t)features->count + 1, sizeof *name);
+    const char **name = memory_new(features->count, sizeof *name);
     for (uint32_t i = 0; i < features->count; i++)
         name[i] = column_names[features->id[i] - 1];
-    uint32_t count;
-    int code = write_strings(writer, PACK_NAMES, name, &count);
+    int code = container_put_strings(&writer->container, PACK_NAMES, name, features->count);
     free(name);
     writer->facts.named = 1;
     return code;
@@ -243,7 +240,7 @@ static int write_sections(struct pack_writer *writer, const struct source_report
         code =
             container_section(container, PACK_SOURCE, writer->source, strlen(writer->source) + 1);
     if (!code)
-        code = write_strings(writer, PACK_REASONS, report->rejected_reasons, &facts->reasons);
+        code = write_reasons(writer, report->rejected_reasons);
     if (!code)
         code = container_section(container, PACK_FACTS, facts, sizeof *facts);
     return code;

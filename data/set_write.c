@@ -169,17 +169,6 @@ static void fill_facts(struct set_writer *writer) {
     make_fingerprint(writer);
 }
 
-static int write_texts(struct set_writer *writer, unsigned section, const char *const *text,
-                       uint64_t count) {
-    struct bytes texts;
-    bytes_init(&texts);
-    for (uint64_t i = 0; text && i < count; i++)
-        bytes_append(&texts, text[i], strlen(text[i]) + 1);
-    int code = container_section(&writer->container, section, texts.data, texts.length);
-    bytes_release(&texts);
-    return code;
-}
-
 static int write_sources(struct set_writer *writer) {
     const struct split *split = &writer->split;
     const char **text = memory_new(2 * (size_t)split->count, sizeof *text);
@@ -187,7 +176,8 @@ static int write_sources(struct set_writer *writer) {
         text[2 * i] = pack_source(split->packs[i]);
         text[2 * i + 1] = pack_fingerprint(split->packs[i]);
     }
-    int code = write_texts(writer, SET_SOURCES, text, 2 * (uint64_t)split->count);
+    int code =
+        container_put_strings(&writer->container, SET_SOURCES, text, 2 * (uint64_t)split->count);
     free(text);
     return code;
 }
@@ -212,10 +202,11 @@ static int write_sections(struct set_writer *writer) {
         code =
             container_section(container, sections[i].number, sections[i].data, sections[i].length);
     if (!code)
-        code = write_texts(writer, SET_NAMES, columns->name, columns->count);
+        code = container_put_strings(container, SET_NAMES, columns->name, columns->count);
     if (!code)
-        code = write_texts(writer, SET_CLASSES, (const char *const *)writer->labels.class_name,
-                           writer->labels.classes);
+        code = container_put_strings(container, SET_CLASSES,
+                                     (const char *const *)writer->labels.class_name,
+                                     writer->labels.classes);
     if (!code)
         code = write_sources(writer);
     return code;

@@ -37,6 +37,11 @@ struct model_layout {
     const struct model_kept *kept;    /* for writing: these as well; NULL: none */
 };
 
+/* Elements of the run's vector: (F + intercept)·K. */
+static inline uint64_t model_parameters(const struct model_layout *layout) {
+    return (layout->features + layout->intercept) * layout->outputs;
+}
+
 /* ---- writing: slices in, files out, bounded memory ---- */
 
 struct model_writer; /* opaque */

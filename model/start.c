@@ -117,7 +117,7 @@ static void match_column(const struct model_layout *before, const struct model_l
 }
 
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
-    uint64_t parameters = (after->features + after->intercept) * after->outputs;
+    uint64_t parameters = model_parameters(after);
     uint64_t *place = memory_map(parameters * sizeof *place), old, new;
     uint32_t *classes = match_classes(before, after);
     struct walk walk = {.before = before, .after = after};
@@ -135,7 +135,7 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
 
 void model_spread(const struct model *model, const struct model_layout *layout,
                   double *parameters) {
-    uint64_t count = (layout->features + layout->intercept) * layout->outputs;
+    uint64_t count = model_parameters(layout);
     uint64_t features = model->layout.features, outputs = model->layout.outputs;
     uint64_t *place = model_match(&model->layout, layout);
     for (uint64_t i = 0; i < count; i++) {

@@ -183,7 +183,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->json_path = path_join(writer->temporary, "model.json");
     writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
-    writer->parameters = (layout->features + layout->intercept) * layout->outputs;
+    writer->parameters = model_parameters(layout);
     int code = start_files(writer);
     if (code) {
         model_writer_discard(writer);

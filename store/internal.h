@@ -173,6 +173,10 @@ int store_run_statement(struct store *store, enum statement statement, const str
 int store_collect(struct store *store, enum statement statement, const struct value *values,
                   size_t values_count);
 
+/* The same in a transaction of its own, which is on the disk when this returns 0. */
+int store_run_durably(struct store *store, enum statement statement, const struct value *values,
+                      size_t values_count);
+
 /* A transaction that is on the disk when store_end_durably() returns 0. What was collected before
  * is committed first. store_end_durably() rolls back if `code` is not 0. */
 int store_begin_durably(struct store *store);

@@ -5,12 +5,9 @@
 /* ---- models ---- */
 
 int store_model(struct store *store, int64_t run, const char *folder, const char *sha256) {
-    int code = store_begin_durably(store);
-    if (!code)
-        code = store_run_statement(
-            store, STATEMENT_MODEL_INSERT,
-            VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)), NULL, NULL);
-    return store_end_durably(store, code);
+    return store_run_durably(
+        store, STATEMENT_MODEL_INSERT,
+        VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)));
 }
 
 int store_model_figures(struct store *store, int64_t run, const char *figures) {
@@ -58,23 +55,15 @@ int store_source(struct store *store, int64_t run, const struct store_source *so
 /* ---- what is live ---- */
 
 int store_publish(struct store *store, const struct store_publication *publication) {
-    int code = store_begin_durably(store);
-    if (!code)
-        code = store_run_statement(
-            store, STATEMENT_PUBLICATION_INSERT,
-            VALUES(integer(clock_wall_ms()), text(publication->kind), integer(publication->run),
-                   integer(publication->previous_run), text(publication->text)),
-            NULL, NULL);
-    return store_end_durably(store, code);
+    return store_run_durably(store, STATEMENT_PUBLICATION_INSERT,
+                             VALUES(integer(clock_wall_ms()), text(publication->kind),
+                                    integer(publication->run), integer(publication->previous_run),
+                                    text(publication->text)));
 }
 
 int store_publication_settled(struct store *store, int64_t publication) {
-    int code = store_begin_durably(store);
-    if (!code)
-        code =
-            store_run_statement(store, STATEMENT_PUBLICATION_SETTLED,
-                                VALUES(integer(clock_wall_ms()), integer(publication)), NULL, NULL);
-    return store_end_durably(store, code);
+    return store_run_durably(store, STATEMENT_PUBLICATION_SETTLED,
+                             VALUES(integer(clock_wall_ms()), integer(publication)));
 }
 
 struct each_publication {

@@ -225,3 +225,11 @@ int store_end_durably(struct store *store, int code) {
     int restored = execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
 }
+
+int store_run_durably(struct store *store, enum statement statement, const struct value *values,
+                      size_t values_count) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code = store_run_statement(store, statement, values, values_count, NULL, NULL);
+    return store_end_durably(store, code);
+}

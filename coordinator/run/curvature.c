@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -29,10 +28,6 @@ struct curvature_facts {
 };
 _Static_assert(sizeof(struct curvature_facts) == 96, "no padding");
 
-static uint64_t parameters_of(const struct model_layout *layout) {
-    return (layout->features + layout->intercept) * layout->outputs;
-}
-
 /* ---- writing ---- */
 
 struct curvature_writer {
@@ -52,8 +47,8 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
     writer->container.file.descriptor = -1;
     int code = container_create(&writer->container, &curvature_kind, writer->path);
     if (!code)
-        code = container_room(&writer->container, 2 * pairs * parameters_of(layout) * sizeof(float),
-                              &writer->room);
+        code = container_room(&writer->container,
+                              2 * pairs * model_parameters(layout) * sizeof(float), &writer->room);
     if (code) {
         curvature_writer_discard(writer);
         return code;
@@ -65,20 +60,9 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
-    to += (vector - 1) * parameters_of(writer->layout) + first;
+    to += (vector - 1) * model_parameters(writer->layout) + first;
     for (uint64_t i = 0; i < count; i++)
         to[i] = (float)values[i];
-}
-
-static int write_classes(struct curvature_writer *writer) {
-    struct bytes texts;
-    bytes_init(&texts);
-    for (uint32_t i = 0; i < writer->layout->classes; i++)
-        bytes_append(&texts, writer->layout->class_names[i],
-                     strlen(writer->layout->class_names[i]) + 1);
-    int code = container_section(&writer->container, CURVATURE_CLASSES, texts.data, texts.length);
-    bytes_release(&texts);
-    return code;
 }
 
 static int write_sections(struct curvature_writer *writer, const char *model_sha256) {
@@ -97,7 +81,10 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
     if (!code)
         code = container_section(container, CURVATURE_ORDER, layout->original_order,
                                  layout->features * sizeof *layout->original_order);
-    return code ? code : write_classes(writer);
+    if (!code)
+        code = container_put_strings(container, CURVATURE_CLASSES, layout->class_names,
+                                     layout->classes);
+    return code;
 }
 
 int curvature_writer_publish(struct curvature_writer *writer, const char *model_sha256) {
@@ -138,7 +125,7 @@ static int read_sections(struct curvature *curvature, const char *model_sha256) 
     if (!code)
         code = container_array(file, CURVATURE_ORDER, facts->features, sizeof(uint32_t), &order);
     if (!code)
-        code = container_array(file, CURVATURE_VECTORS, 2 * facts->pairs * parameters_of(layout),
+        code = container_array(file, CURVATURE_VECTORS, 2 * facts->pairs * model_parameters(layout),
                                sizeof(float), &vectors);
     if (!code)
         code = container_strings(file, CURVATURE_CLASSES, facts->classes, &curvature->class_names);
@@ -175,7 +162,7 @@ void curvature_close(struct curvature *curvature) {
 
 void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
                       uint32_t count, double *vectors) {
-    uint64_t before = parameters_of(&curvature->layout), after = parameters_of(layout);
+    uint64_t before = model_parameters(&curvature->layout), after = model_parameters(layout);
     const float *from = curvature->vectors + 2 * (curvature->pairs - count) * before;
     uint64_t *place = model_match(&curvature->layout, layout);
     for (uint64_t i = 0; i < 2 * (uint64_t)count; i++)

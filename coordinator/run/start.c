@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -34,9 +33,7 @@ _Static_assert(sizeof(struct start_facts) == 168, "no padding");
 
 static struct start_facts facts_of(const char *run, const char *sha256,
                                    const struct model_layout *layout) {
-    struct start_facts facts = {.parameters =
-                                    (layout->features + layout->intercept) * layout->outputs,
-                                .outputs = layout->outputs};
+    struct start_facts facts = {.parameters = model_parameters(layout), .outputs = layout->outputs};
     snprintf(facts.run, sizeof facts.run, "%s", run);
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", sha256);
     return facts;
@@ -57,12 +54,11 @@ static int write_parameters(struct container_writer *writer, const struct model 
 
 static int write_names(struct container_writer *writer, const char *const *name,
                        const uint64_t *ranks, uint64_t count) {
-    struct bytes texts;
-    bytes_init(&texts);
+    const char **kept = memory_new(count, sizeof *kept);
     for (uint64_t i = 0; i < count; i++)
-        bytes_append(&texts, name[ranks[i]], strlen(name[ranks[i]]) + 1);
-    int code = container_section(writer, START_KEPT_NAMES, texts.data, texts.length);
-    bytes_release(&texts);
+        kept[i] = name[ranks[i]];
+    int code = container_put_strings(writer, START_KEPT_NAMES, kept, count);
+    free(kept);
     return code;
 }
 

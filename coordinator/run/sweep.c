@@ -17,8 +17,8 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return 0; /* the others go all the same */
 }
 
-static void remove_tree(const char *path) {
-    nftw(path, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+void folder_remove(const char *folder) {
+    nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }
 
 static void sweep_folder(const char *state, const char *folder) {
@@ -27,7 +27,7 @@ static void sweep_folder(const char *state, const char *folder) {
     if (glob(pattern, 0, NULL, &found) == 0) {
         for (size_t i = 0; i < found.gl_pathc; i++) {
             log_info("removing %s, left by a run that was killed", found.gl_pathv[i]);
-            remove_tree(found.gl_pathv[i]);
+            folder_remove(found.gl_pathv[i]);
         }
         globfree(&found);
     }
@@ -37,8 +37,4 @@ static void sweep_folder(const char *state, const char *folder) {
 void state_sweep(const char *state) {
     sweep_folder(state, "packs");
     sweep_folder(state, "models");
-}
-
-void folder_remove(const char *folder) {
-    remove_tree(folder);
 }
