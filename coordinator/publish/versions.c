@@ -51,15 +51,16 @@ int versions_prune(struct store *store, const char *state, uint32_t keep) {
     struct version_list list = {0};
     struct history history;
     int64_t live = publish_live(state);
-    uint32_t kept = live != 0;
     bool refused_kept = false;
     int code = history_read(store, &history);
     if (!code)
         code = store_models(store, take_model, &list);
+    int64_t before = history_before(&history, live);
+    uint32_t kept = (live ? 1u : 0) + (before ? 1u : 0);
     for (size_t i = list.count; !code && i; i--) {
         int64_t run = list.runs[i - 1];
         bool refused = was_refused(&history, run);
-        if (run == live)
+        if (run == live || run == before)
             continue;
         if (refused ? !refused_kept : kept < keep)
             kept += !refused;

@@ -6,8 +6,9 @@
 
 #include "store/store.h"
 
-/* Removes versions but the live one and the newest others, `keep` in all; of models that were
- * refused only the last is kept, beside those, to be looked at. */
+/* Removes versions but the live one, the one that `rollback` would make live next, and the newest
+ * others: `keep` in all, and never fewer than those two. Of models that were refused only the last
+ * is kept, beside those, to be looked at. */
 int versions_prune(struct store *store, const char *state, uint32_t keep);
 
 /* Removes the checkpoints of runs that have ended, but of `keep`: what ended at a limit does not go

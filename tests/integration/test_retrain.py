@@ -246,22 +246,24 @@ def walked():
     return PLACES + random.sample(OTHER_PLACES, 1)
 
 
-def two_nights(folder, name, failpoint=None):
-    """What comes of two nights; the second is cut off at the failpoint, and the command given
+def three_nights(folder, name, failpoint=None):
+    """What comes of three nights; the third is cut off at the failpoint, and the command given
     again."""
     (folder / name).mkdir()
-    nights = Nights(folder / name, keep_models=1, on_publish='echo $DML_RUN >> ../told')
-    nights.add(1)
-    nights.good(cwd=nights.inbox)
-    nights.add(2)
+    nights = Nights(folder / name, keep_models=2, on_publish='echo $DML_RUN >> ../told')
+    for night in 1, 2:
+        nights.add(night)
+        nights.good(cwd=nights.inbox)
+    nights.add(3)
     if failpoint:
         killed = nights.start('-q', cwd=nights.inbox, DML_FAILPOINT=failpoint)
         assert killed.popen.wait() == -signal.SIGKILL, killed.wait()
     result = nights.good(cwd=nights.inbox)
     told = (nights.folder / 'told').read_text().split()
-    assert sorted(set(told)) == ['1', '2'] and len(told) <= 3, told
+    assert sorted(set(told)) == ['1', '2', '3'] and len(told) <= 4, told
     kept = sorted(path.name for path in (nights.state / 'models').iterdir())
-    assert kept == ['2', 'current'] and result['live'].endswith('/models/2'), (kept, result)
+    assert kept == ['2', '3', 'current'], kept
+    assert result['live'].endswith('/models/3'), result
     return check_model(nights.state / 'models'), publications(nights), len(nights.runs())
 
 
@@ -322,10 +324,11 @@ def a_lost_database_costs_no_model_and_one_can_go_back_to_them(folder):
 
 @test
 def whatever_the_instant_of_a_kill_the_next_retrain_ends_where_it_would_have(folder):
-    quiet = two_nights(folder, 'quiet')
-    assert quiet[1] == [('published', 1, 0, 1), ('published', 2, 1, 1)], quiet
+    quiet = three_nights(folder, 'quiet')
+    assert [decision[:3] for decision in quiet[1]] == \
+        [('published', 1, 0), ('published', 2, 1), ('published', 3, 2)], quiet
     for place in walked():
-        ended = two_nights(folder, place.replace(':', '-'), f'coordinator.{place}:kill')
+        ended = three_nights(folder, place.replace(':', '-'), f'coordinator.{place}:kill')
         assert ended == quiet, (place, ended, quiet)
 
 
@@ -430,18 +433,31 @@ def a_version_that_was_rolled_back_from_is_not_published_again_by_the_same_data(
 
 @test
 def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
-    nights = Nights(folder, keep_models=1)
-    for night in 1, 2:
+    nights = Nights(folder, keep_models=2)
+    for night in 1, 2, 3:
         nights.add(night)
         nights.good()
     refused(nights)
-    gone = dml('rollback', nights.job)
+    gone = dml('rollback', nights.job, '--to', '1')
     assert gone.status == UNAVAILABLE and 'run 1 is not there' in gone.stderr, gone
     assert dml('rollback', nights.job, '--to', 'x').status == USAGE
-    assert dml('rollback', nights.job, '--to', '3').status == 0
-    assert nights.live() == 3 and nights.of('live') == [3]
+    assert dml('rollback', nights.job, '--to', '4').status == 0
+    assert nights.live() == 4 and nights.of('live') == [4]
     assert dml('rollback', nights.job).status == 0
-    assert nights.live() == 2
+    assert nights.live() == 3
+
+
+@test
+def the_version_that_the_next_rollback_goes_to_is_kept(folder):
+    nights = Nights(folder, keep_models=2)
+    for night in 1, 2, 3:
+        nights.add(night)
+        nights.good()
+    assert dml('rollback', nights.job).status == 0 and nights.live() == 2
+    nights.add(4)
+    nights.good('--set', 'keep_models=1')
+    assert nights.live() == 4
+    assert dml('rollback', nights.job).status == 0 and nights.live() == 2
 
 
 @test
