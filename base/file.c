@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -169,6 +170,49 @@ int folder_sync(const char *path) {
     close(descriptor);
     failpoint(FAILPOINT_folder_fsynced);
     return code;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int folder_names(const char *path, char ***names) {
+    DIR *directory = opendir(path);
+    if (!directory && errno != ENOENT)
+        return error_set_errno(ERROR_IO, "cannot list %s", path);
+    size_t count = 0;
+    *names = memory_new(1, sizeof **names);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        *names = memory_resize(*names, count + 2, sizeof **names);
+        (*names)[count++] = memory_copy_string(entry->d_name);
+        (*names)[count] = NULL;
+    }
+    if (directory)
+        closedir(directory);
+    qsort(*names, count, sizeof **names, compare_names);
+    return 0;
+}
+
+void names_free(char **names) {
+    for (char **name = names; name && *name; name++)
+        free(*name);
+    free(names);
+}
+
+bool name_is_temporary(const char *name) {
+    size_t digits = strlen(name);
+    while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+        digits--;
+    static const char mark[] = ".tmp.";
+    size_t length = sizeof mark - 1;
+    return name[digits] && digits > length && strncmp(name + digits - length, mark, length) == 0;
+}
+
+bool name_ends(const char *name, const char *ending) {
+    size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && strcmp(name + length - tail, ending) == 0;
 }
 
 char *path_join(const char *folder, const char *name) {

@@ -2,6 +2,7 @@
 #ifndef DML_BASE_FILE_H
 #define DML_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,18 @@ int folder_make(const char *path, unsigned mode);
 
 /* fsync of a folder, after a rename in it. */
 int folder_sync(const char *path);
+
+/* The names in a folder in the order of their bytes, NULL last, without "." and ".."; none of a
+ * folder that is not there. Free with names_free(). To look for files this way and compare names,
+ * never glob() with a path that someone chose: it may hold `*` or `[`. */
+int folder_names(const char *path, char ***names);
+void names_free(char **names);
+
+/* Whether a name is that of something half-written: NAME.tmp.PID. */
+bool name_is_temporary(const char *name);
+
+/* Whether a name has something before `ending`, and ends with it. */
+bool name_ends(const char *name, const char *ending);
 
 /* `folder`/`name`; `name` alone when it is absolute. Free the result. */
 char *path_join(const char *folder, const char *name);

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "shard/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -106,12 +105,13 @@ static int read_file(void *context, void *file, uint64_t offset, void *into, siz
 static int list_folder(void *context, const char *folder,
                        void (*visit)(void *visitor, const char *name), void *visitor) {
     (void)context;
-    DIR *directory = opendir(folder);
-    if (!directory)
-        return errno == ENOENT ? 0 : error_set_errno(ERROR_IO, "cannot list %s", folder);
-    for (struct dirent *entry; (entry = readdir(directory));)
-        visit(visitor, entry->d_name);
-    closedir(directory);
+    char **names;
+    int code = folder_names(folder, &names);
+    if (code)
+        return code;
+    for (char **name = names; *name; name++)
+        visit(visitor, *name);
+    names_free(names);
     return 0;
 }
 

@@ -1,21 +1,32 @@
-#define _GNU_SOURCE
 #include "coordinator/run/sets.h"
 
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 
-static void find_all(const char *state, const char *ending, glob_t *found) {
-    char *pattern = memory_format("%s/packs/*%s", state, ending);
-    *found = (glob_t){0};
-    if (glob(pattern, 0, NULL, found))
-        found->gl_pathc = 0;
-    free(pattern);
+/* Paths of what lies in STATE/packs with that ending, NULL last; free with names_free(). None if
+ * the folder cannot be listed. */
+static char **find_all(const char *state, const char *ending) {
+    char **names, *folder = path_join(state, "packs");
+    size_t count = 0;
+    if (folder_names(folder, &names)) {
+        error_clear();
+        names = memory_new(1, sizeof *names);
+    }
+    for (char **at = names; *at; at++) {
+        char *name = *at;
+        if (name_ends(name, ending))
+            names[count++] = path_join(folder, name);
+        free(name);
+    }
+    names[count] = NULL;
+    free(folder);
+    return names;
 }
 
 /* NULL for a file that is no whole set of this version: it is made again where it is needed. */
@@ -33,33 +44,31 @@ static bool is_of(struct set *set, const char *fingerprint) {
 }
 
 struct set *sets_find(const char *state, const char *fingerprint) {
-    glob_t found;
     struct set *set = NULL;
-    find_all(state, ".set", &found);
-    for (size_t i = 0; !set && i < found.gl_pathc; i++) {
-        set = open_quietly(found.gl_pathv[i]);
+    char **found = find_all(state, ".set");
+    for (char **path = found; !set && *path; path++) {
+        set = open_quietly(*path);
         if (set && !is_of(set, fingerprint)) {
             set_close(set);
             set = NULL;
         }
     }
-    globfree(&found);
+    names_free(found);
     return set;
 }
 
 void sets_prune(const char *state, const char *keep, const char *keep_too) {
-    glob_t found;
-    find_all(state, ".set", &found);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        struct set *set = open_quietly(found.gl_pathv[i]);
+    char **found = find_all(state, ".set");
+    for (char **path = found; *path; path++) {
+        struct set *set = open_quietly(*path);
         bool kept = set && (is_of(set, keep) || is_of(set, keep_too));
         set_close(set);
         if (kept)
             continue;
-        log_debug("removing %s: other data is trained on now", found.gl_pathv[i]);
-        unlink(found.gl_pathv[i]);
+        log_debug("removing %s: other data is trained on now", *path);
+        unlink(*path);
     }
-    globfree(&found);
+    names_free(found);
 }
 
 static bool is_pack_of(const char *path, const struct dataset_sources *sources) {
@@ -73,13 +82,12 @@ static bool is_pack_of(const char *path, const struct dataset_sources *sources) 
 }
 
 void packs_prune(const char *state, const struct dataset_sources *sources) {
-    glob_t found;
-    find_all(state, ".pack", &found);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        if (is_pack_of(found.gl_pathv[i], sources))
+    char **found = find_all(state, ".pack");
+    for (char **path = found; *path; path++) {
+        if (is_pack_of(*path, sources))
             continue;
-        log_debug("removing %s: its file is not in the data any more", found.gl_pathv[i]);
-        unlink(found.gl_pathv[i]);
+        log_debug("removing %s: its file is not in the data any more", *path);
+        unlink(*path);
     }
-    globfree(&found);
+    names_free(found);
 }

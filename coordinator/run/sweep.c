@@ -2,10 +2,11 @@
 #include "coordinator/run/sweep.h"
 
 #include <ftw.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -22,16 +23,22 @@ void folder_remove(const char *folder) {
 }
 
 static void sweep_folder(const char *state, const char *folder) {
-    char *pattern = memory_format("%s/%s/*.tmp.[0-9]*", state, folder);
-    glob_t found;
-    if (glob(pattern, 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) {
-            log_info("removing %s, left by a run that was killed", found.gl_pathv[i]);
-            folder_remove(found.gl_pathv[i]);
-        }
-        globfree(&found);
+    char **names;
+    char *place = path_join(state, folder);
+    if (folder_names(place, &names)) {
+        error_clear();
+        names = NULL;
     }
-    free(pattern);
+    for (char **name = names; name && *name; name++) {
+        if (!name_is_temporary(*name))
+            continue;
+        char *path = path_join(place, *name);
+        log_info("removing %s, left by a run that was killed", path);
+        folder_remove(path);
+        free(path);
+    }
+    names_free(names);
+    free(place);
 }
 
 void state_sweep(const char *state) {
