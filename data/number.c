@@ -2,47 +2,53 @@
 #include "data/number.h"
 
 #include <float.h>
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What the digits say: mantissa·10^exponent, if `exact`. */
+/* What the text says: mantissa·10^exponent, if there are no more than DIGITS_EXACT digits. */
 struct decimal {
-    uint64_t mantissa;
-    int exponent;
+    uint64_t mantissa; /* wraps if there are more digits */
+    size_t digits;     /* from the first that is not 0 */
+    int64_t exponent;
     bool negative;
-    bool exact;
 };
 
-#define DIGITS_EXACT 19     /* as many fit into 64 bits */
-#define EXPONENT_LARGE 9999 /* beyond every double */
+#define DIGITS_EXACT 19 /* as many fit into 64 bits */
+
+/* No line has that many digits: an exponent as large stays large wherever the point stands. */
+#define EXPONENT_LARGE INT64_C(1000000000000000)
 
 static bool is_digit(char c) {
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Takes digits into the mantissa; returns how many significant ones it then has. */
-static int take_digits(const char **at, struct decimal *decimal, int digits) {
-    const char *p = *at;
+/* Takes digits into the mantissa. Zeros before the first other digit are none of a mantissa's: the
+ * mantissa cannot tell them, for it is 0 also where it wrapped. */
+static const char *take_digits(const char *p, struct decimal *decimal) {
+    if (!decimal->digits)
+        while (*p == '0')
+            p++;
+    const char *first = p;
     uint64_t mantissa = decimal->mantissa;
-    for (; is_digit(*p); p++) {
+    for (; is_digit(*p); p++)
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
-        digits += mantissa != 0;
-    }
     decimal->mantissa = mantissa;
-    *at = p;
-    return digits;
+    decimal->digits += (size_t)(p - first);
+    return p;
 }
 
-static const char *take_exponent(const char *p, int *exponent) {
+static const char *take_exponent(const char *p, int64_t *exponent) {
     bool negative = *p == '-';
     if (*p == '-' || *p == '+')
         p++;
     if (!is_digit(*p))
         return NULL;
-    int e = 0;
+    int64_t e = 0;
     for (; is_digit(*p); p++)
         if (e < EXPONENT_LARGE)
             e = e * 10 + (*p - '0');
@@ -56,19 +62,18 @@ static const char *scan(const char *p, struct decimal *decimal) {
     if (*p == '-' || *p == '+')
         p++;
     const char *first = p;
-    int digits = take_digits(&p, decimal, 0);
-    size_t seen = (size_t)(p - first);
+    p = take_digits(p, decimal);
+    bool any = p > first;
     if (*p == '.') {
         first = ++p;
-        digits = take_digits(&p, decimal, digits);
-        seen += (size_t)(p - first);
-        decimal->exponent = p - first > EXPONENT_LARGE ? -EXPONENT_LARGE : (int)(first - p);
+        p = take_digits(p, decimal);
+        any |= p > first;
+        decimal->exponent = first - p;
     }
-    if (seen == 0)
+    if (!any)
         return NULL;
     if (*p == 'e' || *p == 'E')
         p = take_exponent(p + 1, &decimal->exponent);
-    decimal->exact = digits <= DIGITS_EXACT;
     return p;
 }
 
@@ -107,18 +112,31 @@ static bool convert_in_extended(const struct decimal *decimal, double *value) {
 #endif
 }
 
+static locale_t c_locale;
+
+static void make_c_locale(void) {
+    c_locale = newlocale(LC_ALL_MASK, "C", NULL);
+}
+
+/* Correctly rounded for any text, whatever locale the program has set. */
+static double convert_slowly(const char *text) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_c_locale);
+    return c_locale ? strtod_l(text, NULL, c_locale) : strtod(text, NULL);
+}
+
 const char *number_parse(const char *at, double *value) {
     struct decimal decimal;
     const char *end = scan(at, &decimal);
     if (!end)
         return NULL;
-    if (decimal.exact &&
+    if (decimal.digits <= DIGITS_EXACT &&
         (convert_in_double(&decimal, value) || convert_in_extended(&decimal, value))) {
         if (decimal.negative)
             *value = -*value;
         return end;
     }
-    *value = strtod(at, NULL);
+    *value = convert_slowly(at);
     return isfinite(*value) ? end : NULL;
 }
 

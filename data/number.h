@@ -1,4 +1,4 @@
-/* Numbers as text, read correctly rounded and without regard to the locale. */
+/* Numbers as text, read as strtod() reads them in the C locale: correctly rounded. */
 #ifndef DML_DATA_NUMBER_H
 #define DML_DATA_NUMBER_H
 
