@@ -40,6 +40,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/page.c coordinator/status/page.h \
 	coordinator/status/refusals.c coordinator/status/refusals.h \
 	coordinator/status/report.c coordinator/status/report.h \
+	coordinator/status/authority.c coordinator/status/authority.h \
 	coordinator/status/request.c coordinator/status/request.h \
 	coordinator/status/response.c coordinator/status/response.h \
 	coordinator/status/result.c coordinator/status/result.h \

@@ -45,6 +45,7 @@ struct connection {
 
 struct http {
     char *url;
+    struct authority_own own;
     int descriptor; /* −1 when the listener has it */
     int64_t deadline_ns;
     struct event_base *base;
@@ -97,6 +98,7 @@ static void send_answer(struct connection *connection) {
 
 static enum http_refusal refusal_of(int status) {
     return status == 405                    ? HTTP_METHOD
+           : status == 421                  ? HTTP_MISDIRECTED
            : status == 414 || status == 431 ? HTTP_TOO_LARGE
                                             : HTTP_MALFORMED;
 }
@@ -164,6 +166,10 @@ static void answer_or_refuse(struct connection *connection, const char *text, si
     struct request request;
     const char *why;
     int status = request_read(text, length, &request, &why);
+    if (status == 200 && *request.host && !authority_is_own(&connection->http->own, request.host)) {
+        status = 421;
+        why = "a Host that is not this server: ask for its address, or for localhost";
+    }
     evbuffer_drain(bufferevent_get_input(connection->stream), length);
     if (status == 200)
         answer(connection, &request);
@@ -360,6 +366,7 @@ int http_new(const char *address, struct http **http) {
     (*http)->url = memory_format("http://%s/", bound);
     (*http)->deadline_ns = deadline_ns();
     (*http)->places = listening_places();
+    listening_own(address, descriptor, &(*http)->own);
     (*http)->allowance =
         (struct allowance){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
     free(bound);

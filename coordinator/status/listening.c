@@ -1,7 +1,11 @@
+#define _GNU_SOURCE
 #include "coordinator/status/listening.h"
 
+#include <netdb.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -30,6 +34,18 @@ int listening_open(const char *address, int *descriptor, char **bound) {
               text);
     free(text);
     return code;
+}
+
+void listening_own(const char *address, int descriptor, struct authority_own *own) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    char number[NI_MAXHOST] = "", machine[AUTHORITY_MAX] = "";
+    if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
+        (void)getnameinfo((struct sockaddr *)&bound, length, number, sizeof number, NULL, 0,
+                          NI_NUMERICHOST);
+    if (gethostname(machine, sizeof machine - 1))
+        machine[0] = '\0';
+    authority_own_init(own, address, number, machine);
 }
 
 uint32_t listening_places(void) {

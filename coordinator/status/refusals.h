@@ -7,6 +7,7 @@
 #define HTTP_REFUSAL_TABLE(X)                                                                      \
     X(HTTP_MALFORMED, "malformed")     /* or of another version, or with a body */                 \
     X(HTTP_METHOD, "method")           /* neither GET nor HEAD */                                  \
+    X(HTTP_MISDIRECTED, "misdirected") /* for another host */                                      \
     X(HTTP_TOO_LARGE, "too_large")     /* head or target beyond the limit */                       \
     X(HTTP_SLOW, "slow")               /* not complete, or its answer not taken, in time */        \
     X(HTTP_CROWDED, "crowded")         /* closed to make room for another */                       \

@@ -68,6 +68,31 @@ size_t request_end(const char *text, size_t length) {
 
 /* ---- the request line ---- */
 
+/* Takes whom the request is for; where it says so twice, both must say the same. */
+static int read_host(struct reading *reading, struct span authority) {
+    char host[AUTHORITY_MAX], *known = reading->request->host;
+    if (!authority_read(authority.at, authority.length, host))
+        return refuse(reading, 400, "a malformed Host");
+    if (*known && strcmp(known, host))
+        return refuse(reading, 400, "a target of another host than Host");
+    strcpy(known, host);
+    return 200;
+}
+
+/* Takes "http://HOST:PORT" off a target, if it begins with that: the absolute form. */
+static int take_authority(struct reading *reading, struct span *target) {
+    static const char scheme[] = "http://";
+    size_t skipped = sizeof scheme - 1, length = 0;
+    if (target->length < skipped || strncasecmp(target->at, scheme, skipped))
+        return 200;
+    *target = (struct span){target->at + skipped, target->length - skipped};
+    while (length < target->length && target->at[length] != '/' && target->at[length] != '?')
+        length++;
+    int status = read_host(reading, (struct span){target->at, length});
+    *target = (struct span){target->at + length, target->length - length};
+    return status;
+}
+
 static int read_target(struct reading *reading, struct span target) {
     struct request *request = reading->request;
     if (target.length >= sizeof request->target - 1)
@@ -75,13 +100,18 @@ static int read_target(struct reading *reading, struct span target) {
     for (size_t i = 0; i < target.length; i++)
         if (target.at[i] <= ' ' || target.at[i] > '~')
             return refuse(reading, 400, "a target with strange characters");
-    if (!target.length || target.at[0] != '/')
+    int status = take_authority(reading, &target);
+    if (status != 200)
+        return status;
+    bool bare = *request->host && (!target.length || target.at[0] == '?');
+    if (!bare && (!target.length || target.at[0] != '/'))
         return refuse(reading, 400, "a target without a path");
-    memcpy(request->target, target.at, target.length);
-    request->target[target.length] = '\0';
+    request->target[0] = '/';
+    memcpy(request->target + bare, target.at, target.length);
+    request->target[target.length + bare] = '\0';
     char *mark = strchr(request->target, '?');
     request->path = request->target;
-    request->query = mark ? mark + 1 : request->target + target.length;
+    request->query = mark ? mark + 1 : strchr(request->target, '\0');
     if (mark)
         *mark = '\0';
     return 200;
@@ -142,8 +172,8 @@ static int read_field(struct reading *reading, struct span line) {
         return refuse(reading, 400, "a Transfer-Encoding");
     if (is_caseless(name, "Content-Length") && (reading->lengths++ || !is(value, "0")))
         return refuse(reading, 400, "a body, or two Content-Length");
-    if (is_caseless(name, "Host") && reading->hosts++)
-        return refuse(reading, 400, "two Host");
+    if (is_caseless(name, "Host"))
+        return reading->hosts++ ? refuse(reading, 400, "two Host") : read_host(reading, value);
     if (is_caseless(name, "Connection"))
         read_connection(reading, value);
     return 200;

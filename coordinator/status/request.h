@@ -7,12 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/status/authority.h"
+
 #define REQUEST_BYTES_MAX 8192 /* request line and fields together */
 #define REQUEST_TARGET_MAX 512
 
 struct request {
     bool head;                       /* HEAD: the answer's body is left out */
     bool keep_alive;                 /* the connection serves another request */
+    char host[AUTHORITY_MAX];        /* whom it is for: see authority_read(); "" if not said */
     char target[REQUEST_TARGET_MAX]; /* path, a NUL, query: what the two below point to */
     const char *path, *query;        /* as sent, not decoded; the query "" if there is none */
 };

@@ -12,6 +12,7 @@ static const char *status_text(int status) {
         {404, "Not Found"},
         {405, "Method Not Allowed"},
         {414, "URI Too Long"},
+        {421, "Misdirected Request"},
         {431, "Request Header Fields Too Large"},
         {503, "Service Unavailable"},
         {505, "HTTP Version Not Supported"},

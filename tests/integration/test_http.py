@@ -222,11 +222,11 @@ def a_connection_serves_one_request_after_the_other(folder):
         for path in PATHS * 2:
             assert server.ask(path, connection=kept)[0].status == 200, path
         kept.close()
-        last = b'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
-        many = server.raw(b'GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n' * 50 + last)
+        last = b'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+        many = server.raw(b'GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n' * 50 + last)
         assert many.count(b'HTTP/1.1 200 OK') == 51 and many.endswith(b'ok\n'), many
         with server.connect() as client:
-            client.sendall(b'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n')
+            client.sendall(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n')
             client.shutdown(socket.SHUT_WR)
             assert b'process_start_time_seconds' in rest_of(client)
 
@@ -236,15 +236,15 @@ def a_connection_serves_one_request_after_the_other(folder):
 @test
 def what_is_no_get_or_head_or_is_malformed_is_refused_and_closed(folder):
     cases = [
-        (b'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc', 405),
-        (b'DELETE /api/v1/runs HTTP/1.1\r\nHost: a\r\n\r\n', 405),
-        (b'BREW / HTTP/1.1\r\nHost: a\r\n\r\n', 405),
-        (b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n', 400),
-        (b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc', 400),
-        (b'GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 400),
-        (b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n' + b'x' * 100000, 400),
-        (b'GET / HTTP/1.1\r\nHost: a\r\nX: ' + b'x' * 65536 + b'\r\n\r\n', 431),
-        (b'GET /' + b'x' * 4000 + b' HTTP/1.1\r\nHost: a\r\n\r\n', 414),
+        (b'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc', 405),
+        (b'DELETE /api/v1/runs HTTP/1.1\r\nHost: localhost\r\n\r\n', 405),
+        (b'BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n', 405),
+        (b'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n', 400),
+        (b'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc', 400),
+        (b'GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 400),
+        (b'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n' + b'x' * 100000, 400),
+        (b'GET / HTTP/1.1\r\nHost: localhost\r\nX: ' + b'x' * 65536 + b'\r\n\r\n', 431),
+        (b'GET /' + b'x' * 4000 + b' HTTP/1.1\r\nHost: localhost\r\n\r\n', 414),
         (b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n\n', 400),
     ]
     with serving(folder) as server:
@@ -259,8 +259,24 @@ def what_is_no_get_or_head_or_is_malformed_is_refused_and_closed(folder):
 
 
 @test
+def a_name_that_someone_pointed_at_this_machine_is_not_answered(folder):
+    with serving(folder) as server:
+        own = ['localhost', f'LOCALHOST.:{server.port}', f'127.0.0.1:{server.port}', '[::1]:9']
+        for host in own:
+            answer = server.raw(f'GET /livez HTTP/1.0\r\nHost: {host}\r\n\r\n'.encode())
+            assert answer.startswith(b'HTTP/1.1 200 '), (host, answer)
+        for host in 'rebound.example', f'localhost.example:{server.port}', '192.0.2.1':
+            for target in '/api/v1/status', f'http://{host}/api/v1/status':
+                answer = server.raw(f'GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n'.encode())
+                assert answer.startswith(b'HTTP/1.1 421 Misdirected Request\r\n'), (host, answer)
+                assert b'not this server' in answer and b'parameters' not in answer, answer
+        assert server.refused('misdirected') == 6
+        server.goes_on()
+
+
+@test
 def slow_clients_are_closed_at_the_deadline(folder):
-    text = b'GET /livez HTTP/1.1\r\nHost: a\r\nX: ' + b'x' * 1000
+    text = b'GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ' + b'x' * 1000
     with serving(folder) as server:
         slow, begun, ended = [server.connect() for _ in range(5)], time.monotonic(), {}
         for byte in text:
@@ -290,7 +306,7 @@ def who_asks_and_does_not_read_is_closed_at_the_deadline(folder):
             client.settimeout(0.5)
             with contextlib.suppress(TimeoutError, BrokenPipeError, ConnectionResetError):
                 while True:
-                    client.send(b'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n' * 1000)
+                    client.send(b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n' * 1000)
             server.process.until(lambda: server.refused('slow') == 1, 'it is closed')
         server.goes_on()
 
@@ -308,8 +324,8 @@ def a_pause_between_two_requests_is_longer_than_the_deadline(folder):
 
 def crowd(server, connections):
     """Opens so many connections that ask, half ask, ask badly or say nothing. They stay open."""
-    texts = [b'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n', b'GET /api', b'',
-             b'GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    texts = [b'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n', b'GET /api', b'',
+             b'GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
              b'GET / HTTP/1.1\r\nX: ' + b'x' * 65536]
     clients = []
     for number in range(connections):

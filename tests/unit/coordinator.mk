@@ -84,6 +84,10 @@ tests_unit_test_takeover_SOURCES = tests/unit/test_takeover.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_takeover_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_authority
+TESTS += tests/unit/test_authority
+tests_unit_test_authority_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_request
 TESTS += tests/unit/test_request
 tests_unit_test_request_LDADD = $(STEPPED_LIBS)

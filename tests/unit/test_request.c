@@ -53,6 +53,26 @@ static void a_connection_is_kept_as_version_and_fields_ask(void **state) {
     }
 }
 
+static void a_request_says_whom_it_is_for(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *host, *path, *query;
+    } cases[] = {
+        {"GET /a HTTP/1.1\r\nHost: Here.:80\r\n\r\n", "here", "/a", ""},
+        {"GET /a HTTP/1.1\r\nhost:[::1]:80 \r\n\r\n", "::1", "/a", ""},
+        {"GET /a HTTP/1.0\r\n\r\n", "", "/a", ""},
+        {"GET HTTP://here:80/a?b HTTP/1.1\r\n" HOST "\r\n", "here", "/a", "b"},
+        {"GET http://here?b HTTP/1.1\r\n" HOST "\r\n", "here", "/", "b"},
+        {"GET http://here HTTP/1.0\r\n\r\n", "here", "/", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(status_of(cases[i].text), 200);
+        assert_string_equal(request.host, cases[i].host);
+        assert_string_equal(request.path, cases[i].path);
+        assert_string_equal(request.query, cases[i].query);
+    }
+}
+
 static void what_could_be_read_in_two_ways_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -66,6 +86,13 @@ static void what_could_be_read_in_two_ways_is_refused(void **state) {
         {"GET / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400},
         {"GET / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+        {"GET http://here/ HTTP/1.1\r\n\r\n", 400},
+        {"GET http://there/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET http://me@here/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET http:///path HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET https://here/ HTTP/1.1\r\n" HOST "\r\n", 400},
         {"GET / HTTP/1.1\r\n" HOST " folded: yes\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\n" HOST "Space : yes\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\n" HOST ": no name\r\n\r\n", 400},
@@ -158,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_has_a_path_and_a_query),
         cmocka_unit_test(a_connection_is_kept_as_version_and_fields_ask),
+        cmocka_unit_test(a_request_says_whom_it_is_for),
         cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
         cmocka_unit_test(a_long_target_is_refused),
         cmocka_unit_test(a_zero_byte_is_no_end_of_anything),
