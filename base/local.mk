@@ -11,6 +11,7 @@ libbase_a_SOURCES = \
 	base/memory.c base/memory.h \
 	base/mutant.h \
 	base/random.h base/rows.h \
-	base/terminal.c base/terminal.h
-libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS)
-BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS)
+	base/terminal.c base/terminal.h \
+	base/text.c base/text.h
+libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)
+BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS)

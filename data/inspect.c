@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/number.h"
 #include "data/pack_file.h"
 #include "data/set_file.h"
@@ -31,24 +32,10 @@ static json_t *integer(uint64_t value) {
     return json_integer((json_int_t)value);
 }
 
-/* A text as JSON; one that is no UTF-8 is shown with its odd bytes replaced. */
-static json_t *text(const char *string) {
-    json_t *value = json_string(string);
-    if (value)
-        return value;
-    char *plain = memory_copy_string(string);
-    for (char *p = plain; *p; p++)
-        if (*p & 0x80)
-            *p = '?';
-    value = json_string(plain);
-    free(plain);
-    return value;
-}
-
 static json_t *text_list(const char *const *string, uint64_t count, uint64_t step) {
     json_t *list = json_array();
     for (uint64_t i = 0; i < count; i++)
-        json_array_append_new(list, text(string[i * step]));
+        json_array_append_new(list, text_to_json(string[i * step]));
     return list;
 }
 
@@ -58,7 +45,7 @@ static json_t *describe_pack(const struct pack *pack) {
     json_object_set_new(object, "kind", json_string("pack"));
     json_object_set_new(object, "version", integer(PACK_VERSION));
     json_object_set_new(object, "fingerprint", json_string(facts->fingerprint));
-    json_object_set_new(object, "source", text(pack->source));
+    json_object_set_new(object, "source", text_to_json(pack->source));
     json_object_set_new(object, "source_hash", json_string(facts->source_hash));
     json_object_set_new(object, "source_bytes", integer(facts->source_bytes));
     json_object_set_new(object, "text_bytes", integer(facts->text_bytes));
@@ -110,7 +97,7 @@ static void describe_holdout(const struct set_info *info, json_t *object) {
 static json_t *columns_in_order(const struct set_info *info) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < info->features; i++)
-        json_array_append_new(list, text(info->feature_names[info->original_order[i]]));
+        json_array_append_new(list, text_to_json(info->feature_names[info->original_order[i]]));
     return list;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/text.h"
+#include "base/text.h"
 
 struct number {
     double value;

@@ -11,7 +11,6 @@ libmodel_a_SOURCES = \
 	model/score.c model/score.h \
 	model/start.c \
 	model/tensors.c model/tensors.h \
-	model/text.c model/text.h \
 	model/writer.c
 libmodel_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 MODEL_LIBS = libmodel.a $(JANSSON_LIBS)

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "model/score.h"
-#include "model/text.h"
+#include "base/text.h"
 
 static const char *const format_names[] = {
     [FORMAT_AUTO] = "auto", [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv"};

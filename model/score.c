@@ -9,7 +9,7 @@
 #include "data/holdout.h"
 #include "model/figures.h"
 #include "model/lines.h"
-#include "model/text.h"
+#include "base/text.h"
 
 struct scorer {
     const struct model *model;

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "model/labels.h"
 #include "model/model.h"
-#include "model/text.h"
+#include "base/text.h"
 
 /* ---- classes ---- */
 

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/tensors.h"
-#include "model/text.h"
+#include "base/text.h"
 
 /* The tensors are written through a mapping of their file, so that what is held in memory is up to
  * the system; only the ranks, 4 bytes a feature, are ours. */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/place.h"
@@ -17,7 +18,7 @@ static int add_folder(const struct options *options, const char *state, json_t *
         printf("%s\n", state);
         report_print_runs(runs, terminal_colors(STDOUT_FILENO));
     }
-    json_object_set_new(runs, "folder", json_string(state));
+    json_object_set_new(runs, "folder", text_to_json(state));
     json_array_append_new(all, runs);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "coordinator/command/command.h"
+#include "base/text.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/status/report.h"
@@ -31,10 +32,11 @@ static void print_set(const struct set *set, double seconds) {
 static void print_set_json(const struct set *set, double seconds) {
     const struct set_info *info = set_info(set);
     json_t *answer = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:I, s:f}", "set", set_path(set),
-        "fingerprint", info->fingerprint, "examples", (json_int_t)info->rows, "features",
-        (json_int_t)info->features, "values", (json_int_t)info->values, "dense", (int)info->dense,
-        "value_type", value_type_name(info->type), "chunks", (json_int_t)info->chunks, "classes",
+        "{s:o, s:s, s:I, s:I, s:I, s:b, s:s, s:I, s:I, s:I, s:f}", "set",
+        text_to_json(set_path(set)), "fingerprint", info->fingerprint, "examples",
+        (json_int_t)info->rows, "features", (json_int_t)info->features, "values",
+        (json_int_t)info->values, "dense", (int)info->dense, "value_type",
+        value_type_name(info->type), "chunks", (json_int_t)info->chunks, "classes",
         (json_int_t)info->classes, "rejected", (json_int_t)info->rejected, "seconds", seconds);
     if (info->rows_held_out)
         json_object_set_new(answer, "rows_held_out", json_integer((json_int_t)info->rows_held_out));

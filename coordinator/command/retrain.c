@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/past.h"
 #include "coordinator/publish/notice.h"
@@ -165,7 +166,7 @@ static void note_no_new_data(struct retrain *r) {
                 memory_format("no new data since run %lld%s", (long long)r->last.run,
                               r->last.refused ? ", which was refused" : ""));
     r->outcome.result =
-        json_pack("{s:s, s:I, s:s, s:b}", "job", r->training.job->name, "run",
+        json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
                   (json_int_t)r->last.run, "reason", "no new data", "published", false);
 }
 
@@ -231,7 +232,7 @@ static void show(struct retrain *r) {
     const struct options *options = r->training.options;
     json_t *result = r->outcome.result;
     char *live = publish_live_folder(r->training.job->state);
-    json_object_set_new(result, "live", live ? json_string(live) : json_null());
+    json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
     if (options->json || !r->idle)
         result_show(result, options->json, options->quiet);
     else if (!options->quiet)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/lock.h"
@@ -123,9 +124,9 @@ static int show(const struct rollback *r) {
         return code;
     if (r->options->json) {
         char *live = publish_folder(r->state, r->to);
-        json_t *answer =
-            json_pack("{s:s, s:I, s:I, s:s, s:s}", "job", r->job, "run", (json_int_t)r->to,
-                      "previous_run", (json_int_t)r->from, "live", live, "model_sha256", sha256);
+        json_t *answer = json_pack("{s:o, s:I, s:I, s:o, s:s}", "job", text_to_json(r->job), "run",
+                                   (json_int_t)r->to, "previous_run", (json_int_t)r->from, "live",
+                                   text_to_json(live), "model_sha256", sha256);
         report_print_json(answer);
         json_decref(answer);
         free(live);

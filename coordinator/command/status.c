@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/control_client.h"
@@ -67,7 +68,7 @@ static void print_silence(const struct options *options, bool redraws) {
     char line[1024];
     snprintf(line, sizeof line, "%s\n", error_text());
     if (options->json) {
-        json_t *answer = json_pack("{s:s}", "error", error_text());
+        json_t *answer = json_pack("{s:o}", "error", text_to_json(error_text()));
         report_print_json(answer);
         json_decref(answer);
     } else if (redraws) {

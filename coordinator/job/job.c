@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
@@ -160,6 +161,8 @@ static int set(struct job *job, const char *setting) {
     const char *equals = strchr(setting, '=');
     if (!equals || equals == setting)
         return error_set(ERROR_USAGE, "--set %s: allowed: KEY=VALUE", setting);
+    if (!text_is_utf8(setting))
+        return error_set(ERROR_USAGE, "--set %s: a character that is not UTF-8", setting);
     char *name = memory_format("%.*s", (int)(equals - setting), setting);
     char *place = memory_format("--set %s", setting);
     const char *value = equals + 1;

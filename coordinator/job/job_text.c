@@ -1,9 +1,12 @@
 #include "coordinator/job/job_text.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
 
 struct reader {
     char *at;
@@ -62,6 +65,24 @@ static bool is_inside_word(const char *text, const char *at) {
            !strchr(" \t\r\n{}=,", at[-1]);
 }
 
+/* Values are kept as JSON and read back from there, which cannot hold other bytes. */
+static int check_utf8(const char *text, const char *file) {
+    int number = 1;
+    if (text_is_utf8(text))
+        return 0;
+    for (;; number++, text = strchr(text, '\n') + 1) {
+        char *line = memory_format("%.*s", (int)strcspn(text, "\n"), text);
+        bool good = text_is_utf8(line);
+        free(line);
+        if (!good || !strchr(text, '\n'))
+            break;
+    }
+    return error_set(ERROR_CONFIG,
+                     "%s:%d: a character that is not UTF-8; convert the file, or rename what it "
+                     "names",
+                     file, number);
+}
+
 int job_text_prepare(char *text, const char *file) {
     struct reader reader = {.at = text, .line = 1, .file = file};
     int code = 0;
@@ -79,5 +100,5 @@ int job_text_prepare(char *text, const char *file) {
         else
             step(&reader);
     }
-    return code;
+    return code ? code : check_utf8(text, file);
 }

@@ -4,8 +4,8 @@
 #define DML_COORDINATOR_JOB_JOB_TEXT_H
 
 /* Blanks comments (# and // to the end of the line, and between slash-star and star-slash) in
- * place. ERROR_CONFIG, with `file` and line, for a quote or comment that is not closed, and for a *
- * outside of quotes. */
+ * place. ERROR_CONFIG, with `file` and line, for a quote or comment that is not closed, for a *
+ * outside of quotes, and for what is not UTF-8 outside of comments. */
 int job_text_prepare(char *text, const char *file);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 const struct key *key_find(const char *name) {
     for (size_t i = 0; i < keys_count; i++)
@@ -208,12 +209,12 @@ json_t *key_value(const struct key *key, const struct job *job) {
     switch (key->type) {
     case KEY_TEXT:
         if (*(char *const *)at)
-            return json_string(*(char *const *)at);
+            return text_to_json(*(char *const *)at);
         return key->word ? json_string(key->word) : json_null();
     case KEY_LIST:
         list = json_array();
         for (char **entry = *(char **const *)at; *entry; entry++)
-            json_array_append_new(list, json_string(*entry));
+            json_array_append_new(list, text_to_json(*entry));
         return list;
     case KEY_FLAG:
         return json_boolean(*(const bool *)at);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "coordinator/status/api.h"
 
 static struct live live_of(const struct training *run) {
@@ -30,7 +31,7 @@ static json_t *on_runs(void *context) {
     struct live live = live_of(run);
     json_t *runs = NULL;
     if (live_runs(&live, run->store, &runs)) {
-        runs = json_pack("{s:s}", "error", error_text());
+        runs = json_pack("{s:o}", "error", text_to_json(error_text()));
         error_clear(); /* a question that could not be answered does not end the run */
     }
     return runs;

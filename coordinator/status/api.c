@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/page.h"
@@ -35,7 +36,7 @@ static void give_json(struct http_answer *answer, int status, json_t *value) {
 }
 
 static void give_error(struct http_answer *answer, int status, const char *text) {
-    give_json(answer, status, json_pack("{s:s}", "error", text));
+    give_json(answer, status, json_pack("{s:o}", "error", text_to_json(text)));
 }
 
 static void give_text(struct http_answer *answer, int status, const char *text) {
@@ -90,9 +91,9 @@ static int take_event(void *context, const struct store_event_row *event) {
     if (is_full(part))
         return 1;
     json_array_append_new(part->list,
-                          json_pack("{s:I, s:I, s:s, s:s}", "event", (json_int_t)event->event,
+                          json_pack("{s:I, s:I, s:s, s:o}", "event", (json_int_t)event->event,
                                     "wall_ms", (json_int_t)event->wall_ms, "kind", event->kind,
-                                    "text", event->text));
+                                    "text", text_to_json(event->text)));
     part->next = event->event + 1;
     return 0;
 }

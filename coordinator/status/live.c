@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "config.h"
 #include "coordinator/status/chunks.h"
 #include "coordinator/status/members.h"
@@ -33,9 +34,9 @@ const char *live_state(enum coordinator_phase phase) {
 }
 
 static json_t *worker_json(const struct worker *worker) {
-    return json_pack("{s:s, s:i, s:i, s:s, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
+    return json_pack("{s:s, s:i, s:i, s:o, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
                      role_name(worker->role), "index", (int)worker->index, "pid", (int)worker->pid,
-                     "host", worker->host, "state",
+                     "host", text_to_json(worker->host), "state",
                      worker->ready      ? "running"
                      : worker->welcomed ? "setting up"
                                         : "connecting",
@@ -65,15 +66,15 @@ static json_t *progress_json(const struct live *live) {
     const struct coordinator *c = live->coordinator;
     const struct optimizer *o = &c->optimizer;
     bool judged = o->settings.patience && o->started;
-    return json_pack("{s:s, s:I, s:i, s:s, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
+    return json_pack("{s:o, s:I, s:i, s:s, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
                      "s:o, s:I, s:o}",
-                     "job", live->job->name, "run", (json_int_t)live->run, "pid", (int)getpid(),
-                     "state", live_state(c->phase), "reason", "step", (json_int_t)o->step, "loss",
-                     number_json(o->started ? o->loss : NAN), "gradient_max",
-                     number_json(o->started ? o->gradient_max : NAN), "holdout_loss",
-                     number_json(judged ? o->holdout_loss : NAN), "evaluation", evaluation_json(c),
-                     "evaluations", (json_int_t)c->evaluations, "attempt", (int)c->attempt,
-                     "started_ms", (json_int_t)live->started_ms, "time_ms",
+                     "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid",
+                     (int)getpid(), "state", live_state(c->phase), "reason", "step",
+                     (json_int_t)o->step, "loss", number_json(o->started ? o->loss : NAN),
+                     "gradient_max", number_json(o->started ? o->gradient_max : NAN),
+                     "holdout_loss", number_json(judged ? o->holdout_loss : NAN), "evaluation",
+                     evaluation_json(c), "evaluations", (json_int_t)c->evaluations, "attempt",
+                     (int)c->attempt, "started_ms", (json_int_t)live->started_ms, "time_ms",
                      (json_int_t)clock_wall_ms(), "seconds", live->seconds, "seconds_left",
                      number_json(live->seconds_left), "backup_copies", (json_int_t)c->backup_copies,
                      "safeguards", result_safeguards_json(o));

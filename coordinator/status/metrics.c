@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "config.h"
 
 /* ---- the format ---- */
@@ -40,8 +41,9 @@ static void write_one(FILE *out, const char *name, enum metric_type type, const 
 
 /* The value of a label, quoted. */
 static void write_quoted(FILE *out, const char *text) {
+    json_t *utf8 = text_to_json(text);
     putc('"', out);
-    for (; *text; text++) {
+    for (text = json_string_value(utf8); *text; text++) {
         if (*text == '"' || *text == '\\')
             putc('\\', out);
         if (*text == '\n')
@@ -50,6 +52,7 @@ static void write_quoted(FILE *out, const char *text) {
             putc(*text, out);
     }
     putc('"', out);
+    json_decref(utf8);
 }
 
 static void write_labelled(FILE *out, const char *name, const char *label, const char *text,

@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/members.h"
 
 static json_t *text_or_null(const char *text) {
-    return text && *text ? json_string(text) : json_null();
+    return text && *text ? text_to_json(text) : json_null();
 }
 
 static int take_wall_ms(void *context, const struct store_step *step) {
@@ -38,9 +39,9 @@ static int take_process(void *context, const struct store_process_row *process) 
     if (strcmp(state, "ended") && strcmp(state, "lost"))
         state = processes->ended ? "ended" : "unknown";
     json_array_append_new(processes->list,
-                          json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:n}", "role", process->role,
+                          json_pack("{s:s, s:I, s:i, s:o, s:s, s:I, s:n}", "role", process->role,
                                     "index", (json_int_t)process->index, "pid", process->pid,
-                                    "host", process->host, "state", state, "portions",
+                                    "host", text_to_json(process->host), "state", state, "portions",
                                     (json_int_t)process->portions, "rate"));
     return 0;
 }
@@ -59,9 +60,9 @@ int report_status(struct store *store, json_t **status) {
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
     *status =
-        json_pack("{s:s, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
-                  "job", run.job, "run", (json_int_t)run.run, "state", state_of(&run), "reason",
-                  text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
+        json_pack("{s:o, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
+                  "job", text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run),
+                  "reason", text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
                   number_json(run.loss), "gradient_max", number_json(run.gradient_max),
                   "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted", "map",
                   "started_ms", (json_int_t)run.started_ms, "seconds",
@@ -97,10 +98,10 @@ static int take_run(void *context, const struct store_run *run) {
         return code;
     json_array_append_new(
         runs->list,
-        json_pack("{s:I, s:s, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
-                  (json_int_t)run->run, "job", run->job, "state", state_of(run), "reason",
-                  text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms, "ended_ms",
-                  run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
+        json_pack("{s:I, s:o, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
+                  (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run),
+                  "reason", text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms,
+                  "ended_ms", run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
                   (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
                   "evaluations", (json_int_t)run->evaluations, "loss", number_json(run->loss),
                   "gradient_max", number_json(run->gradient_max), "model", text_or_null(folder),

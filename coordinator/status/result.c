@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "coordinator/status/members.h"
 
 json_t *result_safeguards_json(const struct optimizer *o) {
@@ -27,12 +28,12 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
     struct optimizer_point answer = optimizer_answer(o);
     const struct coordinator_settings *settings = &c->settings;
     return json_pack(
-        "{s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
+        "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
         " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
-        "job", job, "run", (json_int_t)run, "reason", reason_text(o->reason), "objective",
-        objective_name(settings->shape.kind), "loss", number_json(answer.loss), "gradient_max",
-        number_json(answer.gradient_max), "steps", (json_int_t)o->step, "evaluations",
-        (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
+        "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(o->reason),
+        "objective", objective_name(settings->shape.kind), "loss", number_json(answer.loss),
+        "gradient_max", number_json(answer.gradient_max), "steps", (json_int_t)o->step,
+        "evaluations", (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
         (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
         (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
         "parameters", (json_int_t)c->parameters, "replicas", (int)settings->replicas, "shards",
@@ -51,7 +52,7 @@ void result_add_start(json_t *result, const char *sha256, int64_t run) {
 }
 
 void result_add_model(json_t *result, const char *folder, const char *sha256) {
-    json_object_set_new(result, "model", json_string(folder));
+    json_object_set_new(result, "model", text_to_json(folder));
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
 

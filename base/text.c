@@ -1,10 +1,16 @@
-#include "model/text.h"
+#include "base/text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+
+bool text_is_utf8(const char *text) {
+    json_t *string = json_string(text);
+    json_decref(string);
+    return string != NULL;
+}
 
 json_t *text_to_json(const char *text) {
     json_t *string = json_string(text);
