@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/number.h"
 
 #define NUMBER_BYTES_MAX 25 /* of "%.17g " */
 
@@ -47,9 +48,8 @@ static int check_indices(const struct model_layout *layout) {
 }
 
 static bool is_integer(const char *text, int *value) {
-    char *end;
-    double number = strtod(text, &end);
-    if (end == text || *end || !(fabs(number) <= INT_MAX) || number != floor(number))
+    double number;
+    if (!number_of_text(text, &number) || fabs(number) > INT_MAX || number != floor(number))
         return false;
     *value = (int)number;
     return true;

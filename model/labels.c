@@ -1,11 +1,11 @@
 #include "model/labels.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/number.h"
 
 struct number {
     double value;
@@ -38,9 +38,8 @@ struct labels *label_table_new(const struct model_layout *layout) {
     labels->texts = memory_new(layout->classes, sizeof *labels->texts);
     for (uint32_t i = 0; i < layout->classes; i++) {
         const char *name = layout->class_names[i];
-        char *end;
-        double value = strtod(name, &end);
-        if (end > name && !*end && !isnan(value))
+        double value;
+        if (number_of_text(name, &value))
             labels->numbers[labels->number_count++] = (struct number){value, i};
         else
             labels->texts[labels->text_count++] = (struct text){name, i};
@@ -77,4 +76,10 @@ uint32_t label_table_find(const struct labels *labels, double number, const char
         json_decref(stored);
     }
     return found ? found->class : LABEL_UNSEEN;
+}
+
+uint32_t label_table_find_name(const struct labels *labels, const char *name) {
+    double number = 0;
+    bool is_number = number_of_text(name, &number);
+    return label_table_find(labels, number, is_number ? NULL : name);
 }

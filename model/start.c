@@ -14,13 +14,8 @@
 static uint32_t *match_classes(const struct model_layout *old, const struct model_layout *layout) {
     struct labels *known = label_table_new(old);
     uint32_t *match = memory_new(layout->classes, sizeof *match);
-    for (uint32_t i = 0; i < layout->classes; i++) {
-        const char *name = layout->class_names[i];
-        char *end;
-        double number = strtod(name, &end);
-        bool is_number = end > name && !*end;
-        match[i] = label_table_find(known, number, is_number ? NULL : name);
-    }
+    for (uint32_t i = 0; i < layout->classes; i++)
+        match[i] = label_table_find_name(known, layout->class_names[i]);
     label_table_free(known);
     return match;
 }

@@ -13,7 +13,7 @@ MAY_INCLUDE = {
     'numeric': ['base'],
     'data': ['base', 'numeric/fixed.h'],
     'objective': ['base', 'numeric'],
-    'model': ['base', 'data/holdout.h', 'data/pack.h', 'data/source.h', 'numeric/exact.h'],
+    'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/source.h', 'numeric/exact.h'],
     'store': ['base'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
     # FORBIDDEN_CALLS.

@@ -13,6 +13,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
 	tests/integration/test_bits.py \
+	tests/integration/test_reading.py \
 	tests/integration/test_start.py \
 	tests/integration/test_retrain.py \
 	tests/integration/test_nights.py

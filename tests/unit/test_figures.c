@@ -21,6 +21,21 @@ static void labels_are_compared_as_numbers_if_both_are(void **state) {
     label_table_free(labels);
 }
 
+static void what_the_reader_of_data_takes_for_a_text_is_one_here(void **state) {
+    (void)state;
+    static const char *const names[] = {"1", "0x1", "inf", "1e999", " 1", "nan"};
+    struct model_layout layout = {.classes = 6, .class_names = names};
+    struct labels *labels = label_table_new(&layout);
+    for (uint32_t i = 1; i < 6; i++) {
+        assert_int_equal(label_table_find(labels, NAN, names[i]), i);
+        assert_int_equal(label_table_find_name(labels, names[i]), i);
+    }
+    assert_int_equal(label_table_find(labels, 1, NULL), 0);
+    assert_int_equal(label_table_find_name(labels, "+1.0"), 0);
+    assert_int_equal(label_table_find(labels, INFINITY, NULL), LABEL_UNSEEN);
+    label_table_free(labels);
+}
+
 static void a_label_that_is_not_utf8_means_the_class_it_was_stored_as(void **state) {
     (void)state;
     static const char *const names[] = {"x", "caf\xc3\xa9"};
@@ -152,6 +167,7 @@ static void figures_that_do_not_apply_are_left_out_of_json(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_compared_as_numbers_if_both_are),
+        cmocka_unit_test(what_the_reader_of_data_takes_for_a_text_is_one_here),
         cmocka_unit_test(a_label_that_is_not_utf8_means_the_class_it_was_stored_as),
         cmocka_unit_test(an_unseen_label_counts_as_wrong_and_not_in_the_loss),
         cmocka_unit_test(examples_without_a_label_count_nowhere_else),
