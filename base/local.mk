@@ -10,6 +10,7 @@ libbase_a_SOURCES = \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \
 	base/mutant.h \
+	base/nearest.c base/nearest.h \
 	base/random.h base/rows.h \
 	base/terminal.c base/terminal.h \
 	base/text.c base/text.h

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/file.h"
 #include "coordinator/command/command.h"
 #include "model/export.h"
@@ -21,7 +22,11 @@ static int format_of(const struct options *options, enum export_format *format) 
             *format = (enum export_format)i;
             return 0;
         }
-    return error_set(ERROR_USAGE, "there is no format `%s`: give liblinear, tsv or json", name);
+    struct nearest nearest = {.text = name};
+    for (int i = 0; export_format_names[i]; i++)
+        nearest_offer(&nearest, export_format_names[i]);
+    return error_set(ERROR_USAGE, "there is no format `%s`%s; allowed: liblinear, tsv or json",
+                     name, nearest_question(&nearest, ""));
 }
 
 static int write_stream(const struct model *model, enum export_format format, FILE *stream,

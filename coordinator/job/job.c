@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/job_text.h"
@@ -39,20 +40,43 @@ static bool in_section(const cfg_t *cfg) {
     return strcmp(cfg->name, SECTION) == 0;
 }
 
-static void list_keys(bool section, char *text, size_t size) {
-    size_t used = 0, skip = section ? strlen(SECTION_PREFIX) : 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < keys_count && used < size; i++)
-        if (!section || strncmp(keys[i].name, SECTION_PREFIX, skip) == 0)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-                                     keys[i].name + skip);
+static bool is_of_section(const struct key *key) {
+    return strncmp(key->name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0;
+}
+
+/* A key that is written in the wrong place: `csv.label`, or `label` outside of the section. */
+static const struct key *misplaced(const char *name, bool section) {
+    char whole[128];
+    snprintf(whole, sizeof whole, SECTION_PREFIX "%s", name);
+    const struct key *key = key_find(name);
+    return key ? key : section ? NULL : key_find(whole);
+}
+
+static int refuse_misplaced(const char *place, const char *name, const struct key *key) {
+    if (!is_of_section(key))
+        return error_set(ERROR_CONFIG, "%s: key `%s`: stands outside of " SECTION " { }", place,
+                         name);
+    if (!reading.file)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: is `%s`", place, name, key->name);
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: is written in a section, as " SECTION " { %s = VALUE }", place,
+                     name, key->name + strlen(SECTION_PREFIX));
 }
 
 static int unknown_key(const char *place, const char *name, bool section) {
-    char allowed[1024];
-    list_keys(section, allowed, sizeof allowed);
-    return error_set(ERROR_CONFIG, "%s: key `%s`: there is no such key%s; allowed: %s", place, name,
-                     section ? " in " SECTION : "", allowed);
+    const struct key *key = misplaced(name, section);
+    if (key)
+        return refuse_misplaced(place, name, key);
+    struct nearest nearest = {.text = name};
+    for (size_t i = 0; i < keys_count; i++)
+        if (!section)
+            nearest_offer(&nearest, keys[i].name);
+        else if (is_of_section(&keys[i]))
+            nearest_offer(&nearest, keys[i].name + strlen(SECTION_PREFIX));
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: there is no such key%s%s; `dml-coordinator check --help` lists "
+                     "them",
+                     place, name, section ? " in " SECTION : "", nearest_question(&nearest, ""));
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list arguments)
@@ -99,7 +123,7 @@ static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
 }
 
 static cfg_opt_t option_of(const struct key *key) {
-    bool section = strncmp(key->name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0;
+    bool section = is_of_section(key);
     return (cfg_opt_t){.name = key->name + (section ? strlen(SECTION_PREFIX) : 0),
                        .type = CFGT_STR,
                        .flags = CFGF_LIST | CFGF_NODEFAULT,
@@ -114,7 +138,7 @@ static cfg_t *parser_new(void) {
     if (keys_count + 2 > KEYS_MAX)
         abort();
     for (size_t i = 0; i < keys_count; i++)
-        if (strncmp(keys[i].name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0)
+        if (is_of_section(&keys[i]))
             inner[inners++] = option_of(&keys[i]);
         else
             outer[outers++] = option_of(&keys[i]);
@@ -168,16 +192,16 @@ static int set(struct job *job, const char *setting) {
     const char *value = equals + 1;
     const struct key *key = key_find(name);
     int code;
+    reading.file = NULL;
+    reading.setting = setting;
     if (!key) {
         code = unknown_key(place, name, false);
     } else if (strchr("{\"'", *value) && *value) {
-        bool section = strncmp(name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0;
+        bool section = is_of_section(key);
         char *text =
             section ? memory_format(SECTION " { %s = %s }", name + strlen(SECTION_PREFIX), value)
                     : memory_format("%s = %s", name, value);
         reading.job = job;
-        reading.file = NULL;
-        reading.setting = setting;
         key_clear(key, job);
         code = parse(text);
         free(text);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 const struct key *key_find(const char *name) {
@@ -90,13 +91,23 @@ static int assign_flag(const struct key *key, struct job *job, const char *text,
     return 0;
 }
 
+static int refuse_choice(const struct key *key, const char *place, const char *text) {
+    struct nearest nearest = {.text = text};
+    for (const char *const *word = key->choices; *word; word++)
+        nearest_offer(&nearest, *word);
+    char *why = memory_format("is not known%s", nearest_question(&nearest, ""));
+    int code = refuse(key, place, text, why);
+    free(why);
+    return code;
+}
+
 static int assign_choice(const struct key *key, struct job *job, const char *text,
                          const char *place) {
     int value = choice(key, text);
     if (value < 0 && truth(text) >= 0)
         value = choice(key, truth(text) ? "yes" : "no");
     if (value < 0)
-        return refuse(key, place, text, "is not known");
+        return refuse_choice(key, place, text);
     memcpy(field(key, job), &value, sizeof value);
     return 0;
 }

@@ -24,9 +24,15 @@ static bool is_address(const char *text) {
     return is_host_and_port(text);
 }
 
+/* A file of that name is written "./20%". */
+static bool is_percentage(const char *text) {
+    size_t digits = strspn(text, "0123456789. ");
+    return digits && strcmp(text + digits, "%") == 0;
+}
+
 static bool is_holdout(const char *text) {
     double share;
-    return !key_number(text, &share) || (share > 0 && share < 1);
+    return key_number(text, &share) ? share > 0 && share < 1 : !is_percentage(text);
 }
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};

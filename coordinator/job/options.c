@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "coordinator/job/key.h"
 
 #define PROGRAM "dml-coordinator"
@@ -78,6 +79,18 @@ static void take(struct options *options, const struct option_row *row, const ch
         *(const char **)((char *)options + row->offset) = argument;
 }
 
+/* A long option as typed, with its value maybe. */
+static int refuse_unknown(const char *name) {
+    char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
+    struct nearest nearest = {.text = plain + (strncmp(plain, "--", 2) ? 0 : 2)};
+    for (int i = 0; i < ROWS && strncmp(plain, "--", 2) == 0; i++)
+        nearest_offer(&nearest, option_rows[i].name);
+    int code = error_set(ERROR_USAGE, "there is no option `%s`%s; `" PROGRAM " --help` lists them",
+                         plain, nearest_question(&nearest, "--"));
+    free(plain);
+    return code;
+}
+
 /* What getopt_long() stumbled over: a letter, or the word before the next to be read. */
 static int refuse(int answer, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
@@ -89,7 +102,7 @@ static int refuse(int answer, char **argv) {
     if (optopt >= LONG_BASE)
         return error_set(ERROR_USAGE, "option `--%s` takes no argument",
                          option_rows[row_of(optopt)].name);
-    return error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " --help` lists them", name);
+    return refuse_unknown(name);
 }
 
 static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {
@@ -116,8 +129,11 @@ static int find_command(const char *name, const struct command *commands,
             *found = command;
             return 0;
         }
-    return error_set(ERROR_USAGE, "there is no command `%s`; `" PROGRAM " --help` lists them",
-                     name);
+    struct nearest nearest = {.text = name};
+    for (const struct command *command = commands; command->name; command++)
+        nearest_offer(&nearest, command->name);
+    return error_set(ERROR_USAGE, "there is no command `%s`%s; `" PROGRAM " --help` lists them",
+                     name, nearest_question(&nearest, ""));
 }
 
 /* Whether the command takes what it was given. */

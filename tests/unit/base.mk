@@ -1,9 +1,12 @@
 # unit tests of base/
 if HAVE_CMOCKA
-base_tests = tests/unit/test_failpoint
+base_tests = tests/unit/test_failpoint tests/unit/test_nearest
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
 
 tests_unit_test_failpoint_SOURCES = tests/unit/test_failpoint.c
 tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_nearest_SOURCES = tests/unit/test_nearest.c
+tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

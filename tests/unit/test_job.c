@@ -153,12 +153,23 @@ static void words_stand_for_values(void **state) {
     job_free(job);
 }
 
-static void an_unknown_key_is_named_with_its_line_and_the_keys_there_are(void **state) {
+static void an_unknown_key_is_named_with_its_line_and_the_nearest(void **state) {
     (void)state;
     refused("data = a\n# comment\nlambda = 3\n",
-            ":3: key `lambda`: there is no such key; allowed: name, state, data,");
+            ":3: key `lambda`: there is no such key; `dml-coordinator check --help` lists them");
+    refused("objektive = squared\n",
+            ":1: key `objektive`: there is no such key; did you mean `objective`?");
     refused("data = a\ncsv {\n  lable = 3\n}\n",
-            ":3: key `lable`: there is no such key in csv; allowed: header, label, skip, positive");
+            ":3: key `lable`: there is no such key in csv; did you mean `label`?");
+}
+
+static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
+    (void)state;
+    refused("data = a\ncsv.label = 3\n",
+            ":2: key `csv.label`: is written in a section, as csv { label = VALUE }");
+    refused("label = 3\n", ":1: key `label`: is written in a section, as csv { label = VALUE }");
+    refused("csv {\n  l2 = 3\n}\n", ":2: key `l2`: stands outside of csv { }");
+    setting_refused("label=3", "--set label=3: key `label`: is `csv.label`");
 }
 
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
@@ -172,6 +183,8 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
             ":2: key `intercept`: \"perhaps\" is neither; allowed: true or false");
     refused("objective = hinge\n",
             ":1: key `objective`: \"hinge\" is not known; allowed: logistic, squared, softmax");
+    refused("objective = sqared\n",
+            ":1: key `objective`: \"sqared\" is not known; did you mean `squared`?; allowed: ");
     refused("data = a\nl2 = { 1, 2 }\n", ":2: key `l2`: a list; allowed: one value");
     refused("data = a\nl2 = nan\n", ":2: key `l2`: \"nan\" is not a number");
     refused("csv {\n header = perhaps\n}\n",
@@ -219,6 +232,9 @@ static void a_holdout_is_a_share_or_files(void **state) {
     assert_string_equal(job_holdout_paths(job)[0], "./0.1");
     assert_string_equal(job_holdout_paths(job)[1], "h-*");
     job_free(job);
+    refused("data = a\nholdout = 20%\n",
+            ":2: key `holdout`: \"20%\" does not fit; allowed: a share "
+            "of the rows between 0 and 1, like 0.1");
 }
 
 static void a_holdout_that_cannot_be_is_named(void **state) {
@@ -307,8 +323,7 @@ static void set_goes_over_the_file(void **state) {
 static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     (void)state;
     setting_refused("l2=-1", "--set l2=-1: key `l2`: \"-1\" is out of range; allowed: a number");
-    setting_refused("lambda=1",
-                    "--set lambda=1: key `lambda`: there is no such key; allowed: name");
+    setting_refused("lambda=1", "--set lambda=1: key `lambda`: there is no such key; `dml");
     setting_refused("l2", "--set l2: allowed: KEY=VALUE");
     setting_refused("=3", "--set =3: allowed: KEY=VALUE");
     setting_refused("data={ a", "--set data={ a: premature end of file");
@@ -424,7 +439,8 @@ int main(void) {
         TEST(what_is_not_said_has_its_default),
         TEST(every_kind_of_value_is_read),
         TEST(words_stand_for_values),
-        TEST(an_unknown_key_is_named_with_its_line_and_the_keys_there_are),
+        TEST(an_unknown_key_is_named_with_its_line_and_the_nearest),
+        TEST(a_key_in_the_wrong_place_is_told_where_it_stands),
         TEST(a_value_of_the_wrong_type_is_named_with_what_is_allowed),
         TEST(a_value_out_of_range_is_named_with_the_range),
         TEST(a_text_that_does_not_fit_is_named),
