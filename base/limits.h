@@ -21,6 +21,8 @@
 #define HISTORY_AUTO_MAX 100
 #define HISTORY_AUTO_MIN 10
 #define SLOTS_MAX (HISTORY_MAX + 2)
+#define OPERATIONS_MAX 256               /* of a program */
+#define SCALARS_MAX (4 * SLOTS_MAX + 16) /* that a program yields */
 
 /* Cluster. */
 #define SHARDS_MAX 256

@@ -137,8 +137,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct worker *worker = &c->workers[link];
-    uint32_t status = message->failed.status;
-    int code = status >= 64 && status <= 78 ? -(int)status : ERROR_INTERNAL;
+    int code = -(int)message->failed.status;
     if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,

@@ -79,8 +79,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         c->stale++;
         return 0;
     }
-    if (message->bulk.length != slice->count * sizeof(double) || slice->count == 0 ||
-        slice->count > c->parameters - slice->first)
+    if (slice->count == 0 || slice->count > c->parameters - slice->first)
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);

@@ -138,22 +138,10 @@ void recovery_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     }
 }
 
-#define FLUSH_ID_BYTES 20
-
-static struct flush_id flush_id_at(const struct blob *ids, uint32_t index) {
-    struct cursor cursor =
-        cursor_over((const uint8_t *)ids->data + index * FLUSH_ID_BYTES, FLUSH_ID_BYTES);
-    struct flush_id id;
-    id.attempt = cursor_u32(&cursor);
-    id.evaluation = cursor_u32(&cursor);
-    id.incarnation = cursor_u64(&cursor);
-    id.sequence = cursor_u32(&cursor);
-    return id;
-}
-
 static bool lists(const struct blob *ids, const struct flush_id *id) {
-    for (uint32_t i = 0; i < ids->length / FLUSH_ID_BYTES; i++) {
-        struct flush_id one = flush_id_at(ids, i);
+    struct cursor cursor = cursor_over(ids->data, ids->length);
+    while (cursor_left(&cursor)) {
+        struct flush_id one = flush_id_decode(&cursor);
         if (flush_id_equal(&one, id))
             return true;
     }

@@ -12,8 +12,6 @@
 
 struct exact; /* numeric/exact.h */
 
-#define SCALARS_MAX (4 * SLOTS_MAX + 16)
-
 struct round {
     uint64_t number; /* of the program, within an attempt, from 1 */
     uint64_t hash;

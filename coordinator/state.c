@@ -227,10 +227,7 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     bytes_put_u32(out, entry->loss.length);
     bytes_put_u32(out, entry->holdout_loss.length);
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
-    bytes_put_u64(out, entry->flush.incarnation);
-    bytes_put_u32(out, entry->flush.attempt);
-    bytes_put_u32(out, entry->flush.evaluation);
-    bytes_put_u32(out, entry->flush.sequence);
+    flush_id_encode(&entry->flush, out);
     bytes_put_u32(out, entry->replica);
     bytes_put_f64(out, entry->derivative_max);
     bytes_put_u8(out, entry->exceeded);
@@ -246,10 +243,7 @@ bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry
     entry->loss.length = cursor_u32(&cursor);
     entry->holdout_loss.length = cursor_u32(&cursor);
     entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
-    entry->flush.incarnation = cursor_u64(&cursor);
-    entry->flush.attempt = cursor_u32(&cursor);
-    entry->flush.evaluation = cursor_u32(&cursor);
-    entry->flush.sequence = cursor_u32(&cursor);
+    entry->flush = flush_id_decode(&cursor);
     entry->replica = cursor_u32(&cursor);
     entry->derivative_max = cursor_f64(&cursor);
     entry->exceeded = cursor_u8(&cursor);

@@ -10,7 +10,7 @@
 
 #include "coordinator/coordinator.h"
 
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 
 /* Appends the record. */
 void state_encode(const struct coordinator *coordinator, struct bytes *out);

@@ -27,6 +27,9 @@ enum objective_kind { OBJECTIVE_LOGISTIC, OBJECTIVE_SQUARED, OBJECTIVE_SOFTMAX }
 const char *objective_name(enum objective_kind kind);
 int objective_from_name(const char *name);
 
+/* Whether a number that came from elsewhere is one of a kind. */
+bool objective_is_known(unsigned kind);
+
 /* True if |derivative| ≤ 1 always; else the bound is found pass by pass. */
 bool objective_is_bounded(enum objective_kind kind);
 

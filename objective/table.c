@@ -24,6 +24,10 @@ int objective_from_name(const char *name) {
     return -1;
 }
 
+bool objective_is_known(unsigned kind) {
+    return kind < sizeof losses / sizeof *losses;
+}
+
 bool objective_is_bounded(enum objective_kind kind) {
     return losses[kind]->bounded;
 }

@@ -98,8 +98,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
         replica->counters.stale++;
         return;
     }
-    if (parameters->first != range->first || parameters->count != range->count ||
-        message->bulk.length != range->count * sizeof(double)) {
+    if (parameters->first != range->first || parameters->count != range->count) {
         replica_fail(replica, ERROR_INTERNAL,
                      "a shard sent another range of the parameters than it has", out);
         return;

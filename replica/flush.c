@@ -78,16 +78,11 @@ static uint64_t count_nonzero(const int64_t *slice, uint64_t count) {
     return nonzero;
 }
 
-static size_t sparse_offsets_bytes(uint64_t entries) {
-    return (entries * sizeof(uint32_t) + 7) / 8 * 8;
-}
-
 /* Offsets, padded to 8 bytes, then values: see STAGE_SPARSE. */
 static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries) {
-    size_t offsets_bytes = sparse_offsets_bytes(entries);
-    char *sparse = memory_new(1, offsets_bytes + entries * sizeof(int64_t));
+    char *sparse = memory_new(1, stage_sparse_bytes(entries));
     uint32_t *offset = (uint32_t *)(void *)sparse;
-    int64_t *value = (int64_t *)(void *)(sparse + offsets_bytes);
+    int64_t *value = (int64_t *)(void *)(sparse + stage_sparse_values_at(entries));
     for (uint64_t i = 0; i < count; i++)
         if (slice[i]) {
             *offset++ = (uint32_t)i;
@@ -111,7 +106,7 @@ static void encode_slice(struct slice *slice, struct segment *buffer, const stru
         slice->sparse = make_sparse(elements, range->count, entries);
         slice->entries = entries;
         slice->bulk.data = slice->sparse;
-        slice->bulk.length = sparse_offsets_bytes(entries) + entries * sizeof(int64_t);
+        slice->bulk.length = stage_sparse_bytes(entries);
         return;
     }
     slice->encoding = STAGE_DENSE;

@@ -66,6 +66,8 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
                          "%s: has the fingerprint %s, but the run uses %s; "
                          "remove the file and start the run again",
                          setup->set, info->fingerprint, setup->fingerprint);
+    if (!objective_is_known(setup->objective))
+        return error_set(ERROR_INTERNAL, "set-up: an objective that this replica does not know");
     if (objective_parameters(shape) != setup->parameters)
         return error_set(ERROR_INTERNAL,
                          "%s: gives %" PRIu64 " parameters, but the coordinator counts %" PRIu64,

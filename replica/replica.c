@@ -134,7 +134,7 @@ static void step_coordinator(struct replica *replica, const struct message *mess
                              struct outbox *out) {
     switch (message->type) {
     case MESSAGE_REPLICA_SETUP:
-        replica_on_setup(replica, &message->replica_setup, out);
+        replica_on_setup(replica, &message->replica_setup);
         break;
     case MESSAGE_SHARD_AT:
         replica_on_shard_at(replica, &message->shard_at, now_ns, out);

@@ -196,15 +196,9 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
 }
 
-void replica_on_setup(struct replica *replica, const struct message_replica_setup *message,
-                      struct outbox *out) {
+void replica_on_setup(struct replica *replica, const struct message_replica_setup *message) {
     if (message->attempt < replica->attempt) {
         replica->counters.stale++;
-        return;
-    }
-    if (!message->shards || message->shards > SHARDS_MAX || !message->parameters) {
-        replica_fail(replica, ERROR_INTERNAL, "the coordinator set up no shards or no parameters",
-                     out);
         return;
     }
     if (message->attempt != replica->attempt || !is_open(replica, message))

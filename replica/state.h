@@ -125,8 +125,7 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 /* Messages. */
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
                       struct outbox *out);
-void replica_on_setup(struct replica *replica, const struct message_replica_setup *message,
-                      struct outbox *out);
+void replica_on_setup(struct replica *replica, const struct message_replica_setup *message);
 void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
                          int64_t now_ns, struct outbox *out);
 void replica_on_greeted(struct replica *replica, uint32_t index,

@@ -125,9 +125,7 @@ void on_read(struct shard *shard, uint32_t from, const struct message *message,
              struct outbox *out) {
     const struct message_read *read = &message->read;
     const struct registers *registers = &shard->registers;
-    uint64_t offset = read->first - registers->first; /* wraps if it is before the range */
-    if (!registers_have(registers, read->register_) || !shard->ready || offset > registers->count ||
-        read->count > registers->count - offset) {
+    if (!shard->ready || !registers_hold(registers, read->register_, read->first, read->count)) {
         shard_fail(shard, error_set(ERROR_INTERNAL, "asked for elements that this shard lacks"),
                    out);
         return;
@@ -136,7 +134,7 @@ void on_read(struct shard *shard, uint32_t from, const struct message *message,
     struct message answer = {.type = MESSAGE_SLICE};
     answer.slice = (struct message_slice){
         .register_ = read->register_, .first = read->first, .count = read->count};
-    answer.bulk = (struct bulk){.data = vector->elements + offset,
+    answer.bulk = (struct bulk){.data = vector->elements + (read->first - registers->first),
                                 .length = read->count * sizeof(double),
                                 .segment = vector->segment};
     shard_answer(shard, from, answer, out);

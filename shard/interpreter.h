@@ -12,8 +12,8 @@ struct operation_list {
     size_t count, capacity;
 };
 
-/* Decodes a program and checks that it fits: slots that the shard has, and a pair formed before
- * its products are taken. ERROR_INTERNAL. Either way release the list. */
+/* Decodes a program without fault (program_fault()), and checks that the shard has its slots:
+ * ERROR_INTERNAL if not. Either way release the list. */
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
 void operation_list_release(struct operation_list *list);
 

@@ -14,24 +14,6 @@ static size_t vector_bytes(size_t count) {
     return (count ? count : 1) * sizeof(double);
 }
 
-static int check_setup(const struct message_shard_setup *setup) {
-    bool inside =
-        setup->first <= setup->parameters && setup->count <= setup->parameters - setup->first;
-    bool to_end = inside && setup->first + setup->count == setup->parameters;
-    if (!inside || setup->parameters > BULK_BYTES_MAX / sizeof(double))
-        return error_set(ERROR_INTERNAL, "set-up: the range lies outside of the parameters");
-    if (setup->count &&
-        (setup->first % BLOCK_ELEMENTS || (!to_end && setup->count % BLOCK_ELEMENTS)))
-        return error_set(ERROR_INTERNAL, "set-up: the range does not end on blocks");
-    if (setup->slots > SLOTS_MAX || setup->history_type > HISTORY_DOUBLE)
-        return error_set(ERROR_INTERNAL, "set-up: no such history");
-    if (!setup->outputs || !setup->examples || setup->regularized > setup->parameters)
-        return error_set(ERROR_INTERNAL, "set-up: outputs, examples or regularised out of range");
-    if (setup->uniform_exponent < INT16_MIN || setup->uniform_exponent > INT16_MAX)
-        return error_set(ERROR_INTERNAL, "set-up: exponent out of range");
-    return 0;
-}
-
 static size_t history_bytes(const struct registers *registers) {
     size_t bytes = 2 * registers->slots * registers->history_stride;
     return bytes ? bytes : 1;
@@ -88,9 +70,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
 }
 
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
-    int code = check_setup(setup);
-    if (code)
-        return code;
+    if (setup->history_type > HISTORY_DOUBLE)
+        return error_set(ERROR_INTERNAL, "set-up: a type of history that this shard does not know");
     if (same_shape(registers, setup)) {
         clear_vectors(registers);
     } else {
@@ -163,12 +144,19 @@ int registers_set_start(struct registers *registers, uint64_t first, const doubl
 
 int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count) {
-    uint64_t offset = first - registers->first; /* wraps if it is before the range */
-    if (number >= REGISTERS || offset > registers->count || count > registers->count - offset)
+    if (!registers_hold(registers, number, first, count))
         return error_set(ERROR_INTERNAL, "elements came that this shard has no place for");
     if (count)
-        memcpy(registers->vector[number].elements + offset, elements, count * sizeof *elements);
+        memcpy(registers->vector[number].elements + (first - registers->first), elements,
+               count * sizeof *elements);
     return 0;
+}
+
+bool registers_hold(const struct registers *registers, uint8_t number, uint64_t first,
+                    uint64_t count) {
+    uint64_t offset = first - registers->first; /* wraps if it is before the range */
+    return registers_have(registers, number) && offset <= registers->count &&
+           count <= registers->count - offset;
 }
 
 bool registers_complete(const struct registers *registers) {

@@ -37,7 +37,7 @@ struct registers {
 };
 
 /* Makes the vectors that `setup` describes, all zero; memory of the same shape is used again, so
- * that those who mapped it need no other. ERROR_INTERNAL if the range makes no sense. */
+ * that those who mapped it need no other. ERROR_INTERNAL if this build has no such history. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
@@ -50,8 +50,7 @@ int registers_set_exponents(struct registers *registers, uint32_t outputs, uint6
 int registers_set_start(struct registers *registers, uint64_t first, const double *elements,
                         uint64_t count);
 
-/* Puts elements first… of a whole vector into a register. ERROR_INTERNAL unless the range has them.
- */
+/* Puts elements first… of a whole vector into a register. ERROR_INTERNAL unless it holds them. */
 int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count);
 
@@ -62,6 +61,10 @@ bool registers_complete(const struct registers *registers);
 static inline bool registers_have(const struct registers *registers, uint8_t number) {
     return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best);
 }
+
+/* Whether there is such a register here, and its range has elements first… of the whole vector. */
+bool registers_hold(const struct registers *registers, uint8_t number, uint64_t first,
+                    uint64_t count);
 
 void registers_clear_sum(struct registers *registers);
 

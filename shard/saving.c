@@ -167,9 +167,6 @@ static int check_pairs(const struct shard *shard, const struct message_checkpoin
     if (wanted->best && !shard->registers.keeps_best)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint of a best point, but this shard "
                                          "keeps none");
-    if (wanted->slots.length != wanted->serials.length ||
-        wanted->slots.length > shard->registers.slots)
-        return error_set(ERROR_INTERNAL, "asked for a checkpoint of pairs that cannot be");
     for (uint32_t i = 0; i < wanted->slots.length; i++)
         if (wanted->slots.items[i] >= shard->registers.slots)
             return error_set(ERROR_INTERNAL, "asked for a checkpoint of slot %llu of %u",

@@ -52,13 +52,6 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
 
 /* ---- a coordinator ---- */
 
-static void put_flush_id(struct bytes *ids, const struct flush_id *id) {
-    bytes_put_u32(ids, id->attempt);
-    bytes_put_u32(ids, id->evaluation);
-    bytes_put_u64(ids, id->incarnation);
-    bytes_put_u32(ids, id->sequence);
-}
-
 /* What a coordinator that comes after another needs to go on where that one was; attempt 0 from a
  * shard that was never set up, or not wholly. */
 static void tell_holding(const struct shard *shard, struct outbox *out) {
@@ -67,9 +60,9 @@ static void tell_holding(const struct shard *shard, struct outbox *out) {
     bytes_init(&folded);
     bytes_init(&staged);
     for (size_t i = 0; i < staging->folded_count; i++)
-        put_flush_id(&folded, &staging->folded[i]);
+        flush_id_encode(&staging->folded[i], &folded);
     for (size_t i = 0; i < staging->staged_count; i++)
-        put_flush_id(&staged, &staging->staged[i].id);
+        flush_id_encode(&staging->staged[i].id, &staged);
     struct message message = {.type = MESSAGE_HOLDING};
     message.holding = (struct message_holding){.attempt = shard->ready ? shard->attempt : 0,
                                                .number = shard->last.number,
@@ -181,11 +174,8 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
         shard->counters.stale++;
         return;
     }
-    int code =
-        message->bulk.length != exponents->count * sizeof(int16_t)
-            ? error_set(ERROR_INTERNAL, "exponents of another length than they say")
-            : registers_set_exponents(&shard->registers, shard->outputs, exponents->first_feature,
-                                      message->bulk.data, exponents->count);
+    int code = registers_set_exponents(&shard->registers, shard->outputs, exponents->first_feature,
+                                       message->bulk.data, exponents->count);
     if (code)
         shard_fail(shard, code, out);
     else
@@ -196,8 +186,6 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
 static int take_start(struct shard *shard, const struct message_start *start,
                       const struct bulk *bulk) {
     struct registers *registers = &shard->registers;
-    if (bulk->length != start->count * sizeof(double))
-        return error_set(ERROR_INTERNAL, "elements of another number than they say");
     if (start->register_ == REGISTER_X)
         return registers_set_start(registers, start->first, bulk->data, start->count);
     return registers_fill(registers, start->register_, start->first, bulk->data, start->count);

@@ -36,44 +36,28 @@ static bool is_folded(const struct staging *staging, const struct flush_id *id) 
     return false;
 }
 
-/* ---- what a slice looks like ---- */
-
-static size_t offsets_bytes(uint64_t entries) {
-    return (size_t)(entries + 1) / 2 * 8;
-}
+/* ---- whether a slice fits the range ---- */
 
 static int check_sparse(const struct message *message, size_t count) {
-    uint64_t entries = message->stage.entries;
-    if (entries > count ||
-        message->bulk.length != offsets_bytes(entries) + entries * sizeof(int64_t))
-        return error_set(ERROR_DATA, "a sparse slice of another length than it says");
     const uint32_t *offsets = message->bulk.data;
-    for (uint64_t i = 0; i < entries; i++)
+    for (uint64_t i = 0; i < message->stage.entries; i++)
         if (offsets[i] >= count)
             return error_set(ERROR_DATA, "a sparse slice with an offset outside of the range");
     return 0;
 }
 
 static int check_slice(const struct message *message, size_t count) {
-    switch (message->stage.encoding) {
-    case STAGE_NONE:
-        return message->bulk.length ? error_set(ERROR_DATA, "an empty slice with elements") : 0;
-    case STAGE_DENSE:
-        return message->bulk.length != count * sizeof(int64_t)
-                   ? error_set(ERROR_DATA, "a dense slice that is not as long as the range")
-                   : 0;
-    case STAGE_SPARSE:
-        return check_sparse(message, count);
-    default:
-        return error_set(ERROR_DATA, "a slice in an unknown encoding");
-    }
+    uint8_t encoding = message->stage.encoding;
+    if (encoding == STAGE_DENSE && message->bulk.length != count * sizeof(int64_t))
+        return error_set(ERROR_DATA, "a dense slice that is not as long as the range");
+    return encoding == STAGE_SPARSE ? check_sparse(message, count) : 0;
 }
 
 /* Sparse entries name distinct elements in any order; adding is all that is asked of them. */
 static void add_sparse(const struct staged *staged, int64_t *sum) {
     const uint32_t *offsets = staged->bulk.data;
     const uint8_t *start = staged->bulk.data;
-    const int64_t *values = (const void *)(start + offsets_bytes(staged->entries));
+    const int64_t *values = (const void *)(start + stage_sparse_values_at(staged->entries));
     for (uint64_t i = 0; i < staged->entries; i++)
         fixed_merge(1, sum + offsets[i], values + i);
 }

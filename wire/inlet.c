@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
@@ -52,6 +53,13 @@ static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const c
     frame_error_counts[error]++;
     inlet->why = why ? why : frame_error_text(error);
     return INLET_BAD;
+}
+
+/* Strangers say what they like, and are not worth a line each. */
+static enum inlet_state bad_message(struct inlet *inlet, const char *why) {
+    if (!inlet->stranger)
+        log_warning("dropped a connection that sent %s: %s", message_name(inlet->header.type), why);
+    return bad(inlet, FRAME_MALFORMED, why);
 }
 
 /* Makes *buffer hold `length` bytes; what it held is lost. */
@@ -171,9 +179,12 @@ static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *messa
     if (bulk && hash64(inlet->bulk, bulk) != header->bulk_place)
         return bad(inlet, FRAME_BAD_BULK, NULL);
     if (message_decode(header->type, inlet->body, header->body_length, message, &why))
-        return bad(inlet, FRAME_MALFORMED, why);
+        return bad_message(inlet, why);
     message->epoch = header->epoch;
     message->bulk = inlet->current;
+    why = message_fault(message);
+    if (why)
+        return bad_message(inlet, why);
     receive(inlet, INLET_HEADER, inlet->raw_header, FRAME_HEADER_BYTES);
     return INLET_MESSAGE;
 }

@@ -13,6 +13,7 @@ libwire_a_SOURCES = \
 	wire/outlet.c wire/outlet.h \
 	wire/peer.c wire/peer.h \
 	wire/program.c wire/program.h \
-	wire/segment.c wire/segment.h
+	wire/segment.c wire/segment.h \
+	wire/validity.c
 libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 WIRE_LIBS = libwire.a $(EVENT_LIBS)

@@ -21,6 +21,22 @@ uint64_t flush_id_hash(const struct flush_id *id) {
     return hash64(words, sizeof words);
 }
 
+void flush_id_encode(const struct flush_id *id, struct bytes *out) {
+    bytes_put_u32(out, id->attempt);
+    bytes_put_u32(out, id->evaluation);
+    bytes_put_u64(out, id->incarnation);
+    bytes_put_u32(out, id->sequence);
+}
+
+struct flush_id flush_id_decode(struct cursor *in) {
+    struct flush_id id;
+    id.attempt = cursor_u32(in);
+    id.evaluation = cursor_u32(in);
+    id.incarnation = cursor_u64(in);
+    id.sequence = cursor_u32(in);
+    return id;
+}
+
 /* ---- writing ---- */
 
 struct writer {
@@ -53,13 +69,6 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
     bytes_append(writer->out, items, length * size);
 }
 
-static void write_flush(struct writer *writer, const struct flush_id *id) {
-    bytes_put_u32(writer->out, id->attempt);
-    bytes_put_u32(writer->out, id->evaluation);
-    bytes_put_u64(writer->out, id->incarnation);
-    bytes_put_u32(writer->out, id->sequence);
-}
-
 #define U8(field) bytes_put_u8(writer->out, body->field);
 #define U32(field) bytes_put_u32(writer->out, body->field);
 #define U64(field) bytes_put_u64(writer->out, body->field);
@@ -72,7 +81,7 @@ static void write_flush(struct writer *writer, const struct flush_id *id) {
 #define RUNS(field)                                                                                \
     write_list(writer, body->field.items, body->field.length, sizeof *body->field.items);
 #define U64S RUNS
-#define FLUSH(field) write_flush(writer, &body->field);
+#define FLUSH(field) flush_id_encode(&body->field, writer->out);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void write_##name(struct writer *writer, const struct message *message) {               \
         const struct message_##name *body = &message->name;                                        \
@@ -144,15 +153,6 @@ static struct u64_list read_u64s(struct reader *reader) {
     return list;
 }
 
-static struct flush_id read_flush(struct reader *reader) {
-    struct flush_id id;
-    id.attempt = cursor_u32(&reader->cursor);
-    id.evaluation = cursor_u32(&reader->cursor);
-    id.incarnation = cursor_u64(&reader->cursor);
-    id.sequence = cursor_u32(&reader->cursor);
-    return id;
-}
-
 #define U8(field) body->field = cursor_u8(&reader->cursor);
 #define U32(field) body->field = cursor_u32(&reader->cursor);
 #define U64(field) body->field = cursor_u64(&reader->cursor);
@@ -162,7 +162,7 @@ static struct flush_id read_flush(struct reader *reader) {
 #define BLOB(field) body->field = read_blob(reader);
 #define RUNS(field) body->field = read_runs(reader);
 #define U64S(field) body->field = read_u64s(reader);
-#define FLUSH(field) body->field = read_flush(reader);
+#define FLUSH(field) body->field = flush_id_decode(&reader->cursor);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void read_##name(struct reader *reader, struct message *message) {                      \
         struct message_##name *body = &message->name;                                              \

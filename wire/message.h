@@ -26,6 +26,11 @@ struct flush_id {
 };
 bool flush_id_equal(const struct flush_id *a, const struct flush_id *b);
 
+/* An id in bytes: in messages, and in lists of ids. Reading beyond the end fails the cursor. */
+#define FLUSH_ID_BYTES 20
+void flush_id_encode(const struct flush_id *id, struct bytes *out);
+struct flush_id flush_id_decode(struct cursor *in);
+
 /* A hash of the id. The sum (mod 2⁶⁴) over a set of flushes names the set in any order. */
 uint64_t flush_id_hash(const struct flush_id *id);
 
@@ -59,6 +64,14 @@ enum stage_encoding {
     STAGE_SPARSE, /* `entries` offsets (u32, from the range's start), padded to 8 bytes, then as
                      many int64, bulk */
 };
+
+/* Where the values of a sparse slice begin, and where they end; at most 2³³ entries. */
+static inline size_t stage_sparse_values_at(uint64_t entries) {
+    return (size_t)(entries + 1) / 2 * 8;
+}
+static inline size_t stage_sparse_bytes(uint64_t entries) {
+    return stage_sparse_values_at(entries) + (size_t)entries * sizeof(int64_t);
+}
 
 enum message_type {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) MESSAGE_##NAME = (number),
@@ -127,6 +140,10 @@ const uint16_t *message_types(size_t *count);
 
 /* Appends the body of `message` (not its bulk). */
 void message_encode(const struct message *message, struct bytes *body);
+
+/* Why a message cannot be, whoever gets it (a constant); NULL if it can. Bulk is looked at as well.
+ * A role is handed only messages that can be: see wire/validity.c. */
+const char *message_fault(const struct message *message);
 
 /* Decodes a body of `length` bytes, 8-byte aligned; 0, or a negative number with a reason in *why
  * (a constant). The message's type and body only: epoch and bulk are the frame's. */

@@ -142,6 +142,34 @@ bool program_next(struct cursor *program, struct operation *operation) {
     return !program->failed;
 }
 
+/* ---- what a program may hold ---- */
+
+/* The best point changes places; nothing else works on it. */
+static bool works_on_best(const struct operation *operation) {
+    return operation->code != OPERATION_SWAP &&
+           (operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||
+            operation->c == REGISTER_BEST || operation->d == REGISTER_BEST);
+}
+
+const char *program_fault(const void *program, size_t length) {
+    struct cursor cursor = cursor_over(program, length);
+    struct operation operation;
+    uint32_t operations = 0, scalars = 0;
+    int64_t pair = -1; /* slot of the last PAIR */
+    while (program_next(&cursor, &operation)) {
+        scalars += operation_scalars(&operation);
+        if (++operations > OPERATIONS_MAX || scalars > SCALARS_MAX)
+            return "a program that is too long";
+        if (works_on_best(&operation))
+            return "a program that works on the best point";
+        if (operation.code == OPERATION_HISTORY_DOTS && pair != operation.slot)
+            return "a program that takes products with a pair before forming it";
+        if (operation.code == OPERATION_PAIR)
+            pair = operation.slot;
+    }
+    return cursor.failed ? "a malformed program" : NULL;
+}
+
 uint64_t program_hash(const void *program, size_t length) {
     return hash64(program, length);
 }

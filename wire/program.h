@@ -81,6 +81,10 @@ void program_add(struct bytes *program, const struct operation *operation);
  * an unknown code, a register or slot out of range, too many slots. */
 bool program_next(struct cursor *program, struct operation *operation);
 
+/* Why a program cannot be (a constant), NULL if it can: it is malformed, has too many operations or
+ * scalars, takes products with a pair before forming it, or names REGISTER_BEST not to swap it. */
+const char *program_fault(const void *program, size_t length);
+
 /* Names the content of a program. */
 uint64_t program_hash(const void *program, size_t length);
 

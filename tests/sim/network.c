@@ -294,6 +294,11 @@ static void hand_over(struct parcel *parcel, struct end *end, const struct proce
     }
     message.epoch = parcel->epoch;
     message.bulk = parcel->bulk;
+    if ((why = message_fault(&message))) {
+        world_fail(parcel->network->world, "%s of %s cannot be: %s", message_name(parcel->type),
+                   from->name, why);
+        return;
+    }
     message.bulk.from = &parcel->holder;
     trace_message(from, end->process, &message);
     end->process->behaviour->message(end->process, end->link, &message);

@@ -46,7 +46,7 @@ static void assert_refused(struct frame_header header, const void *body, size_t 
 
 static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **state) {
     (void)state;
-    const uint8_t four[4] = {0}, five[5] = {0};
+    const uint8_t four[4] = {1}, five[5] = {1};
     const struct frame_header good = {.type = MESSAGE_READY, .body_length = 4};
     struct frame_header bad = good;
     bad.type = 9;
@@ -69,6 +69,13 @@ static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **st
     bad = good;
     bad.body_length = 5;
     assert_refused(bad, five, 5, -1, FRAME_MALFORMED);
+}
+
+static void a_message_that_cannot_be_drops_the_peer(void **state) {
+    (void)state;
+    const uint8_t no_attempt[4] = {0};
+    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
+    assert_refused(header, no_attempt, 4, -1, FRAME_MALFORMED);
 }
 
 static void bulk_with_a_bad_checksum_drops_the_peer(void **state) {
@@ -104,7 +111,7 @@ static void an_end_within_a_frame_is_told_from_an_end_between_frames(void **stat
     for (unsigned cut = 0; cut < 2; cut++) {
         struct pair pair;
         pair_init(&pair, true);
-        const uint8_t four[4] = {0};
+        const uint8_t four[4] = {1}; /* attempt 1 */
         const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
         send_raw(&pair, header, four, 4, -1);
         if (cut)
@@ -125,7 +132,7 @@ static void a_frame_that_does_not_go_on_drops_the_peer(void **state) {
     pair_init(&pair, true);
     uint64_t before = frame_error_counts[FRAME_SLOW];
     peer_set_patience(pair.b.peer, 10);
-    const uint8_t four[4] = {0};
+    const uint8_t four[4] = {1}; /* attempt 1 */
     const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
     send_raw(&pair, header, four, 4, -1);
     assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
@@ -142,7 +149,7 @@ static void silence_between_frames_drops_nobody(void **state) {
     struct pair pair;
     pair_init(&pair, true);
     peer_set_patience(pair.b.peer, 1);
-    const uint8_t four[4] = {0};
+    const uint8_t four[4] = {1}; /* attempt 1 */
     const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
     uint8_t raw[FRAME_HEADER_BYTES];
     struct frame_header hashed = header;
@@ -168,14 +175,17 @@ static void a_stranger_may_say_hello_greet_and_ping_only(void **state) {
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
         pair.a.peer = peer_new(pair.base, ends[0], &callbacks, &pair.a);
         pair.b.peer = peer_new_stranger(pair.base, ends[1], &callbacks, &pair.b);
-        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_HELLO});
+        peer_send(pair.a.peer,
+                  &(struct message){.type = MESSAGE_HELLO,
+                                    .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 1}});
         peer_send(pair.a.peer, &(struct message){.type = MESSAGE_PING});
-        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_GREET});
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_GREET,
+                                                 .greet = {.run = "run", .incarnation = 1}});
         turn(&pair);
         assert_int_equal(pair.b.messages, 3);
         if (trusted)
             peer_trust(pair.b.peer);
-        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY});
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY, .ready = {1}});
         turn(&pair);
         assert_int_equal(pair.b.messages, trusted ? 4 : 3);
         assert_string_equal(pair.b.reason, trusted ? "" : frame_error_text(FRAME_STRANGER));
@@ -211,6 +221,7 @@ static void segments_that_can_shrink_or_are_too_short_drop_the_peer(void **state
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_headers_and_bodies_drop_the_peer_with_a_counted_reason),
+        cmocka_unit_test(a_message_that_cannot_be_drops_the_peer),
         cmocka_unit_test(bulk_with_a_bad_checksum_drops_the_peer),
         cmocka_unit_test(damage_anywhere_in_a_header_is_noticed),
         cmocka_unit_test(an_end_within_a_frame_is_told_from_an_end_between_frames),

@@ -27,7 +27,9 @@ static uint64_t gone_links, epoch;
 static void role_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                          struct outbox *out) {
     (void)state, (void)now_ns;
-    struct message answer = {.type = MESSAGE_WELCOME, .welcome = {.incarnation = gone_links}};
+    struct message answer = {
+        .type = MESSAGE_WELCOME,
+        .welcome = {.role = ROLE_SHARD, .incarnation = 1, .since = gone_links}};
     if (message->type != MESSAGE_HELLO)
         return;
     if (message->epoch < epoch)
@@ -94,17 +96,24 @@ static void assert_ends(struct worker *worker, int expected) {
 static void note_message(void *context, struct peer *peer, const struct message *message) {
     (void)peer;
     if (message->type == MESSAGE_WELCOME)
-        *(uint64_t *)context = message->welcome.incarnation;
+        *(uint64_t *)context = message->welcome.since;
 }
 
 static void note_closed(void *context, struct peer *peer, const char *reason) {
     (void)context, (void)peer, (void)reason;
 }
 
+static struct message hello_of(uint64_t of_epoch) {
+    return (struct message){
+        .type = MESSAGE_HELLO,
+        .epoch = of_epoch,
+        .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 1, .reconnect_seconds = 60}};
+}
+
 /* Says HELLO, waits for WELCOME, says `last`, and closes. What WELCOME said. */
 static uint64_t visit(const char *address, uint32_t reconnect_seconds, const struct message *last) {
     const struct peer_callbacks callbacks = {note_message, note_closed};
-    struct message hello = {.type = MESSAGE_HELLO};
+    struct message hello = hello_of(0);
     uint64_t welcome = UINT64_MAX;
     int descriptor;
     hello.hello.reconnect_seconds = reconnect_seconds;
@@ -217,11 +226,6 @@ static unsigned say(struct visitor *visitor, const struct message *message) {
     while (visitor->peer && !visitor->last)
         assert_int_equal(event_base_loop(visitor->base, EVLOOP_ONCE), 0);
     return visitor->last;
-}
-
-static struct message hello_of(uint64_t of_epoch) {
-    return (struct message){
-        .type = MESSAGE_HELLO, .epoch = of_epoch, .hello = {.reconnect_seconds = 60}};
 }
 
 static void a_ping_is_answered_by_the_host(void **state) {

@@ -19,7 +19,8 @@ static void many_small_messages_arrive_in_one_go(void **state) {
     struct pair pair;
     pair_init(&pair, false);
     for (uint32_t i = 0; i < 500; i++)
-        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY, .epoch = 42, .ready = {i}});
+        peer_send(pair.a.peer,
+                  &(struct message){.type = MESSAGE_READY, .epoch = 42, .ready = {i + 1}});
     turn(&pair);
     assert_int_equal(pair.b.messages, 500);
     assert_int_equal(pair.b.epoch, 42);
@@ -197,8 +198,8 @@ static void a_peer_may_be_freed_and_may_answer_in_its_own_callback(void **state)
     struct pair pair;
     pair_init(&pair, false);
     pair.b.answer = pair.b.leave = true;
-    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT});
-    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT});
+    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT, .want = {1, 1}});
+    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT, .want = {1, 1}});
     turn(&pair);
     assert_int_equal(pair.b.messages, 1);
     assert_int_equal(pair.a.messages, 1);
@@ -213,7 +214,7 @@ static void a_failure_to_send_is_told_by_the_loop_after_the_last_words(void **st
     peer_send(pair.b.peer, &(struct message){.type = MESSAGE_REFUSED});
     peer_free(pair.b.peer);
     pair.b.peer = NULL;
-    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT});
+    peer_send(pair.a.peer, &(struct message){.type = MESSAGE_WANT, .want = {1, 1}});
     assert_string_equal(pair.a.reason, "");
     turn(&pair);
     assert_int_equal(pair.a.last, MESSAGE_REFUSED);

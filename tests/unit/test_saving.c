@@ -208,9 +208,6 @@ static void a_checkpoint_or_restore_that_cannot_be_is_refused(void **state) {
     order(bench, message);
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
     assert_int_equal(answer(bench, 0).checkpointed.status, 70);
-    message.checkpoint.serials.length++;
-    order(bench, message);
-    assert_int_equal(answer(bench, 0).checkpointed.status, 70);
     assert_int_equal(restore(&saved, 1, 1, 1).status, 70); /* programs have run */
     order(bench, (struct message){.type = MESSAGE_RESTORE, .restore = {7, 1, 1}});
     assert_int_equal(bench->out.count, 0);

@@ -1,5 +1,5 @@
 if HAVE_CMOCKA
-wire_tests = tests/unit/test_message tests/unit/test_program tests/unit/test_peer \
+wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address
 check_PROGRAMS += $(wire_tests) tests/fuzz/fuzz_frame
@@ -8,6 +8,8 @@ endif
 
 tests_unit_test_message_SOURCES = tests/unit/test_message.c
 tests_unit_test_message_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_validity_SOURCES = tests/unit/test_validity.c
+tests_unit_test_validity_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_program_SOURCES = tests/unit/test_program.c
 tests_unit_test_program_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_peer_SOURCES = tests/unit/test_peer.c tests/unit/peer_fixture.h

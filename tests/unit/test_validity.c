@@ -1,0 +1,326 @@
+/* What cannot be in a message, checked where the message is defined. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <math.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/message.h"
+#include "wire/program.h"
+
+static const double elements[4];
+static const struct run runs[] = {{3, 4}, {9, 1}};
+static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
+static const uint8_t ids[2 * FLUSH_ID_BYTES];
+
+#define A_FLUSH                                                                                    \
+    { .attempt = 1, .evaluation = 2, .incarnation = 70, .sequence = 1 }
+#define RANGE .first = 4, .count = 4
+
+/* A message of each type as its sender would make it. */
+static struct message sound(enum message_type type) {
+    static const struct message samples[] = {
+        {.type = MESSAGE_HELLO, .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 33}},
+        {.type = MESSAGE_WELCOME, .welcome = {.role = ROLE_REPLICA, .incarnation = 33}},
+        {.type = MESSAGE_REFUSED, .refused = {""}},
+        {.type = MESSAGE_BYE, .bye = {""}},
+        {.type = MESSAGE_FAILED, .failed = {74, "the disk is full"}},
+        {.type = MESSAGE_PING},
+        {.type = MESSAGE_PONG},
+        {.type = MESSAGE_SHARD_SETUP,
+         .shard_setup = {.attempt = 1,
+                         .parameters = 3 * BLOCK_ELEMENTS,
+                         .first = BLOCK_ELEMENTS,
+                         .count = BLOCK_ELEMENTS,
+                         .regularized = 5,
+                         .outputs = 1,
+                         .slots = SLOTS_MAX,
+                         .examples = 10,
+                         .folder = ""}},
+        {.type = MESSAGE_EXPONENTS,
+         .exponents = {.attempt = 1, .first_feature = 2, .count = 16},
+         .bulk = {.data = elements, .length = sizeof elements}},
+        {.type = MESSAGE_START,
+         .start = {.attempt = 1, .program = 1, .register_ = REGISTER_BEST, RANGE},
+         .bulk = {.data = elements, .length = sizeof elements}},
+        {.type = MESSAGE_REPLICA_SETUP,
+         .replica_setup = {.attempt = 1,
+                           .set = "data.set",
+                           .fingerprint = "f00",
+                           .outputs = 1,
+                           .parameters = 9,
+                           .shards = 2}},
+        {.type = MESSAGE_SHARD_AT,
+         .shard_at = {.attempt = 1, .incarnation = 33, .address = "unix:/s", RANGE}},
+        {.type = MESSAGE_READY, .ready = {1}},
+        {.type = MESSAGE_GREET, .greet = {.run = "run", .incarnation = 70}},
+        {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
+        {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
+        {.type = MESSAGE_RESULT, .result = {.attempt = 1, .number = 1}},
+        {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40}},
+        {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
+        {.type = MESSAGE_WANT, .want = {1, 2}},
+        {.type = MESSAGE_REST, .rest = {1, 2}},
+        {.type = MESSAGE_FETCH, .fetch = {1, 2}},
+        {.type = MESSAGE_PARAMETERS,
+         .parameters = {.attempt = 1, .evaluation = 2, RANGE},
+         .bulk = {.data = elements, .length = sizeof elements}},
+        {.type = MESSAGE_STAGE,
+         .stage = {.flush = A_FLUSH, .portions = {runs, 2}, .encoding = STAGE_DENSE},
+         .bulk = {.data = elements, .length = sizeof elements}},
+        {.type = MESSAGE_STAGED, .staged = {.flush = A_FLUSH, .incarnation = 33}},
+        {.type = MESSAGE_FLUSHED,
+         .flushed = {.flush = A_FLUSH,
+                     .portions = {runs, 2},
+                     .derivative_max = INFINITY,
+                     .incarnations = {incarnations, 2}}},
+        {.type = MESSAGE_VERDICT, .verdict = {.flush = A_FLUSH, .accepted = 1}},
+        {.type = MESSAGE_FOLD, .fold = {A_FLUSH}},
+        {.type = MESSAGE_DROP, .drop = {A_FLUSH}},
+        {.type = MESSAGE_FOLDED, .folded = {A_FLUSH}},
+        {.type = MESSAGE_READ, .read = {.register_ = REGISTER_X, RANGE}},
+        {.type = MESSAGE_SLICE,
+         .slice = {.register_ = REGISTER_X, RANGE},
+         .bulk = {.data = elements, .length = sizeof elements}},
+        {.type = MESSAGE_CHECKPOINT,
+         .checkpoint = {.attempt = 1, .best = 1, .slots = {slots, 2}, .serials = {serials, 2}}},
+        {.type = MESSAGE_CHECKPOINTED, .checkpointed = {.attempt = 1, .reason = ""}},
+        {.type = MESSAGE_RESTORE, .restore = {.attempt = 1}},
+        {.type = MESSAGE_RESTORED, .restored = {.attempt = 1, .status = 65, .reason = "damaged"}},
+        {.type = MESSAGE_RETAIN, .retain = {3, 3}},
+        {.type = MESSAGE_HOLDING, .holding = {.folded = {ids, sizeof ids}}},
+    };
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++)
+        if (samples[i].type == type) {
+            struct message message = samples[i];
+            if (type == MESSAGE_PROGRAM)
+                message.program.hash = program_hash(NULL, 0);
+            return message;
+        }
+    fail_msg("there is no sample of %s", message_name(type));
+    return (struct message){0};
+}
+
+/* A sound message with something changed is refused for this reason. */
+#define REFUSES(NAME, change, reason)                                                              \
+    do {                                                                                           \
+        struct message message = sound(MESSAGE_##NAME);                                            \
+        message.change;                                                                            \
+        const char *fault = message_fault(&message);                                               \
+        if (!fault || !strstr(fault, reason))                                                      \
+            fail_msg(#NAME " with " #change ": %s, not " reason, fault ? fault : "taken");         \
+    } while (0)
+
+static void what_senders_say_is_taken(void **state) {
+    (void)state;
+    size_t count;
+    const uint16_t *types = message_types(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct message message = sound(types[i]);
+        const char *fault = message_fault(&message);
+        if (fault)
+            fail_msg("%s: %s", message_name(types[i]), fault);
+    }
+}
+
+static void numbers_that_nobody_is_given_are_refused(void **state) {
+    (void)state;
+    REFUSES(HELLO, hello.role = ROLE_COORDINATOR, "role");
+    REFUSES(HELLO, hello.role = 3, "role");
+    REFUSES(HELLO, hello.index = REPLICAS_MAX, "index");
+    REFUSES(HELLO, hello.incarnation = 0, "incarnation");
+    REFUSES(HELLO, hello.run = "", "name");
+    REFUSES(WELCOME, welcome.role = 9, "role");
+    REFUSES(WELCOME, welcome.incarnation = 0, "incarnation");
+    REFUSES(GREET, greet.run = "", "name");
+    REFUSES(GREET, greet.incarnation = 0, "incarnation");
+    REFUSES(GREETED, greeted.index = SHARDS_MAX, "index");
+    REFUSES(SHARD_AT, shard_at.index = SHARDS_MAX, "index");
+    REFUSES(SHARD_AT, shard_at.address = "", "address");
+    REFUSES(STAGED, staged.index = SHARDS_MAX, "index");
+    REFUSES(STAGED, staged.incarnation = 0, "incarnation");
+    REFUSES(READY, ready.attempt = 0, "attempts");
+    REFUSES(RESTORE, restore.attempt = 0, "attempts");
+    REFUSES(RESTORED, restored.attempt = 0, "attempts");
+    REFUSES(CHECKPOINT, checkpoint.attempt = 0, "attempts");
+    REFUSES(CHECKPOINTED, checkpointed.attempt = 0, "attempts");
+    REFUSES(RESULT, result.number = 0, "programs");
+    REFUSES(RESULT, result.attempt = 0, "attempts");
+    REFUSES(EVALUATE, evaluate.evaluation = 0, "evaluations");
+    REFUSES(WANT, want.evaluation = 0, "evaluations");
+    REFUSES(REST, rest.attempt = 0, "attempts");
+    REFUSES(FETCH, fetch.evaluation = 0, "evaluations");
+    REFUSES(FOLD, fold.flush.attempt = 0, "attempts");
+    REFUSES(DROP, drop.flush.evaluation = 0, "evaluations");
+    REFUSES(FOLDED, folded.flush.incarnation = 0, "incarnation");
+    REFUSES(VERDICT, verdict.flush.attempt = 0, "attempts");
+    REFUSES(VERDICT, verdict.accepted = 2, "flag");
+    REFUSES(FAILED, failed.status = 0, "exit status");
+    REFUSES(FAILED, failed.status = UINT32_MAX, "exit status");
+    REFUSES(CHECKPOINTED, checkpointed.status = 1, "exit status");
+    REFUSES(RESTORED, restored.status = 79, "exit status");
+    REFUSES(RETAIN, retain.older = 4, "older");
+}
+
+static void a_set_up_that_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    REFUSES(SHARD_SETUP, shard_setup.count = BLOCK_ELEMENTS - 1, "blocks");
+    REFUSES(SHARD_SETUP, shard_setup.first = 1, "blocks");
+    REFUSES(SHARD_SETUP, shard_setup.count = UINT64_MAX, "beyond the end");
+    REFUSES(SHARD_SETUP, shard_setup.first = 4 * BLOCK_ELEMENTS, "beyond the end");
+    REFUSES(SHARD_SETUP, shard_setup.parameters = UINT64_MAX, "parameters");
+    REFUSES(SHARD_SETUP, shard_setup.regularized = UINT64_MAX, "regularised");
+    REFUSES(SHARD_SETUP, shard_setup.outputs = 0, "outputs");
+    REFUSES(SHARD_SETUP, shard_setup.outputs = CLASSES_MAX + 1, "outputs");
+    REFUSES(SHARD_SETUP, shard_setup.slots = SLOTS_MAX + 1, "history");
+    REFUSES(SHARD_SETUP, shard_setup.examples = 0, "examples");
+    REFUSES(SHARD_SETUP, shard_setup.uniform = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
+    REFUSES(REPLICA_SETUP, replica_setup.shards = 0, "shards");
+    REFUSES(REPLICA_SETUP, replica_setup.shards = SHARDS_MAX + 1, "shards");
+    REFUSES(REPLICA_SETUP, replica_setup.threads = THREADS_MAX + 1, "threads");
+    REFUSES(REPLICA_SETUP, replica_setup.parameters = 0, "parameters");
+    REFUSES(REPLICA_SETUP, replica_setup.outputs = 0, "outputs");
+    REFUSES(REPLICA_SETUP, replica_setup.intercept = 2, "flag");
+    REFUSES(REPLICA_SETUP, replica_setup.set = "", "name");
+}
+
+static void elements_of_another_number_than_a_message_says_are_refused(void **state) {
+    (void)state;
+    const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
+    REFUSES(EXPONENTS, bulk.length--, "another number");
+    REFUSES(EXPONENTS, exponents.count = 15, "another number");
+    REFUSES(EXPONENTS, exponents.first_feature = UINT64_MAX, "beyond the end");
+    REFUSES(START, start.count = 3, "another number");
+    REFUSES(START, start.count = wraps, "beyond the end");
+    REFUSES(START, start.first = UINT64_MAX - 1, "beyond the end");
+    REFUSES(START, start.register_ = REGISTERS, "register");
+    REFUSES(START, start.program = 0, "programs");
+    REFUSES(PARAMETERS, bulk.length = 0, "another number");
+    REFUSES(PARAMETERS, parameters.count = wraps, "beyond the end");
+    REFUSES(SLICE, slice.count = 5, "another number");
+    REFUSES(SLICE, slice.register_ = REGISTERS, "register");
+    REFUSES(READ, read.register_ = REGISTERS, "register");
+    REFUSES(READ, read.count = UINT64_MAX, "beyond the end");
+    REFUSES(SHARD_AT, shard_at.count = UINT64_MAX, "beyond the end");
+}
+
+static void malformed_flushes_are_refused(void **state) {
+    (void)state;
+    static const struct run none[] = {{3, 0}}, beyond[] = {{UINT32_MAX, 2}};
+    REFUSES(STAGE, stage.encoding = 9, "encoding");
+    REFUSES(STAGE, bulk.length--, "ends within");
+    REFUSES(STAGE, stage.encoding = STAGE_NONE, "with elements");
+    REFUSES(STAGE, stage.encoding = STAGE_SPARSE, "sparse");
+    REFUSES(STAGE, stage.derivative_max = -1, "derivative");
+    REFUSES(STAGE, stage.portions.items = none, "no chunks");
+    REFUSES(STAGE, stage.portions.items = beyond, "beyond the last");
+    REFUSES(FLUSHED, flushed.portions.length = 0, "no chunks");
+    REFUSES(FLUSHED, flushed.derivative_max = NAN, "derivative");
+    REFUSES(FLUSHED, flushed.exceeded = 2, "flag");
+    REFUSES(FLUSHED, flushed.incarnations.length = SHARDS_MAX + 1, "shards");
+    REFUSES(PORTION, portion.count = 0, "no chunks");
+    REFUSES(PORTION, portion.first = UINT32_MAX, "beyond the last");
+    REFUSES(PORTION, portion.flags = 4, "flags");
+    REFUSES(EVALUATE, evaluate.derivative_exponent = INT64_MIN, "exponent");
+    REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "ends within");
+    REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "ends within");
+}
+
+static void a_sparse_slice_is_as_long_as_its_entries(void **state) {
+    (void)state;
+    struct message message = sound(MESSAGE_STAGE);
+    message.stage.encoding = STAGE_SPARSE;
+    message.stage.entries = 2; /* offsets in 8 bytes, values in 16 */
+    message.bulk.length = 24;
+    assert_null(message_fault(&message));
+    message.stage.entries = UINT64_MAX;
+    assert_non_null(message_fault(&message));
+}
+
+static void a_checkpoint_of_pairs_that_cannot_be_is_refused(void **state) {
+    (void)state;
+    static const uint64_t beyond[] = {1, SLOTS_MAX}, twice[] = {4, 4};
+    REFUSES(CHECKPOINT, checkpoint.serials.length = 1, "serial");
+    REFUSES(CHECKPOINT, checkpoint.slots.items = beyond, "beyond the last");
+    REFUSES(CHECKPOINT, checkpoint.slots.items = twice, "twice");
+    REFUSES(CHECKPOINT, checkpoint.best = 2, "flag");
+}
+
+/* ---- programs ---- */
+
+static const char *fault_of_program(const struct operation *operations, size_t count) {
+    static struct bytes program;
+    bytes_clear(&program);
+    for (size_t i = 0; i < count; i++)
+        program_add(&program, &operations[i]);
+    struct message message = {.type = MESSAGE_PROGRAM};
+    message.program =
+        (struct message_program){.attempt = 1,
+                                 .number = 1,
+                                 .hash = program_hash(program.data, program.length),
+                                 .operations = {program.data, (uint32_t)program.length}};
+    return message_fault(&message);
+}
+
+static void a_program_with_another_hash_or_no_number_is_refused(void **state) {
+    (void)state;
+    REFUSES(PROGRAM, program.hash++, "hash");
+    REFUSES(PROGRAM, program.number = 0, "programs");
+    REFUSES(PROGRAM, program.attempt = 0, "attempts");
+}
+
+static void malformed_programs_are_refused(void **state) {
+    (void)state;
+    const struct operation bad[] = {
+        {.code = OPERATION_PAIR, .slot = SLOTS_MAX},
+        {.code = OPERATION_DIRECTION, .count = 1, .slots = {SLOTS_MAX}},
+        {.code = OPERATION_HISTORY_DOTS, .slot = 2, .count = 1, .slots = {2}},
+        {.code = OPERATION_DOT, .a = REGISTERS},
+        {.code = OPERATION_ZERO, .a = REGISTER_BEST},
+        {.code = OPERATION_DOT, .b = REGISTER_BEST},
+        {.code = OPERATION_ADD, .c = REGISTER_BEST},
+        {.code = OPERATION_PAIR, .d = REGISTER_BEST},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_non_null(fault_of_program(&bad[i], 1));
+    const struct operation sound_one[] = {
+        {.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_BEST},
+        {.code = OPERATION_PAIR, .slot = 2},
+        {.code = OPERATION_HISTORY_DOTS, .slot = 2, .count = 1, .slots = {2}}};
+    assert_null(fault_of_program(sound_one, 3));
+}
+
+static void programs_are_bounded_in_operations_and_scalars(void **state) {
+    (void)state;
+    static struct operation operations[OPERATIONS_MAX + 1];
+    for (size_t i = 0; i <= OPERATIONS_MAX; i++)
+        operations[i] = (struct operation){.code = OPERATION_DOT};
+    assert_null(fault_of_program(operations, OPERATIONS_MAX));
+    assert_string_equal(fault_of_program(operations, OPERATIONS_MAX + 1),
+                        "a program that is too long");
+    operations[0] = (struct operation){.code = OPERATION_PAIR};
+    for (size_t i = 1; i <= 2; i++)
+        operations[i] = (struct operation){.code = OPERATION_HISTORY_DOTS, .count = SLOTS_MAX};
+    assert_null(fault_of_program(operations, 2));
+    assert_string_equal(fault_of_program(operations, 3), "a program that is too long");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_senders_say_is_taken),
+        cmocka_unit_test(numbers_that_nobody_is_given_are_refused),
+        cmocka_unit_test(a_set_up_that_makes_no_sense_is_refused),
+        cmocka_unit_test(elements_of_another_number_than_a_message_says_are_refused),
+        cmocka_unit_test(malformed_flushes_are_refused),
+        cmocka_unit_test(a_sparse_slice_is_as_long_as_its_entries),
+        cmocka_unit_test(a_checkpoint_of_pairs_that_cannot_be_is_refused),
+        cmocka_unit_test(a_program_with_another_hash_or_no_number_is_refused),
+        cmocka_unit_test(malformed_programs_are_refused),
+        cmocka_unit_test(programs_are_bounded_in_operations_and_scalars),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* What cannot be in a message, whoever gets it: one function a message, which answers why or NULL.
+ * What depends on the receiver's state (its range, its phase) the receiver checks.
+ *
+ * A message of the table that has no function here does not compile. */
+#include "wire/message.h"
+#include "wire/program.h"
+
+/* Elements of the longest vector that there may be. */
+#define ELEMENTS_MAX (BULK_BYTES_MAX / sizeof(double))
+
+/* Exit statuses that a worker may name: those of sysexits.h. */
+enum { STATUS_MIN = 64, STATUS_MAX = 78 };
+
+static const char *unless(bool holds, const char *fault) {
+    return holds ? NULL : fault;
+}
+
+/* The first fault of several, each of which may be NULL. All are looked for. */
+#define FIRST_OF(...) first_of((const char *const[]){__VA_ARGS__, ""})
+
+static const char *first_of(const char *const *faults) {
+    while (!*faults)
+        faults++;
+    return **faults ? *faults : NULL;
+}
+
+/* ---- what several messages hold ---- */
+
+static const char *fault_of_attempt(uint32_t attempt) {
+    return unless(attempt, "attempts count from 1");
+}
+
+static const char *fault_of_evaluation(uint32_t attempt, uint32_t evaluation) {
+    return FIRST_OF(fault_of_attempt(attempt), unless(evaluation, "evaluations count from 1"));
+}
+
+static const char *fault_of_incarnation(uint64_t incarnation) {
+    return unless(incarnation, "an incarnation that nobody is given");
+}
+
+static const char *fault_of_flush(const struct flush_id *id) {
+    return FIRST_OF(fault_of_evaluation(id->attempt, id->evaluation),
+                    fault_of_incarnation(id->incarnation));
+}
+
+static const char *fault_of_range(uint64_t first, uint64_t count, uint64_t end) {
+    return unless(first <= end && count <= end - first, "a range beyond the end");
+}
+
+/* Elements first… of `size` bytes each, which come with the message. */
+static const char *fault_of_elements(uint64_t first, uint64_t count, size_t size,
+                                     const struct bulk *bulk) {
+    return FIRST_OF(fault_of_range(first, count, ELEMENTS_MAX),
+                    unless(bulk->length % size == 0 && bulk->length / size == count,
+                           "elements of another number than it says"));
+}
+
+static const char *fault_of_run(struct run run) {
+    return unless(run.count && run.count <= UINT32_MAX - run.first,
+                  "no chunks, or chunks beyond the last that there may be");
+}
+
+static const char *fault_of_runs(const struct run_list *runs) {
+    const char *fault = unless(runs->length, "a flush of no chunks");
+    for (uint32_t i = 0; i < runs->length && !fault; i++)
+        fault = fault_of_run(runs->items[i]);
+    return fault;
+}
+
+static const char *fault_of_worker(uint8_t role) {
+    return unless(role == ROLE_SHARD || role == ROLE_REPLICA, "a role that no worker has");
+}
+
+static const char *fault_of_register(uint8_t number) {
+    return unless(number < REGISTERS, "there is no such register");
+}
+
+static const char *fault_of_exponent(int64_t exponent) {
+    return unless(exponent >= INT16_MIN && exponent <= INT16_MAX, "an exponent out of range");
+}
+
+static const char *fault_of_flag(uint8_t flag) {
+    return unless(flag <= 1, "a flag that is neither 0 nor 1");
+}
+
+static const char *fault_of_status(uint32_t status) {
+    return unless(status >= STATUS_MIN && status <= STATUS_MAX, "not an exit status");
+}
+
+/* Not a number is refused as well. */
+static const char *fault_of_derivative(double derivative_max) {
+    return unless(derivative_max >= 0, "a largest derivative below 0, or none");
+}
+
+static const char *fault_of_model(uint64_t parameters, uint32_t outputs) {
+    return FIRST_OF(
+        unless(parameters && parameters <= ELEMENTS_MAX, "a number of parameters out of range"),
+        unless(outputs && outputs <= CLASSES_MAX, "a number of outputs out of range"));
+}
+
+/* ---- one function a message ---- */
+
+#define FAULT_IN(name)                                                                             \
+    static const char *fault_in_##name(const struct message_##name *body, const struct bulk *bulk)
+
+#define FAULT_IN_BODY(name)                                                                        \
+    static const char *fault_in_body_of_##name(const struct message_##name *body);                 \
+    FAULT_IN(name) {                                                                               \
+        (void)bulk;                                                                                \
+        return fault_in_body_of_##name(body);                                                      \
+    }                                                                                              \
+    static const char *fault_in_body_of_##name(const struct message_##name *body)
+
+/* Whatever its fields hold makes sense. */
+#define NOTHING_TO_CHECK(name)                                                                     \
+    FAULT_IN_BODY(name) {                                                                          \
+        (void)body;                                                                                \
+        return NULL;                                                                               \
+    }
+
+/* handshake; versions of the protocol are compared by the receiver, who says that they differ */
+
+FAULT_IN_BODY(hello) {
+    return FIRST_OF(unless(*body->run, "a run without a name"), fault_of_worker(body->role),
+                    unless(body->index < REPLICAS_MAX, "an index beyond the last worker"),
+                    fault_of_incarnation(body->incarnation));
+}
+
+FAULT_IN_BODY(welcome) {
+    return FIRST_OF(fault_of_worker(body->role), fault_of_incarnation(body->incarnation));
+}
+
+NOTHING_TO_CHECK(refused)
+NOTHING_TO_CHECK(bye)
+
+FAULT_IN_BODY(failed) {
+    return fault_of_status(body->status);
+}
+
+/* liveness */
+
+NOTHING_TO_CHECK(ping)
+NOTHING_TO_CHECK(pong)
+
+/* set-up */
+
+/* The block is the unit of the fixed order in which sums are taken. */
+static const char *fault_of_blocks(const struct message_shard_setup *body) {
+    bool to_end = body->first + body->count == body->parameters;
+    return unless(!body->count || (body->first % BLOCK_ELEMENTS == 0 &&
+                                   (to_end || body->count % BLOCK_ELEMENTS == 0)),
+                  "a range that does not end on blocks");
+}
+
+FAULT_IN_BODY(shard_setup) {
+    return FIRST_OF(
+        fault_of_attempt(body->attempt), fault_of_model(body->parameters, body->outputs),
+        fault_of_range(body->first, body->count, body->parameters), fault_of_blocks(body),
+        unless(body->regularized <= body->parameters, "more regularised than there are"),
+        unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
+        unless(body->examples, "no examples"), fault_of_flag(body->uniform),
+        fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
+        fault_of_flag(body->keeps_best));
+}
+
+FAULT_IN(exponents) {
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    fault_of_elements(body->first_feature, body->count, sizeof(int16_t), bulk));
+}
+
+FAULT_IN(start) {
+    return FIRST_OF(fault_of_attempt(body->attempt), unless(body->program, "programs count from 1"),
+                    fault_of_register(body->register_),
+                    fault_of_elements(body->first, body->count, sizeof(double), bulk));
+}
+
+FAULT_IN_BODY(replica_setup) {
+    return FIRST_OF(
+        fault_of_attempt(body->attempt), unless(*body->set, "a set without a name"),
+        fault_of_model(body->parameters, body->outputs), fault_of_flag(body->intercept),
+        unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
+        unless(body->threads <= THREADS_MAX, "more threads than there may be"));
+}
+
+FAULT_IN_BODY(shard_at) {
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    unless(body->index < SHARDS_MAX, "an index beyond the last shard"),
+                    fault_of_incarnation(body->incarnation),
+                    fault_of_range(body->first, body->count, ELEMENTS_MAX),
+                    unless(*body->address, "a shard without an address"));
+}
+
+FAULT_IN_BODY(ready) {
+    return fault_of_attempt(body->attempt);
+}
+
+FAULT_IN_BODY(greet) {
+    return FIRST_OF(unless(*body->run, "a run without a name"),
+                    fault_of_incarnation(body->incarnation));
+}
+
+FAULT_IN_BODY(greeted) {
+    return FIRST_OF(unless(body->index < SHARDS_MAX, "an index beyond the last shard"),
+                    fault_of_incarnation(body->incarnation));
+}
+
+/* programs */
+
+FAULT_IN_BODY(program) {
+    const struct blob *operations = &body->operations;
+    return FIRST_OF(fault_of_attempt(body->attempt), unless(body->number, "programs count from 1"),
+                    unless(program_hash(operations->data, operations->length) == body->hash,
+                           "a program that does not have the hash it says"),
+                    program_fault(operations->data, operations->length));
+}
+
+FAULT_IN_BODY(result) {
+    return FIRST_OF(fault_of_attempt(body->attempt), unless(body->number, "programs count from 1"));
+}
+
+/* evaluations */
+
+FAULT_IN_BODY(evaluate) {
+    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    fault_of_exponent(body->derivative_exponent));
+}
+
+FAULT_IN_BODY(portion) {
+    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    fault_of_run((struct run){body->first, body->count}),
+                    unless(!(body->flags & ~(PORTION_SOLO | PORTION_LAST)), "unknown flags"));
+}
+
+FAULT_IN_BODY(want) {
+    return fault_of_evaluation(body->attempt, body->evaluation);
+}
+
+FAULT_IN_BODY(rest) {
+    return fault_of_evaluation(body->attempt, body->evaluation);
+}
+
+FAULT_IN_BODY(fetch) {
+    return fault_of_evaluation(body->attempt, body->evaluation);
+}
+
+FAULT_IN(parameters) {
+    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    fault_of_elements(body->first, body->count, sizeof(double), bulk));
+}
+
+/* exactly once */
+
+static const char *fault_of_encoding(const struct message_stage *body, const struct bulk *bulk) {
+    switch (body->encoding) {
+    case STAGE_NONE:
+        return unless(!bulk->length, "an empty slice with elements");
+    case STAGE_DENSE:
+        return unless(bulk->length % sizeof(int64_t) == 0, "a dense slice that ends within one");
+    case STAGE_SPARSE:
+        return unless(body->entries <= ELEMENTS_MAX &&
+                          bulk->length == stage_sparse_bytes(body->entries),
+                      "a sparse slice of another length than it says");
+    default:
+        return "a slice in an unknown encoding";
+    }
+}
+
+FAULT_IN(stage) {
+    return FIRST_OF(fault_of_flush(&body->flush), fault_of_runs(&body->portions),
+                    fault_of_derivative(body->derivative_max), fault_of_encoding(body, bulk));
+}
+
+FAULT_IN_BODY(staged) {
+    return FIRST_OF(fault_of_flush(&body->flush),
+                    unless(body->index < SHARDS_MAX, "an index beyond the last shard"),
+                    fault_of_incarnation(body->incarnation));
+}
+
+FAULT_IN_BODY(flushed) {
+    return FIRST_OF(
+        fault_of_flush(&body->flush), fault_of_runs(&body->portions),
+        fault_of_derivative(body->derivative_max), fault_of_flag(body->exceeded),
+        unless(body->incarnations.length <= SHARDS_MAX, "kept by more shards than there may be"));
+}
+
+FAULT_IN_BODY(verdict) {
+    return FIRST_OF(fault_of_flush(&body->flush), fault_of_flag(body->accepted));
+}
+
+FAULT_IN_BODY(fold) {
+    return fault_of_flush(&body->flush);
+}
+
+FAULT_IN_BODY(drop) {
+    return fault_of_flush(&body->flush);
+}
+
+FAULT_IN_BODY(folded) {
+    return fault_of_flush(&body->flush);
+}
+
+/* slices of registers */
+
+FAULT_IN_BODY(read) {
+    return FIRST_OF(fault_of_register(body->register_),
+                    fault_of_range(body->first, body->count, ELEMENTS_MAX));
+}
+
+FAULT_IN(slice) {
+    return FIRST_OF(fault_of_register(body->register_),
+                    fault_of_elements(body->first, body->count, sizeof(double), bulk));
+}
+
+/* durability */
+
+static const char *fault_of_pairs(const struct u64_list *slots, const struct u64_list *serials) {
+    bool taken[SLOTS_MAX] = {false};
+    if (slots->length != serials->length)
+        return "pairs without a slot or a serial number";
+    for (uint32_t i = 0; i < slots->length; i++) {
+        if (slots->items[i] >= SLOTS_MAX || taken[slots->items[i]])
+            return "a slot beyond the last, or named twice";
+        taken[slots->items[i]] = true;
+    }
+    return NULL;
+}
+
+FAULT_IN_BODY(checkpoint) {
+    return FIRST_OF(fault_of_attempt(body->attempt), fault_of_flag(body->best),
+                    fault_of_pairs(&body->slots, &body->serials));
+}
+
+FAULT_IN_BODY(checkpointed) {
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    body->status ? fault_of_status(body->status) : NULL);
+}
+
+FAULT_IN_BODY(restore) {
+    return fault_of_attempt(body->attempt);
+}
+
+FAULT_IN_BODY(restored) {
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    body->status ? fault_of_status(body->status) : NULL);
+}
+
+FAULT_IN_BODY(retain) {
+    return unless(body->older <= body->newer, "an older step that is newer");
+}
+
+/* Attempt 0: this shard was never set up. */
+FAULT_IN_BODY(holding) {
+    return unless(body->folded.length % FLUSH_ID_BYTES == 0 &&
+                      body->staged.length % FLUSH_ID_BYTES == 0,
+                  "a list that ends within the id of a flush");
+}
+
+/* ---- the table ---- */
+
+const char *message_fault(const struct message *message) {
+    switch (message->type) {
+#define MESSAGE(NAME, name, number, limit, bulks, text, fields)                                    \
+    case MESSAGE_##NAME:                                                                           \
+        return fault_in_##name(&message->name, &message->bulk);
+#include "wire/messages.def"
+#undef MESSAGE
+    default:
+        return "unknown message type";
+    }
+}
