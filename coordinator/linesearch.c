@@ -148,20 +148,26 @@ static double next_step(struct linesearch *search, const struct linesearch_point
     return step;
 }
 
-static void bounds_update(struct linesearch *search, double trial_step) {
+/* Bounds of the trial that follows the one at `step`, which is the next. An extrapolation must go
+ * on from there: bounds around the trial just made, which often is `best` now, would shrink to it.
+ */
+static void bounds_update(struct linesearch *search, double step) {
     double best = search->best.step, other = search->other.step;
     if (search->bracketed) {
         search->lower = fmin(best, other);
         search->upper = fmax(best, other);
     } else {
-        search->lower = trial_step + EXTRAPOLATION_LEAST * (trial_step - best);
-        search->upper = trial_step + EXTRAPOLATION_MOST * (trial_step - best);
+        search->lower = step + EXTRAPOLATION_LEAST * (step - best);
+        search->upper = step + EXTRAPOLATION_MOST * (step - best);
     }
 }
 
+/* A step that is not a number is none either: the values contradict each other. */
 static bool interval_exhausted(const struct linesearch *search, double step) {
-    return search->bracketed && (step <= search->lower || step >= search->upper ||
-                                 search->upper - search->lower <= INTERVAL_LEAST * search->upper);
+    if (!search->bracketed)
+        return isnan(step);
+    return !(step > search->lower && step < search->upper) ||
+           search->upper - search->lower <= INTERVAL_LEAST * search->upper;
 }
 
 /* Whether the best trial is worth going back to when nothing better can be found. */
@@ -220,10 +226,10 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
         search->width_before = search->width;
         search->width = width;
     }
-    bounds_update(search, trial.step);
-    step = fmin(step, search->step_max);
-    if (interval_exhausted(search, step) || !isfinite(step) ||
-        search->trials >= LINESEARCH_TRIALS_MAX)
+    if (step > search->step_max)
+        step = search->step_max;
+    bounds_update(search, step);
+    if (interval_exhausted(search, step) || search->trials >= LINESEARCH_TRIALS_MAX)
         return give_up(search, trial.step);
     search->step = step;
     return LINESEARCH_TRY;

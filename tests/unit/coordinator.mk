@@ -33,6 +33,11 @@ tests_unit_test_state_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(C
 STEPPED_LIBS = $(COORDINATOR_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_linesearch
+TESTS += tests/unit/test_linesearch
+tests_unit_test_linesearch_SOURCES = tests/unit/test_linesearch.c
+tests_unit_test_linesearch_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_optimizer
 TESTS += tests/unit/test_optimizer
 tests_unit_test_optimizer_SOURCES = tests/unit/test_optimizer.c \

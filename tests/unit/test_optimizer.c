@@ -212,6 +212,33 @@ static void rounding_in_f_does_not_end_a_run_early(void **state) {
     free(result.x);
 }
 
+/* ½·mean(residual²) of y = 1e6, −1e6, 1e6 over x = 1, 2, 3, with an intercept: the second step must
+ * be many times its first trial. */
+static double steep_residuals(uint32_t n, const double *x, double *g) {
+    static const double at[] = {1, 2, 3}, label[] = {1e6, -1e6, 1e6};
+    double f = 0;
+    (void)n;
+    g[0] = g[1] = 0;
+    for (int i = 0; i < 3; i++) {
+        double residual = x[0] * at[i] + x[1] - label[i];
+        f += residual * residual / 6;
+        g[0] += residual * at[i] / 3;
+        g[1] += residual / 3;
+    }
+    return f;
+}
+
+static void a_search_that_must_extrapolate_far_reaches_the_minimum(void **state) {
+    (void)state;
+    struct optimizer_settings settings = settings_for(1e-5);
+    struct minimization result;
+    minimize(steep_residuals, 2, (double[]){0, 0}, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    assert_true(fabs(result.optimizer.loss - 4e12 / 9) <= 1);
+    assert_true(result.optimizer.step <= 12 && result.optimizer.evaluations <= 30);
+    free(result.x);
+}
+
 /* log-like barrier: not finite for x ≤ 0. */
 static double barrier(uint32_t n, const double *x, double *g) {
     (void)n;
@@ -301,6 +328,7 @@ int main(void) {
         cmocka_unit_test(variably_dimensioned_reaches_its_minimum),
         cmocka_unit_test(penalty_1_reaches_its_minimum),
         cmocka_unit_test(rounding_in_f_does_not_end_a_run_early),
+        cmocka_unit_test(a_search_that_must_extrapolate_far_reaches_the_minimum),
         cmocka_unit_test(a_trial_that_is_not_finite_shrinks_the_step),
         cmocka_unit_test(a_hopeless_line_search_ends_stalled_at_the_best_point),
         cmocka_unit_test(the_step_limit_ends_a_run_at_its_last_accepted_point),
