@@ -4,121 +4,46 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "coordinator/parts.h"
+#include "coordinator/machine.h"
 
-#define PING_NS INT64_C(1000000000)
-#define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
-#define PAUSE_NS INT64_C(3000000000)    /* between ticks: then it was this process that slept */
+#define PAUSE_NS INT64_C(3000000000) /* between ticks: then it was this process that slept */
 
-/* The holdout is a part of every evaluation if it decides the end, else of none. */
-static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
-    const struct set_info *data = settings->data;
-    return settings->optimizer.patience ? data->chunks : data->chunks - data->holdout_chunks;
-}
+/* ---- life ---- */
 
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
     struct coordinator *c = memory_new(1, sizeof *c);
     c->settings = *settings;
     c->settings.saved = NULL;
     c->parameters = objective_parameters(&settings->shape);
-    c->workers = memory_new(coordinator_links(c), sizeof *c->workers);
-    for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        bool shard = i < settings->shards;
-        c->workers[i] = (struct worker){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
-                                        .index = shard ? i : i - settings->shards,
-                                        .incarnation = recovery_incarnation(c)};
-    }
-    optimizer_init(&c->optimizer, &settings->optimizer);
-    round_init(&c->round, settings->shards);
-    plan_init(&c->plan, chunks_to_count(settings), settings->replicas);
-    verdicts_init(&c->verdicts);
+    membership_init(c);
+    c->steering = steering_new(settings);
     if (settings->saved)
-        durability_take_saved(c, settings->saved);
+        recovery_take_saved(c, settings->saved);
     return c;
 }
 
 void coordinator_free(struct coordinator *c) {
     if (!c)
         return;
-    bytes_release(&c->rejoined);
-    bytes_release(&c->verdict_log);
-    bytes_release(&c->sealing.state);
-    bytes_release(&c->durable[1].state);
-    bytes_release(&c->durable[0].state);
-    bytes_release(&c->program);
-    verdicts_release(&c->verdicts);
-    plan_release(&c->plan);
-    round_release(&c->round);
-    for (uint32_t i = 0; i < coordinator_links(c); i++)
-        free(c->workers[i].handed);
-    free(c->workers);
+    recovery_release(c);
+    steering_free(c->steering);
+    membership_release(c);
     free(c);
 }
 
 void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
-    recovery_begin(c, now_ns, out);
-}
-
-void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *first,
-                       uint64_t *count) {
-    uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    uint64_t start = blocks * index / c->settings.shards * BLOCK_ELEMENTS;
-    uint64_t end = blocks * (index + 1) / c->settings.shards * BLOCK_ELEMENTS;
-    if (end > c->parameters)
-        end = c->parameters;
-    *first = start < end ? start : end;
-    *count = end - *first;
-}
-
-void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct worker *worker = &c->workers[link];
-    worker->connected = true;
-    worker->heard_ns = now_ns;
-    struct message message = {.type = MESSAGE_HELLO};
-    message.hello = (struct message_hello){
-        .protocol = PROTOCOL_VERSION,
-        .run = c->settings.run,
-        .role = (uint8_t)worker->role,
-        .index = worker->index,
-        .incarnation = worker->incarnation,
-        .reconnect_seconds = c->settings.reconnect_seconds,
-    };
-    send_to(c, link, message, out);
-}
-
-/* ---- time ---- */
-
-static void ping_all(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (now_ns - c->pinged_ns < PING_NS)
-        return;
-    c->pinged_ns = now_ns;
-    c->pings++;
-    for (uint32_t i = 0; i < coordinator_links(c); i++)
-        if (c->workers[i].connected)
-            send_to(c, i, (struct message){.type = MESSAGE_PING, .ping = {c->pings}}, out);
-}
-
-/* If it was this process that did not run, the others' silence means nothing. */
-static void forgive_pause(struct coordinator *c, int64_t now_ns) {
-    if (now_ns - c->ticked_ns > PAUSE_NS)
-        for (uint32_t i = 0; i < coordinator_links(c); i++)
-            c->workers[i].heard_ns = now_ns;
     c->ticked_ns = now_ns;
+    recovery_begin(c, out);
 }
 
 int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
-    int code = 0;
-    forgive_pause(c, now_ns);
-    ping_all(c, now_ns, out);
-    for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
-        const struct worker *worker = &c->workers[i];
-        if (worker->connected && now_ns - worker->heard_ns > SILENCE_NS)
-            code = coordinator_lost(c, i, "it is silent", now_ns, out);
-    }
-    if (!code && c->phase == PHASE_RUNNING) {
-        durability_journal_if_long(c, now_ns, out);
-        evaluating_wake_idle(c, now_ns, out);
-    }
+    if (now_ns - c->ticked_ns > PAUSE_NS)
+        membership_forgive_silence(c, now_ns); /* others' silence means nothing then */
+    c->ticked_ns = now_ns;
+    membership_ping(c, now_ns, out);
+    int code = membership_lose_silent(c, now_ns, out);
+    if (!code && c->phase == PHASE_RUNNING)
+        steering_tick(c, now_ns, out);
     return code;
 }
 
@@ -128,7 +53,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                       int64_t now_ns, struct output *out) {
     (void)now_ns;
     (void)out;
-    const struct worker *worker = &c->workers[link];
+    const struct member *worker = &c->membership.members[link];
     return error_set(ERROR_UNAVAILABLE, "%s %u refused to work: %s", role_name(worker->role),
                      worker->index, message->refused.reason);
 }
@@ -136,7 +61,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 /* What was only not to be had, a worker started anew may find. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    const struct worker *worker = &c->workers[link];
+    const struct member *worker = &c->membership.members[link];
     int code = -(int)message->failed.status;
     if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
@@ -146,16 +71,16 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
 
 void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
                       struct output *out) {
-    bool under_way = c->phase == PHASE_RUNNING && c->optimizer.started;
-    if (under_way && !c->finishing) {
-        evaluating_abandon(c);
-        bytes_clear(&c->program);
-        optimizer_stop(&c->optimizer, reason, &c->program);
-        steering_finish(c, now_ns, out);
-    } else if (reason == REASON_CANCELLED && c->phase <= PHASE_RUNNING && !c->finishing) {
-        c->optimizer.reason = reason; /* nothing is newer than what is durable */
-        c->phase = PHASE_STOPPED;
-    }
+    if (c->phase > PHASE_RUNNING || steering_is_finishing(c))
+        return;
+    bool stopped = c->phase == PHASE_RUNNING && steering_stop(c, reason, now_ns, out);
+    if (!stopped && reason == REASON_CANCELLED)
+        coordinator_abandon(c); /* nothing is newer than what is durable */
+}
+
+void coordinator_abandon(struct coordinator *c) {
+    steering_cancel(c);
+    c->phase = PHASE_STOPPED;
 }
 
 void coordinator_dismiss(struct coordinator *c, const char *why, struct output *out) {
@@ -233,7 +158,7 @@ static int fenced(struct coordinator *c, uint64_t epoch) {
 
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    struct worker *worker = &c->workers[link];
+    struct member *worker = &c->membership.members[link];
     handler *handle = worker->role == ROLE_SHARD ? handler_of_shard(message->type)
                                                  : handler_of_replica(message->type);
     if (message->epoch > c->settings.epoch && c->phase < PHASE_STOPPED)

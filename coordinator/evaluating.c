@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "coordinator/parts.h"
-#include "coordinator/state.h"
+#include "coordinator/steering_parts.h"
 
 /* A portion should be worth its messages, and short enough that the replicas end together. A flush
  * costs a pass over the gradient, so wide models have longer portions. */
@@ -16,11 +15,14 @@
 /* Below this a portion is not worth a flush of its own, in the tail either. */
 #define SOLO_NS_MIN 20e6
 
+/* Evaluations shorter than this are cheaper to redo than to journal. */
+#define JOURNAL_FROM_NS INT64_C(100000000)
+
 static double rate_of_all(const struct coordinator *c) {
     double rate = 0;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->workers[i].ready)
-            rate += c->workers[i].chunks_per_ns;
+        if (c->membership.members[i].ready)
+            rate += workload_of(c, i)->chunks_per_ns;
     return rate;
 }
 
@@ -29,56 +31,58 @@ static double portion_ns_min(const struct coordinator *c) {
 }
 
 /* Chunks that the replica should be given next. */
-static uint32_t portion_chunks(const struct coordinator *c, const struct worker *replica) {
+static uint32_t portion_chunks(const struct coordinator *c, const struct workload *workload) {
     if (c->settings.portion_chunks)
         return c->settings.portion_chunks;
-    if (!(replica->chunks_per_ns > 0)) {
-        uint32_t chunks = c->plan.chunks / (8 * c->settings.replicas);
+    if (!(workload->chunks_per_ns > 0)) {
+        uint32_t chunks = c->steering->plan.chunks / (8 * c->settings.replicas);
         return chunks ? chunks : 1;
     }
-    double left_ns = c->plan.waiting / rate_of_all(c);
+    double left_ns = c->steering->plan.waiting / rate_of_all(c);
     double portion_ns = fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(c)), PORTION_NS_MAX);
-    double chunks = fmin(portion_ns * replica->chunks_per_ns, c->plan.chunks);
+    double chunks = fmin(portion_ns * workload->chunks_per_ns, c->steering->plan.chunks);
     return chunks < 1 ? 1 : (uint32_t)chunks;
 }
 
 /* In the tail every portion is a flush of its own, so that a lost race throws away no other work.
  */
-static bool is_tail(const struct coordinator *c, const struct worker *replica, struct run run) {
-    double portion_ns = run.count / replica->chunks_per_ns; /* infinite while nothing is known */
+static bool is_tail(const struct coordinator *c, const struct workload *workload, struct run run) {
+    double portion_ns = run.count / workload->chunks_per_ns; /* infinite while nothing is known */
     return portion_ns >= SOLO_NS_MIN && isfinite(portion_ns) &&
-           c->plan.waiting <= run.count * c->settings.replicas;
+           c->steering->plan.waiting <= run.count * c->settings.replicas;
 }
 
 static void send_portion(struct coordinator *c, uint32_t link, struct run run, uint8_t flags,
                          int64_t now_ns, struct output *out) {
-    struct worker *replica = &c->workers[link];
+    struct workload *workload = workload_of(c, link);
     struct message message = {.type = MESSAGE_PORTION};
-    message.portion = (struct message_portion){.attempt = c->attempt,
-                                               .evaluation = c->evaluation.number,
+    message.portion = (struct message_portion){.attempt = c->recovery.attempt,
+                                               .evaluation = c->steering->evaluation.number,
                                                .first = run.first,
                                                .count = run.count,
                                                .flags = flags};
-    replica->idle = flags & PORTION_LAST; /* it will not ask for more */
-    replica->portions++;
-    handing_note(replica, run, now_ns);
+    workload->idle = flags & PORTION_LAST; /* it will not ask for more */
+    workload->portions++;
+    handing_note(workload, run, now_ns);
     send_to(c, link, message, out);
 }
 
 static void send_rest(struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_REST};
-    message.rest = (struct message_rest){.attempt = c->attempt, .evaluation = c->evaluation.number};
-    c->workers[link].idle = true;
+    message.rest = (struct message_rest){.attempt = c->recovery.attempt,
+                                         .evaluation = c->steering->evaluation.number};
+    workload_of(c, link)->idle = true;
     send_to(c, link, message, out);
 }
 
 static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct worker *replica = &c->workers[link];
+    const struct workload *workload = workload_of(c, link);
+    uint32_t home = c->membership.members[link].index;
     struct run run;
-    if (!plan_take(&c->plan, replica->index, portion_chunks(c, replica), &run))
+    if (!plan_take(&c->steering->plan, home, portion_chunks(c, workload), &run))
         return false;
-    uint8_t flags = is_tail(c, replica, run) ? PORTION_SOLO : 0;
-    flags |= c->plan.waiting == 0 ? PORTION_LAST : 0;
+    uint8_t flags = is_tail(c, workload, run) ? PORTION_SOLO : 0;
+    flags |= c->steering->plan.waiting == 0 ? PORTION_LAST : 0;
     send_portion(c, link, run, flags, now_ns, out);
     return true;
 }
@@ -87,7 +91,7 @@ static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, st
     struct run run;
     if (!c->settings.backup_copies || !handing_backup(c, link, now_ns, &run))
         return false;
-    c->backup_copies++;
+    c->steering->backup_copies++;
     send_portion(c, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
     return true;
 }
@@ -100,31 +104,32 @@ static void give(struct coordinator *c, uint32_t link, int64_t now_ns, struct ou
 
 /* Who rests, or has nothing left of what it was handed: after its last portion a replica does not
  * ask for more. */
-static bool is_free(const struct worker *replica) {
-    return replica->ready && (replica->idle || replica->handed_count == 0);
+static bool is_free(const struct coordinator *c, uint32_t link) {
+    const struct workload *workload = workload_of(c, link);
+    return c->membership.members[link].ready && (workload->idle || workload->handed_count == 0);
 }
 
 /* Those who are free are given what came back, or a copy of what takes others long. */
-void evaluating_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!c->evaluation.running)
+static void wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (!c->steering->evaluation.running)
         return;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (is_free(&c->workers[i]) && !give_portion(c, i, now_ns, out))
+        if (is_free(c, i) && !give_portion(c, i, now_ns, out))
             give_backup(c, i, now_ns, out);
 }
 
 static void announce(struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_EVALUATE};
     message.evaluate = (struct message_evaluate){
-        .attempt = c->attempt,
-        .evaluation = c->evaluation.number,
-        .derivative_exponent = c->evaluation.derivative_exponent,
+        .attempt = c->recovery.attempt,
+        .evaluation = c->steering->evaluation.number,
+        .derivative_exponent = c->steering->evaluation.derivative_exponent,
     };
     send_to(c, link, message, out);
 }
 
-void evaluating_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    if (!c->evaluation.running)
+void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    if (!c->steering->evaluation.running)
         return;
     announce(c, link, out);
     give(c, link, now_ns, out);
@@ -132,47 +137,59 @@ void evaluating_join(struct coordinator *c, uint32_t link, int64_t now_ns, struc
 
 /* An evaluation starts from nothing counted; its number and its bound are set already. */
 static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
-    c->evaluation = (struct evaluation){.number = c->evaluation.number,
-                                        .running = true,
-                                        .derivative_exponent = c->evaluation.derivative_exponent,
-                                        .started_ns = now_ns};
-    exact_init(&c->evaluation.loss);
-    exact_init(&c->evaluation.holdout_loss);
-    plan_begin(&c->plan);
-    verdicts_begin(&c->verdicts);
+    c->steering->evaluation =
+        (struct evaluating){.number = c->steering->evaluation.number,
+                            .running = true,
+                            .derivative_exponent = c->steering->evaluation.derivative_exponent,
+                            .started_ns = now_ns};
+    exact_init(&c->steering->evaluation.loss);
+    exact_init(&c->steering->evaluation.holdout_loss);
+    plan_begin(&c->steering->plan);
+    verdicts_begin(&c->steering->verdicts);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        handing_clear(&c->workers[i]);
+        handing_clear(workload_of(c, i));
 }
 
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     clear_evaluation(c, now_ns);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->workers[i].ready)
-            evaluating_join(c, i, now_ns, out);
+        if (c->membership.members[i].ready)
+            steering_join(c, i, now_ns, out);
+}
+
+/* A long evaluation is worth a journal: then a later coordinator goes on in the middle of it. */
+void steering_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
+    const struct evaluating *evaluation = &c->steering->evaluation;
+    if (evaluation->running && now_ns - evaluation->started_ns >= JOURNAL_FROM_NS)
+        durability_journal_from_now(c, out);
+    wake_idle(c, now_ns, out);
 }
 
 void evaluating_abandon(struct coordinator *c) {
-    c->evaluation.running = false;
+    c->steering->evaluation.running = false;
 }
 
-void evaluating_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct worker *replica = &c->workers[link];
-    uint32_t waiting = c->plan.waiting;
-    if (c->evaluation.running && !mutant(CHUNKS_LOST)) {
-        for (uint32_t i = 0; i < replica->handed_count; i++) {
-            struct run_list one = {.items = &replica->handed[i].run, .length = 1};
-            plan_return(&c->plan, &one);
+void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct workload *workload = workload_of(c, link);
+    uint32_t waiting = c->steering->plan.waiting;
+    workload->idle = false;
+    workload->chunks_per_ns = 0;
+    if (c->steering->evaluation.running && !mutant(CHUNKS_LOST)) {
+        for (uint32_t i = 0; i < workload->handed_count; i++) {
+            struct run_list one = {.items = &workload->handed[i].run, .length = 1};
+            plan_return(&c->steering->plan, &one);
         }
     }
-    if (c->plan.waiting > waiting)
+    if (c->steering->plan.waiting > waiting)
         output_event(out, "returned", "%u chunks that replica %u had in hand go to others",
-                     c->plan.waiting - waiting, replica->index);
-    handing_clear(replica);
-    evaluating_wake_idle(c, now_ns, out);
+                     c->steering->plan.waiting - waiting, c->membership.members[link].index);
+    handing_clear(workload);
+    wake_idle(c, now_ns, out);
 }
 
 static bool is_current(const struct coordinator *c, uint32_t attempt, uint32_t evaluation) {
-    return c->evaluation.running && attempt == c->attempt && evaluation == c->evaluation.number;
+    return c->steering->evaluation.running && attempt == c->recovery.attempt &&
+           evaluation == c->steering->evaluation.number;
 }
 
 int on_want(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -210,7 +227,7 @@ static bool shards_are_living(const struct coordinator *c, const struct u64_list
     if (mutant(ACCEPT_BEFORE_ALL_STAGED))
         return true;
     for (uint32_t i = 0; i < incarnations->length; i++)
-        if (incarnations->items[i] != c->workers[i].incarnation)
+        if (incarnations->items[i] != c->membership.members[i].incarnation)
             return false;
     return true;
 }
@@ -237,52 +254,65 @@ static void add_loss(struct exact *sum, const struct blob *loss) {
 
 /* Counts an accepted flush: its chunks, its losses, its largest derivative. */
 static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
-    add_loss(&c->evaluation.loss, &entry->loss);
-    add_loss(&c->evaluation.holdout_loss, &entry->holdout_loss);
-    plan_count(&c->plan, &entry->portions, entry->replica);
-    c->evaluation.derivative_max = fmax(c->evaluation.derivative_max, entry->derivative_max);
-    c->evaluation.exceeded |= entry->exceeded != 0;
-    verdicts_add(&c->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
+    add_loss(&c->steering->evaluation.loss, &entry->loss);
+    add_loss(&c->steering->evaluation.holdout_loss, &entry->holdout_loss);
+    plan_count(&c->steering->plan, &entry->portions, entry->replica);
+    c->steering->evaluation.derivative_max =
+        fmax(c->steering->evaluation.derivative_max, entry->derivative_max);
+    c->steering->evaluation.exceeded |= entry->exceeded != 0;
+    verdicts_add(&c->steering->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
 }
 
-static void record_portions(const struct message_flushed *flushed, struct output *out) {
+static void record_portions(const struct coordinator *c, const struct message_flushed *flushed,
+                            struct output *out) {
     for (uint32_t i = 0; i < flushed->portions.length; i++) {
         struct record *record = output_add(out, RECORD_PORTION);
+        record->portion.evaluation = c->steering->evaluations;
         record->portion.flush = flushed->flush;
         record->portion.run = flushed->portions.items[i];
     }
 }
 
+static void journal_verdict(struct coordinator *c, const struct verdict_entry *entry,
+                            struct output *out) {
+    struct bytes encoded;
+    bytes_init(&encoded);
+    verdict_encode(entry, &encoded);
+    durability_journal_verdict(c, &encoded, out);
+    bytes_release(&encoded);
+}
+
 static void accept_flush(struct coordinator *c, uint32_t link,
                          const struct message_flushed *flushed, struct output *out) {
-    struct worker *replica = &c->workers[link];
+    struct workload *workload = workload_of(c, link);
     uint32_t chunks = chunks_of(&flushed->portions);
-    count_flush(c, &(struct verdict_entry){.flush = flushed->flush,
-                                           .replica = replica->index,
-                                           .exceeded = flushed->exceeded,
-                                           .derivative_max = flushed->derivative_max,
-                                           .portions = flushed->portions,
-                                           .loss = flushed->loss,
-                                           .holdout_loss = flushed->holdout_loss});
-    replica->chunks += chunks;
+    struct verdict_entry entry = {.flush = flushed->flush,
+                                  .replica = c->membership.members[link].index,
+                                  .exceeded = flushed->exceeded,
+                                  .derivative_max = flushed->derivative_max,
+                                  .portions = flushed->portions,
+                                  .loss = flushed->loss,
+                                  .holdout_loss = flushed->holdout_loss};
+    count_flush(c, &entry);
+    workload->chunks += chunks;
     if (flushed->busy_ns)
-        replica->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
+        workload->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        handing_forget_counted(&c->workers[i], &c->plan);
-    durability_journal_verdict(c, flushed, replica->index, out);
-    record_portions(flushed, out);
+        handing_forget_counted(workload_of(c, i), &c->steering->plan);
+    journal_verdict(c, &entry, out);
+    record_portions(c, flushed, out);
     send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
 }
 
 static void drop_flush(struct coordinator *c, uint32_t link, const struct message_flushed *flushed,
                        int64_t now_ns, struct output *out) {
-    struct worker *replica = &c->workers[link];
-    verdicts_add(&c->verdicts, &flushed->flush, replica->index, false, 0);
+    uint32_t replica = c->membership.members[link].index;
+    verdicts_add(&c->steering->verdicts, &flushed->flush, replica, false, 0);
     send_flush(c, MESSAGE_DROP, &flushed->flush, out);
     send_verdict(c, link, &flushed->flush, false, out);
-    handing_forget(replica, &flushed->portions);
-    plan_return(&c->plan, &flushed->portions);
-    evaluating_wake_idle(c, now_ns, out);
+    handing_forget(workload_of(c, link), &flushed->portions);
+    plan_return(&c->steering->plan, &flushed->portions);
+    wake_idle(c, now_ns, out);
 }
 
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -293,13 +323,13 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         return 0;
     }
     if (!is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
-        flushed->flush.incarnation != c->workers[link].incarnation) {
+        flushed->flush.incarnation != c->membership.members[link].incarnation) {
         c->stale++;
         send_flush(c, MESSAGE_DROP, &flushed->flush, out);
         send_verdict(c, link, &flushed->flush, false, out);
         return 0;
     }
-    const struct flush *known = verdicts_find(&c->verdicts, &flushed->flush);
+    const struct verdict *known = verdicts_find(&c->steering->verdicts, &flushed->flush);
     if (known && mutant(REPEATED_FLUSH_DROPPED)) {
         drop_flush(c, link, flushed, now_ns, out);
     } else if (known) {
@@ -307,11 +337,11 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
     } else if (shards_are_living(c, &flushed->incarnations) &&
-               plan_may_count(&c->plan, &flushed->portions) && is_whole(&flushed->loss) &&
+               plan_may_count(&c->steering->plan, &flushed->portions) && is_whole(&flushed->loss) &&
                is_whole(&flushed->holdout_loss)) {
         accept_flush(c, link, flushed, out);
-        if (c->plan.waiting == 0)
-            evaluating_wake_idle(c, now_ns, out);
+        if (c->steering->plan.waiting == 0)
+            wake_idle(c, now_ns, out);
     } else {
         drop_flush(c, link, flushed, now_ns, out);
     }
@@ -319,24 +349,22 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
 }
 
 static void end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!plan_complete(&c->plan) || (c->verdicts.unfolded && !mutant(ROUND_BEFORE_FOLDS)))
+    if (!plan_complete(&c->steering->plan) ||
+        (c->steering->verdicts.unfolded && !mutant(ROUND_BEFORE_FOLDS)))
         return;
-    c->evaluation.running = false;
+    c->steering->evaluation.running = false;
     steering_evaluated(c, now_ns, out);
 }
 
 /* After a restart: what the journal counts is counted; the shards fold what they have not yet. */
 void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct cursor log = cursor_over(c->rejoined.data, c->rejoined.length);
+    struct cursor log = cursor_over(c->recovery.rejoined.data, c->recovery.rejoined.length);
+    struct verdict_entry entry;
+    struct bytes encoded;
     clear_evaluation(c, now_ns);
-    while (cursor_left(&log)) {
-        struct verdict_entry entry;
-        uint32_t length = cursor_u32(&log);
-        const void *data = cursor_take(&log, length);
-        if (!data || !verdict_decode(data, length, &entry))
-            break;
+    while (verdict_next(&log, &encoded, &entry)) {
         count_flush(c, &entry);
-        durability_journal_entry(c, &(struct bytes){.data = (void *)data, .length = length}, out);
+        durability_journal_verdict(c, &encoded, out);
         send_flush(c, MESSAGE_FOLD, &entry.flush, out);
     }
 }
@@ -344,16 +372,16 @@ void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out
 int on_folded(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
               struct output *out) {
     const struct flush_id *id = &message->folded.flush;
-    struct flush *flush = NULL;
+    struct verdict *verdict = NULL;
     if (is_current(c, id->attempt, id->evaluation))
-        flush = verdicts_find(&c->verdicts, id);
-    if (!flush) {
+        verdict = verdicts_find(&c->steering->verdicts, id);
+    if (!verdict) {
         c->stale++;
         return 0;
     }
-    if (!verdicts_confirm(&c->verdicts, flush, link))
+    if (!verdicts_confirm(&c->steering->verdicts, verdict, link))
         return 0;
-    send_verdict(c, c->settings.shards + flush->replica, id, true, out);
+    send_verdict(c, c->settings.shards + verdict->replica, id, true, out);
     end_if_complete(c, now_ns, out);
     return 0;
 }

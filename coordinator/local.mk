@@ -1,22 +1,29 @@
 # The state machine, then what is around it, in the order in which one may include another.
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
+	coordinator/coder.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
 	coordinator/handing.c \
 	coordinator/lbfgs.c coordinator/lbfgs.h \
 	coordinator/linesearch.c coordinator/linesearch.h \
+	coordinator/machine.h \
+	coordinator/membership.c coordinator/membership.h \
 	coordinator/optimizer.c coordinator/optimizer.h \
-	coordinator/output.c coordinator/parts.h \
+	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/reading.c \
-	coordinator/recovery.c \
+	coordinator/recovery.c coordinator/recovery.h \
+	coordinator/rejoining.c \
 	coordinator/rounds.c coordinator/rounds.h \
 	coordinator/setup.c \
 	coordinator/state.c coordinator/state.h \
-	coordinator/steering.c \
+	coordinator/steering.c coordinator/steering.h \
+	coordinator/steering_parts.h \
+	coordinator/steering_state.c \
 	coordinator/verdicts.c coordinator/verdicts.h \
+	coordinator/view.c \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/job.c coordinator/job/job.h \
 	coordinator/job/job_text.c coordinator/job/job_text.h \

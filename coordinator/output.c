@@ -1,9 +1,10 @@
+#include "coordinator/output.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "coordinator/parts.h"
 
 void output_init(struct output *output) {
     *output = (struct output){0};
@@ -46,23 +47,4 @@ void output_worker(struct output *out, uint32_t link, const char *state) {
     struct record *record = output_add(out, RECORD_WORKER);
     record->worker.link = link;
     record->worker.state = state;
-}
-
-void send_to(const struct coordinator *c, uint32_t link, struct message message,
-             struct output *out) {
-    message.epoch = c->settings.epoch;
-    outbox_add(&out->messages, link, &message);
-}
-
-/* What a worker that is not there misses it learns when it is set up. */
-void send_to_shards(const struct coordinator *c, struct message message, struct output *out) {
-    for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (c->workers[i].connected)
-            send_to(c, i, message, out);
-}
-
-void send_to_replicas(const struct coordinator *c, struct message message, struct output *out) {
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->workers[i].connected)
-            send_to(c, i, message, out);
 }

@@ -1,60 +1,63 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
  * bounded; and then the curvature pairs that are kept, each vector formed in t first. */
 #include "base/error.h"
-#include "coordinator/parts.h"
+#include "coordinator/steering_parts.h"
 #include "wire/program.h"
 
 #define SLICE_ELEMENTS (1u << 18)
 
 uint32_t coordinator_pairs_kept(const struct coordinator *c) {
-    uint32_t pairs = c->optimizer.history.pairs, most = c->settings.pairs_kept;
+    uint32_t pairs = c->steering->optimizer.history.pairs, most = c->settings.pairs_kept;
     return pairs < most ? pairs : most;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
-    return c->read_vector ? REGISTER_T : optimizer_answer_register(&c->optimizer);
+    return c->steering->read_vector ? REGISTER_T
+                                    : optimizer_answer_register(&c->steering->optimizer);
 }
 
 static void ask(struct coordinator *c, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);
-        if (c->read < first || c->read >= first + count)
+        if (c->steering->read < first || c->steering->read >= first + count)
             continue;
-        uint64_t left = first + count - c->read;
+        uint64_t left = first + count - c->steering->read;
         struct message message = {.type = MESSAGE_READ};
         message.read = (struct message_read){
             .register_ = register_read(c),
-            .first = c->read,
+            .first = c->steering->read,
             .count = left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS,
         };
         send_to(c, i, message, out);
     }
 }
 
-void reading_begin(struct coordinator *c, struct output *out) {
+void steering_read(struct coordinator *c, struct output *out) {
     c->phase = PHASE_READING;
-    c->read_vector = 0;
-    c->read = 0;
+    c->steering->read_vector = 0;
+    c->steering->read = 0;
     ask(c, out);
 }
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
 static void form_vector(struct coordinator *c, struct output *out) {
-    const struct lbfgs *history = &c->optimizer.history;
+    const struct lbfgs *history = &c->steering->optimizer.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
-    bool is_s = c->read_vector % 2;
-    struct operation operation = {.code = OPERATION_DIRECTION,
-                                  .a = REGISTER_T,
-                                  .b = REGISTER_D,
-                                  .alpha = 1,
-                                  .count = 1,
-                                  .slots = {history->slot[oldest + (c->read_vector - 1) / 2]},
-                                  .u = {is_s ? -1 : 0},
-                                  .w = {is_s ? 0 : 1}};
-    bytes_clear(&c->program);
-    program_add(&c->program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
-    program_add(&c->program, &operation);
+    bool is_s = c->steering->read_vector % 2;
+    struct operation operation = {
+        .code = OPERATION_DIRECTION,
+        .a = REGISTER_T,
+        .b = REGISTER_D,
+        .alpha = 1,
+        .count = 1,
+        .slots = {history->slot[oldest + (c->steering->read_vector - 1) / 2]},
+        .u = {is_s ? -1 : 0},
+        .w = {is_s ? 0 : 1}};
+    bytes_clear(&c->steering->program);
+    program_add(&c->steering->program,
+                &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    program_add(&c->steering->program, &operation);
     steering_send_program(c, out);
 }
 
@@ -63,8 +66,8 @@ void reading_formed(struct coordinator *c, struct output *out) {
 }
 
 static void read_next_vector(struct coordinator *c, struct output *out) {
-    c->read = 0;
-    if (c->read_vector++ < 2 * coordinator_pairs_kept(c))
+    c->steering->read = 0;
+    if (c->steering->read_vector++ < 2 * coordinator_pairs_kept(c))
         form_vector(c, out);
     else
         c->phase = PHASE_READ;
@@ -74,7 +77,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
              struct output *out) {
     (void)now_ns;
     const struct message_slice *slice = &message->slice;
-    if (c->phase != PHASE_READING || slice->first != c->read ||
+    if (c->phase != PHASE_READING || slice->first != c->steering->read ||
         slice->register_ != register_read(c)) {
         c->stale++;
         return 0;
@@ -83,12 +86,12 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
-    record->slice.vector = c->read_vector;
+    record->slice.vector = c->steering->read_vector;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;
-    c->read += slice->count;
-    if (c->read < c->parameters)
+    c->steering->read += slice->count;
+    if (c->steering->read < c->parameters)
         ask(c, out);
     else
         read_next_vector(c, out);

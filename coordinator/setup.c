@@ -1,11 +1,10 @@
-/* Greeting workers, telling them what they work on, and restoring shards. */
-#include <stdio.h>
+/* Telling workers what they work on, and restoring shards. */
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "coordinator/parts.h"
+#include "coordinator/machine.h"
 #include "wire/program.h"
 
 /* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
@@ -19,7 +18,7 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
         uint64_t features = end - feature < piece ? end - feature : piece;
         struct message message = {.type = MESSAGE_EXPONENTS};
         message.exponents = (struct message_exponents){
-            .attempt = c->attempt, .first_feature = feature, .count = features};
+            .attempt = c->recovery.attempt, .first_feature = feature, .count = features};
         message.bulk = (struct bulk){.data = c->settings.data->exponent + feature,
                                      .length = features * sizeof(int16_t)};
         send_to(c, link, message, out);
@@ -27,18 +26,18 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
     }
 }
 
-/* The shard's range of a vector for a register, in pieces of bounded size. */
-static void send_vector(const struct coordinator *c, uint32_t link, enum vector_register number,
-                        const double *vector, struct output *out) {
+/* In pieces of bounded size. */
+void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
+                       const double *vector, struct output *out) {
     const uint64_t piece = 1 << 18;
     uint64_t first, count;
     coordinator_range(c, link, &first, &count);
     for (uint64_t sent = 0; sent < count; sent += piece) {
         uint64_t elements = count - sent < piece ? count - sent : piece;
         struct message message = {.type = MESSAGE_START};
-        message.start = (struct message_start){.attempt = c->attempt,
-                                               .program = c->round.number + 1,
-                                               .register_ = (uint8_t)number,
+        message.start = (struct message_start){.attempt = c->recovery.attempt,
+                                               .program = steering_next_program(c),
+                                               .register_ = register_,
                                                .first = first + sent,
                                                .count = elements};
         message.bulk =
@@ -47,21 +46,13 @@ static void send_vector(const struct coordinator *c, uint32_t link, enum vector_
     }
 }
 
-void setup_send_pair(const struct coordinator *c, struct output *out) {
-    const double *s = c->settings.start_pairs + 2 * c->loaded * c->parameters;
-    for (uint32_t i = 0; i < c->settings.shards; i++) {
-        send_vector(c, i, REGISTER_T, s, out);
-        send_vector(c, i, REGISTER_H, s + c->parameters, out);
-    }
-}
-
 /* What is restored needs no start. */
 static bool starts(const struct coordinator *c) {
-    bool forgotten = c->attempt > 1 && mutant(START_FORGOTTEN);
-    return c->settings.start && !c->restoring && !forgotten;
+    bool forgotten = c->recovery.attempt > 1 && mutant(START_FORGOTTEN);
+    return c->settings.start && !c->recovery.restoring && !forgotten;
 }
 
-static void set_up_shard(const struct coordinator *c, uint32_t link, struct output *out) {
+void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct set_info *data = c->settings.data;
     const struct objective_shape *shape = &c->settings.shape;
     uint64_t first, count;
@@ -71,7 +62,7 @@ static void set_up_shard(const struct coordinator *c, uint32_t link, struct outp
     coordinator_range(c, link, &first, &count);
     struct message message = {.type = MESSAGE_SHARD_SETUP};
     message.shard_setup = (struct message_shard_setup){
-        .attempt = c->attempt,
+        .attempt = c->recovery.attempt,
         .parameters = c->parameters,
         .first = first,
         .count = count,
@@ -91,14 +82,14 @@ static void set_up_shard(const struct coordinator *c, uint32_t link, struct outp
     if (!data->uniform)
         send_exponents(c, link, first, count, out);
     if (starts(c))
-        send_vector(c, link, REGISTER_X, c->settings.start, out);
+        setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct objective_shape *shape = &c->settings.shape;
     struct message message = {.type = MESSAGE_REPLICA_SETUP};
     message.replica_setup = (struct message_replica_setup){
-        .attempt = c->attempt,
+        .attempt = c->recovery.attempt,
         .set = c->settings.set_path,
         .fingerprint = c->settings.data->fingerprint,
         .objective = (uint8_t)shape->kind,
@@ -115,9 +106,9 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         coordinator_range(c, i, &first, &count);
         message = (struct message){.type = MESSAGE_SHARD_AT};
         message.shard_at = (struct message_shard_at){
-            .attempt = c->attempt,
+            .attempt = c->recovery.attempt,
             .index = i,
-            .incarnation = c->workers[i].incarnation,
+            .incarnation = c->membership.members[i].incarnation,
             .first = first,
             .count = count,
             .address = c->settings.shard_addresses[i],
@@ -129,10 +120,10 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
 /* Replicas greet the shards, so every shard must know its run before a replica hears of it. */
 void setup_replicas(struct coordinator *c, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (!c->workers[i].welcomed)
+        if (!c->membership.members[i].welcomed)
             return;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
-        struct worker *replica = &c->workers[i];
+        struct member *replica = &c->membership.members[i];
         if (replica->welcomed && !replica->introduced)
             set_up_replica(c, i, out);
         replica->introduced = replica->welcomed;
@@ -141,79 +132,18 @@ void setup_replicas(struct coordinator *c, struct output *out) {
 
 void setup_forget_replicas(struct coordinator *c) {
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        c->workers[i].introduced = c->workers[i].ready = false;
+        c->membership.members[i].introduced = c->membership.members[i].ready = false;
 }
 
 void setup_begin(struct coordinator *c, struct output *out) {
     c->phase = PHASE_SETTING_UP;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        struct worker *worker = &c->workers[i];
-        worker->ready = worker->introduced = worker->idle = false;
-        handing_clear(worker);
+        struct member *worker = &c->membership.members[i];
+        worker->ready = worker->introduced = false;
         if (worker->role == ROLE_SHARD && worker->welcomed)
-            set_up_shard(c, i, out);
+            setup_shard(c, i, out);
     }
     setup_replicas(c, out);
-}
-
-/* ---- greetings ---- */
-
-/* Every worker of a role must compute the same bits, and of the same protocol. */
-static int check_worker(struct coordinator *c, const struct worker *worker,
-                        const struct message_welcome *welcome) {
-    const char *role = role_name(worker->role);
-    if (welcome->protocol != PROTOCOL_VERSION)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%s %u speaks protocol %u, this coordinator %u: "
-                         "install the same version everywhere",
-                         role, worker->index, welcome->protocol, PROTOCOL_VERSION);
-    if (welcome->role != worker->role)
-        return error_set(ERROR_UNAVAILABLE,
-                         "the worker at the address of %s %u is a %s: check "
-                         "shard_addresses and replica_addresses",
-                         role, worker->index, role_name(welcome->role));
-    uint64_t *proof = &c->proof[worker->role];
-    if (*proof == 0)
-        *proof = welcome->proof;
-    if (*proof != welcome->proof)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%s %u on %s computes other bits than the others "
-                         "(%s): use the same build on the same family of CPUs",
-                         role, worker->index, welcome->host, welcome->description);
-    return 0;
-}
-
-int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
-               struct output *out) {
-    (void)now_ns;
-    struct worker *worker = &c->workers[link];
-    const struct message_welcome *welcome = &message->welcome;
-    if (worker->welcomed || welcome->incarnation != worker->incarnation) {
-        c->stale++;
-        return 0;
-    }
-    if (!recovery_is_who_it_was(worker, welcome)) {
-        recovery_replace(c, link, now_ns, out);
-        return 0;
-    }
-    int code = check_worker(c, worker, welcome);
-    if (code) {
-        struct message refusal = {.type = MESSAGE_REFUSED};
-        refusal.refused.reason = error_text();
-        send_to(c, link, refusal, out);
-        return code;
-    }
-    worker->welcomed = true;
-    worker->pid = welcome->pid;
-    worker->threads = welcome->threads;
-    snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
-    output_worker(out, link, "running");
-    if (c->phase == PHASE_REJOINING)
-        return 0; /* shards say next what they hold */
-    if (worker->role == ROLE_SHARD)
-        set_up_shard(c, link, out);
-    setup_replicas(c, out);
-    return 0;
 }
 
 /* ---- ready, restored, and off ---- */
@@ -222,7 +152,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        const struct worker *worker = &c->workers[i];
+        const struct member *worker = &c->membership.members[i];
         bool replica = worker->role == ROLE_REPLICA;
         if (!worker->ready && !(replica && worker->restarts && !worker->welcomed))
             return false;
@@ -235,31 +165,33 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
     if (c->phase != PHASE_SETTING_UP || !is_complete(c))
         return;
     c->phase = PHASE_RUNNING;
-    c->sealed_ns = now_ns;
+    c->recovery.sealed_ns = now_ns;
     steering_start(c, now_ns, out);
 }
 
 static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_RESTORE};
-    message.restore = (struct message_restore){
-        .attempt = c->attempt, .step = c->durable[0].step, .digest = c->durable[0].digests[link]};
+    message.restore = (struct message_restore){.attempt = c->recovery.attempt,
+                                               .step = c->recovery.durable[0].step,
+                                               .digest = c->recovery.durable[0].digests[link]};
     send_to(c, link, message, out);
 }
 
 int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
-    struct worker *worker = &c->workers[link];
-    if (message->ready.attempt != c->attempt || worker->ready || c->phase == PHASE_REJOINING) {
+    struct member *worker = &c->membership.members[link];
+    if (message->ready.attempt != c->recovery.attempt || worker->ready ||
+        c->phase == PHASE_REJOINING) {
         c->stale++;
         return 0;
     }
-    if (worker->role == ROLE_SHARD && c->restoring) {
+    if (worker->role == ROLE_SHARD && c->recovery.restoring) {
         restore_shard(c, link, out);
         return 0;
     }
     worker->ready = true;
     if (c->phase == PHASE_RUNNING && worker->role == ROLE_REPLICA)
-        evaluating_join(c, link, now_ns, out);
+        steering_join(c, link, now_ns, out);
     setup_start_if_complete(c, now_ns, out);
     return 0;
 }
@@ -269,15 +201,15 @@ static int restore_older(struct coordinator *c, uint32_t link,
                          const struct message_restored *restored, struct output *out) {
     output_event(out, "checkpoint", "shard %u cannot restore step %llu: %s", link,
                  (unsigned long long)restored->step, restored->reason);
-    if (c->durable_count < 2)
+    if (c->recovery.durable_count < 2)
         return error_set(ERROR_DATA,
                          "shard %u cannot restore step %llu: %s; no other durable step is left: "
                          "put the file back, or start anew with --fresh",
                          link, (unsigned long long)restored->step, restored->reason);
-    struct durable_step damaged = c->durable[0];
-    c->durable[0] = c->durable[1];
-    c->durable[1] = damaged;
-    c->durable_count = 1;
+    struct durable_step damaged = c->recovery.durable[0];
+    c->recovery.durable[0] = c->recovery.durable[1];
+    c->recovery.durable[1] = damaged;
+    c->recovery.durable_count = 1;
     recovery_roll_back(c, "a damaged checkpoint", out);
     return 0;
 }
@@ -285,13 +217,14 @@ static int restore_older(struct coordinator *c, uint32_t link,
 int on_restored(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                 struct output *out) {
     const struct message_restored *restored = &message->restored;
-    if (restored->attempt != c->attempt || c->phase != PHASE_SETTING_UP || c->workers[link].ready) {
+    if (restored->attempt != c->recovery.attempt || c->phase != PHASE_SETTING_UP ||
+        c->membership.members[link].ready) {
         c->stale++;
         return 0;
     }
     if (restored->status)
         return restore_older(c, link, restored, out);
-    c->workers[link].ready = true;
+    c->membership.members[link].ready = true;
     setup_start_if_complete(c, now_ns, out);
     return 0;
 }

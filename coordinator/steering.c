@@ -1,28 +1,117 @@
 /* Between the optimizer and the shards: sends the programs it asks for, hands it the scalars, and
  * records what it decided. */
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "coordinator/parts.h"
+#include "base/memory.h"
+#include "coordinator/steering_parts.h"
 #include "numeric/fixed.h"
 #include "wire/program.h"
 
 /* A trial may exceed the largest derivative at x by this factor before it has to be redone. */
 #define DERIVATIVE_ROOM 8
 
-/* Journalled before it is sent, if programs are journalled now. */
+/* ---- life ---- */
+
+/* The holdout is a part of every evaluation if it decides the end, else of none. */
+static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
+    const struct set_info *data = settings->data;
+    return settings->optimizer.patience ? data->chunks : data->chunks - data->holdout_chunks;
+}
+
+struct steering *steering_new(const struct coordinator_settings *settings) {
+    struct steering *s = memory_new(1, sizeof *s);
+    s->replicas = settings->replicas;
+    s->workloads = memory_new(s->replicas, sizeof *s->workloads);
+    optimizer_init(&s->optimizer, &settings->optimizer);
+    round_init(&s->round, settings->shards);
+    plan_init(&s->plan, chunks_to_count(settings), settings->replicas);
+    verdicts_init(&s->verdicts);
+    return s;
+}
+
+void steering_free(struct steering *s) {
+    bytes_release(&s->program);
+    verdicts_release(&s->verdicts);
+    plan_release(&s->plan);
+    round_release(&s->round);
+    for (uint32_t i = 0; i < s->replicas; i++)
+        free(s->workloads[i].handed);
+    free(s->workloads);
+    free(s);
+}
+
+void steering_reset(struct coordinator *c) {
+    optimizer_init(&c->steering->optimizer, &c->settings.optimizer);
+    c->steering->derivative_max_at_x = 0;
+}
+
+void steering_forget(struct coordinator *c) {
+    struct steering *s = c->steering;
+    s->evaluation.running = false;
+    s->evaluation.number = 0;
+    verdicts_begin(&s->verdicts);
+    s->round.running = false;
+    s->round.number = 0;
+    s->finishing = s->loading = false;
+    bytes_clear(&s->program);
+    for (uint32_t i = 0; i < s->replicas; i++) {
+        s->workloads[i].idle = false;
+        handing_clear(&s->workloads[i]);
+    }
+}
+
+/* ---- what membership and recovery ask ---- */
+
+uint64_t steering_next_program(const struct coordinator *c) {
+    return c->steering->round.number + 1;
+}
+
+uint64_t steering_step(const struct coordinator *c) {
+    return c->steering->optimizer.step;
+}
+
+enum reason steering_reason(const struct coordinator *c) {
+    return c->steering->optimizer.reason;
+}
+
+bool steering_is_finishing(const struct coordinator *c) {
+    return c->steering->finishing;
+}
+
+void steering_cancel(struct coordinator *c) {
+    c->steering->optimizer.reason = REASON_CANCELLED;
+}
+
+void steering_describe_checkpoint(const struct coordinator *c, struct message_checkpoint *message,
+                                  uint64_t *slots, uint64_t *serials) {
+    const struct lbfgs *history = &c->steering->optimizer.history;
+    for (uint32_t i = 0; i < history->pairs; i++) {
+        slots[i] = history->slot[i];
+        serials[i] = history->serial[history->slot[i]];
+    }
+    message->best = optimizer_keeps_best(&c->steering->optimizer);
+    message->slots = (struct u64_list){.items = slots, .length = history->pairs};
+    message->serials = (struct u64_list){.items = serials, .length = history->pairs};
+}
+
+/* ---- programs and evaluations ---- */
+
+/* Journalled before it is sent, if programs are journalled now. What loads pairs or reads them is
+ * not: it needs what was sent beside the program. */
 void steering_send_program(struct coordinator *c, struct output *out) {
-    round_begin(&c->round, &c->program);
-    durability_journal_program(c, out);
+    struct steering *s = c->steering;
+    round_begin(&s->round, &s->program);
+    durability_journal_program(c, !s->loading && c->phase == PHASE_RUNNING, out);
     struct message message = {.type = MESSAGE_PROGRAM};
     message.program = (struct message_program){
-        .attempt = c->attempt,
-        .number = c->round.number,
-        .hash = c->round.hash,
-        .operations = {.data = c->program.data, .length = (uint32_t)c->program.length},
+        .attempt = c->recovery.attempt,
+        .number = s->round.number,
+        .hash = s->round.hash,
+        .operations = {.data = s->program.data, .length = (uint32_t)s->program.length},
     };
     send_to_shards(c, message, out);
 }
@@ -31,29 +120,30 @@ void steering_send_program(struct coordinator *c, struct output *out) {
 static int next_derivative_exponent(const struct coordinator *c) {
     if (objective_is_bounded(c->settings.shape.kind))
         return 0;
-    if (!c->optimizer.started)
+    if (!c->steering->optimizer.started)
         return fixed_derivative_exponent(c->settings.data->label_max_abs);
-    return fixed_derivative_exponent(DERIVATIVE_ROOM * c->derivative_max_at_x);
+    return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 
 /* Sends the program, which forms t if it must, and begins an evaluation at t. */
 static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                      struct output *out) {
-    c->want = OPTIMIZER_EVALUATE;
-    c->evaluation.number++;
-    c->evaluations++;
-    c->evaluation.derivative_exponent = derivative_exponent;
-    program_add(&c->program, &(struct operation){.code = OPERATION_BEGIN,
-                                                 .evaluation = c->evaluation.number,
-                                                 .derivative_exponent = derivative_exponent});
+    c->steering->want = OPTIMIZER_EVALUATE;
+    c->steering->evaluation.number++;
+    c->steering->evaluations++;
+    c->steering->evaluation.derivative_exponent = derivative_exponent;
+    program_add(&c->steering->program,
+                &(struct operation){.code = OPERATION_BEGIN,
+                                    .evaluation = c->steering->evaluation.number,
+                                    .derivative_exponent = derivative_exponent});
     steering_send_program(c, out);
     evaluating_begin(c, now_ns, out);
 }
 
-void steering_finish(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->finishing = true;
-    c->want = OPTIMIZER_FINISH;
-    if (c->program.length)
+static void finish(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->steering->finishing = true;
+    c->steering->want = OPTIMIZER_FINISH;
+    if (c->steering->program.length)
         steering_send_program(c, out);
     else
         durability_seal(c, now_ns, out);
@@ -66,56 +156,62 @@ static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_
         evaluate(c, next_derivative_exponent(c), now_ns, out);
         break;
     case OPTIMIZER_MEASURE:
-        c->want = want;
+        c->steering->want = want;
         steering_send_program(c, out);
         break;
     case OPTIMIZER_FINISH:
-        steering_finish(c, now_ns, out);
+        finish(c, now_ns, out);
         break;
     }
 }
 
+bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
+    struct steering *s = c->steering;
+    if (!s->optimizer.started)
+        return false;
+    evaluating_abandon(c);
+    bytes_clear(&s->program);
+    optimizer_stop(&s->optimizer, reason, &s->program);
+    finish(c, now_ns, out);
+    return true;
+}
+
 static void start_optimizer(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bytes_clear(&c->program);
+    bytes_clear(&c->steering->program);
     enum optimizer_want want =
-        c->restoring ? optimizer_resume(&c->optimizer, &c->settings.optimizer, &c->program)
-                     : optimizer_start(&c->optimizer, &c->program);
+        c->recovery.restoring ? optimizer_resume(&c->steering->optimizer, &c->settings.optimizer,
+                                                 &c->steering->program)
+                              : optimizer_start(&c->steering->optimizer, &c->steering->program);
     follow(c, want, now_ns, out);
 }
 
-/* One curvature pair after the other, and then the optimizer. */
+/* One curvature pair after the other, s into t and y into h, and then the optimizer. */
 static void load_next_pair(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->loading = c->loaded < c->settings.start_pair_count;
-    if (!c->loading) {
+    c->steering->loading = c->steering->loaded < c->settings.start_pair_count;
+    if (!c->steering->loading) {
         start_optimizer(c, now_ns, out);
         return;
     }
-    setup_send_pair(c, out);
-    bytes_clear(&c->program);
-    optimizer_load(&c->optimizer, &c->program);
+    const double *pair = c->settings.start_pairs + 2 * c->steering->loaded * c->parameters;
+    for (uint32_t i = 0; i < c->settings.shards; i++) {
+        setup_send_vector(c, i, REGISTER_T, pair, out);
+        setup_send_vector(c, i, REGISTER_H, pair + c->parameters, out);
+    }
+    bytes_clear(&c->steering->program);
+    optimizer_load(&c->steering->optimizer, &c->steering->program);
     steering_send_program(c, out);
 }
 
 static void pair_loaded(struct coordinator *c, int64_t now_ns, struct output *out) {
     static _Thread_local double scalars[SCALARS_MAX];
-    round_scalars(&c->round, scalars);
-    optimizer_loaded(&c->optimizer, scalars, c->loaded++);
+    round_scalars(&c->steering->round, scalars);
+    optimizer_loaded(&c->steering->optimizer, scalars, c->steering->loaded++);
     load_next_pair(c, now_ns, out);
 }
 
 void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->loaded = c->restoring ? c->settings.start_pair_count : 0;
+    c->steering->loaded = c->recovery.restoring ? c->settings.start_pair_count : 0;
     load_next_pair(c, now_ns, out);
-}
-
-/* The program that was out when the last coordinator went away is sent again, under its number: a
- * shard that has run it answers from memory. */
-void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->round.number--;
-    c->journalling = true;
-    steering_send_program(c, out);
-    if (c->want == OPTIMIZER_EVALUATE)
-        evaluating_rejoin(c, now_ns, out);
 }
 
 /* ---- records ---- */
@@ -123,16 +219,16 @@ void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) 
 static void record_evaluation(const struct coordinator *c, uint64_t step, double step_length,
                               const char *outcome, int64_t now_ns, struct output *out) {
     struct record *record = output_add(out, RECORD_EVALUATION);
-    bool exceeded = c->evaluation.exceeded;
+    bool exceeded = c->steering->evaluation.exceeded;
     record->evaluation = (struct store_evaluation){
-        .evaluation = c->evaluations,
-        .attempt = c->attempt,
+        .evaluation = c->steering->evaluations,
+        .attempt = c->recovery.attempt,
         .step = step,
         .step_length = step_length,
-        .loss = exceeded ? NAN : c->optimizer.trial_loss,
-        .slope = exceeded ? NAN : c->optimizer.trial_slope,
+        .loss = exceeded ? NAN : c->steering->optimizer.trial_loss,
+        .slope = exceeded ? NAN : c->steering->optimizer.trial_slope,
         .examples = c->settings.data->rows,
-        .seconds = (double)(now_ns - c->evaluation.started_ns) / 1e9,
+        .seconds = (double)(now_ns - c->steering->evaluation.started_ns) / 1e9,
         .outcome = outcome,
     };
 }
@@ -143,19 +239,19 @@ static void describe_safeguards(struct coordinator *c, char *text, size_t size,
     size_t length = 0;
     text[0] = '\0';
     for (unsigned i = 0; i < SAFEGUARDS; i++) {
-        if (!(c->optimizer.fired >> i & 1))
+        if (!(c->steering->optimizer.fired >> i & 1))
             continue;
-        output_event(out, "safeguard", "step %llu: %s", (unsigned long long)c->optimizer.step,
-                     safeguard_text(i));
+        output_event(out, "safeguard", "step %llu: %s",
+                     (unsigned long long)c->steering->optimizer.step, safeguard_text(i));
         if (length < size)
             length += (size_t)snprintf(text + length, size - length, "%s%s", length ? "; " : "",
                                        safeguard_text(i));
     }
-    c->optimizer.fired = 0;
+    c->steering->optimizer.fired = 0;
 }
 
 static void record_step(struct coordinator *c, struct output *out) {
-    const struct optimizer *o = &c->optimizer;
+    const struct optimizer *o = &c->steering->optimizer;
     char note[sizeof((struct record *)0)->note];
     describe_safeguards(c, note, sizeof note, out);
     struct record *record = output_add(out, RECORD_STEP);
@@ -175,29 +271,31 @@ static void record_step(struct coordinator *c, struct output *out) {
 
 /* The bound was exceeded: the same trial again, with a bound that holds for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
-    double largest = c->evaluation.derivative_max;
-    record_evaluation(c, c->optimizer.step + c->optimizer.started, c->optimizer.search.step,
-                      "bound exceeded", now_ns, out);
+    double largest = c->steering->evaluation.derivative_max;
+    record_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
+                      c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
     evaluate(c, fixed_derivative_exponent(largest), now_ns, out);
 }
 
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bytes_clear(&c->program);
-    program_add(&c->program, &(struct operation){.code = OPERATION_CHECK,
-                                                 .hash = c->verdicts.fold_hash,
-                                                 .folds = c->verdicts.folds});
-    double loss = exact_value(&c->evaluation.loss) / (double)c->settings.data->rows;
-    if (c->evaluation.exceeded && isfinite(loss) && isfinite(c->evaluation.derivative_max)) {
+    bytes_clear(&c->steering->program);
+    program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
+                                                           .hash = c->steering->verdicts.fold_hash,
+                                                           .folds = c->steering->verdicts.folds});
+    double loss = exact_value(&c->steering->evaluation.loss) / (double)c->settings.data->rows;
+    if (c->steering->evaluation.exceeded && isfinite(loss) &&
+        isfinite(c->steering->evaluation.derivative_max)) {
         evaluate_again(c, now_ns, out);
         return;
     }
-    if (c->evaluation.exceeded)
+    if (c->steering->evaluation.exceeded)
         loss = INFINITY;
-    uint64_t step = c->optimizer.step + c->optimizer.started;
-    double step_length = c->optimizer.search.step;
-    double holdout_loss = exact_value(&c->evaluation.holdout_loss) /
+    uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
+    double step_length = c->steering->optimizer.search.step;
+    double holdout_loss = exact_value(&c->steering->evaluation.holdout_loss) /
                           (double)c->settings.data->holdout_rows; /* NaN if there is none */
-    enum optimizer_want want = optimizer_evaluated(&c->optimizer, loss, holdout_loss, &c->program);
+    enum optimizer_want want =
+        optimizer_evaluated(&c->steering->optimizer, loss, holdout_loss, &c->steering->program);
     if (want != OPTIMIZER_MEASURE)
         record_evaluation(c, step, step_length, "not finite", now_ns, out);
     follow(c, want, now_ns, out);
@@ -205,35 +303,35 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
 
 static void measured(struct coordinator *c, int64_t now_ns, struct output *out) {
     static _Thread_local double scalars[SCALARS_MAX];
-    struct optimizer *o = &c->optimizer;
+    struct optimizer *o = &c->steering->optimizer;
     bool was_trial = o->measuring_trial, was_started = o->started;
     uint64_t step_before = o->step;
     double step_length = o->search.step;
 
-    round_scalars(&c->round, scalars);
-    bytes_clear(&c->program);
-    enum optimizer_want want = optimizer_measured(o, scalars, &c->program);
+    round_scalars(&c->steering->round, scalars);
+    bytes_clear(&c->steering->program);
+    enum optimizer_want want = optimizer_measured(o, scalars, &c->steering->program);
     bool accepted = o->step > step_before || o->started != was_started;
     if (was_trial)
         record_evaluation(c, step_before + was_started, step_length,
                           accepted ? "accepted" : "rejected", now_ns, out);
     if (accepted) {
-        c->derivative_max_at_x = c->evaluation.derivative_max;
+        c->steering->derivative_max_at_x = c->steering->evaluation.derivative_max;
         record_step(c, out);
     }
     follow(c, want, now_ns, out);
-    if (accepted)
+    if (accepted && !c->steering->finishing)
         durability_checkpoint_if_due(c, now_ns, out);
 }
 
 int on_result(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
               struct output *out) {
     const struct message_result *result = &message->result;
-    if (result->attempt != c->attempt) {
+    if (result->attempt != c->recovery.attempt) {
         c->stale++;
         return 0;
     }
-    switch (round_take(&c->round, link, result->number, &result->scalars)) {
+    switch (round_take(&c->steering->round, link, result->number, &result->scalars)) {
     case ROUND_IGNORED:
         c->stale++;
         return 0;
@@ -249,11 +347,11 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
     }
     if (c->phase == PHASE_READING)
         reading_formed(c, out);
-    else if (c->loading)
+    else if (c->steering->loading)
         pair_loaded(c, now_ns, out);
-    else if (c->finishing)
+    else if (c->steering->finishing)
         durability_seal(c, now_ns, out);
-    else if (c->round.scalars)
+    else if (c->steering->round.scalars)
         measured(c, now_ns, out);
     return 0;
 }

@@ -20,7 +20,7 @@ void verdicts_begin(struct verdicts *verdicts) {
     verdicts->fold_hash = 0;
 }
 
-struct flush *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id) {
+struct verdict *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id) {
     /* From the end: what is asked for is recent as a rule. */
     for (uint32_t i = verdicts->count; i-- > 0;)
         if (flush_id_equal(&verdicts->items[i].id, id))
@@ -28,31 +28,76 @@ struct flush *verdicts_find(const struct verdicts *verdicts, const struct flush_
     return NULL;
 }
 
-struct flush *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
-                           bool accepted, uint32_t shards) {
+struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
+                             bool accepted, uint32_t shards) {
     if (verdicts->count == verdicts->capacity) {
         verdicts->capacity = 2 * verdicts->capacity + 16;
         verdicts->items =
             memory_resize(verdicts->items, verdicts->capacity, sizeof *verdicts->items);
     }
-    struct flush *flush = &verdicts->items[verdicts->count++];
-    *flush = (struct flush){.id = *id, .replica = replica, .accepted = accepted};
+    struct verdict *verdict = &verdicts->items[verdicts->count++];
+    *verdict = (struct verdict){.id = *id, .replica = replica, .accepted = accepted};
     if (accepted) {
-        flush->unconfirmed = shards;
+        verdict->unconfirmed = shards;
         verdicts->unfolded++;
         verdicts->folds++;
         verdicts->fold_hash += flush_id_hash(id);
     }
-    return flush;
+    return verdict;
 }
 
-bool verdicts_confirm(struct verdicts *verdicts, struct flush *flush, uint32_t shard) {
+bool verdicts_confirm(struct verdicts *verdicts, struct verdict *verdict, uint32_t shard) {
     uint64_t bit = UINT64_C(1) << (shard % 64);
-    if (!flush->accepted || flush->confirmed[shard / 64] & bit)
+    if (!verdict->accepted || verdict->confirmed[shard / 64] & bit)
         return false;
-    flush->confirmed[shard / 64] |= bit;
-    if (--flush->unconfirmed)
+    verdict->confirmed[shard / 64] |= bit;
+    if (--verdict->unconfirmed)
         return false;
     verdicts->unfolded--;
     return true;
+}
+
+/* ---- in the journal ---- */
+
+/* Entries lie one behind the other in a log, and their runs are read in place. */
+#define ENTRY_ALIGNMENT 4
+
+void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
+    size_t start = out->length;
+    bytes_put_u32(out, entry->portions.length);
+    bytes_put_u32(out, entry->loss.length);
+    bytes_put_u32(out, entry->holdout_loss.length);
+    bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
+    flush_id_encode(&entry->flush, out);
+    bytes_put_u32(out, entry->replica);
+    bytes_put_f64(out, entry->derivative_max);
+    bytes_put_u8(out, entry->exceeded);
+    bytes_append(out, entry->loss.data, entry->loss.length);
+    bytes_append(out, entry->holdout_loss.data, entry->holdout_loss.length);
+    while ((out->length - start) % ENTRY_ALIGNMENT)
+        bytes_put_u8(out, 0);
+}
+
+bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry) {
+    struct cursor cursor = cursor_over(data, length);
+    entry->portions.length = cursor_u32(&cursor);
+    entry->loss.length = cursor_u32(&cursor);
+    entry->holdout_loss.length = cursor_u32(&cursor);
+    entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
+    entry->flush = flush_id_decode(&cursor);
+    entry->replica = cursor_u32(&cursor);
+    entry->derivative_max = cursor_f64(&cursor);
+    entry->exceeded = cursor_u8(&cursor);
+    entry->loss.data = cursor_take(&cursor, entry->loss.length);
+    entry->holdout_loss.data = cursor_take(&cursor, entry->holdout_loss.length);
+    return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
+}
+
+bool verdict_next(struct cursor *log, struct bytes *encoded, struct verdict_entry *entry) {
+    if (cursor_left(log) == 0)
+        return false;
+    uint32_t length = cursor_u32(log);
+    const void *data = cursor_take(log, length);
+    *encoded = (struct bytes){.data = (void *)data, .length = length};
+    return data && verdict_decode(data, length, entry);
 }

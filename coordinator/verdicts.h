@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "wire/message.h"
 
-struct flush {
+struct verdict {
     struct flush_id id;
     bool accepted;
     uint32_t replica;                    /* index of the one that sent it */
@@ -18,7 +19,7 @@ struct flush {
 };
 
 struct verdicts {
-    struct flush *items;
+    struct verdict *items;
     uint32_t count, capacity;
     uint32_t unfolded;  /* accepted flushes that some shard has not confirmed */
     uint64_t folds;     /* accepted flushes */
@@ -32,13 +33,32 @@ void verdicts_release(struct verdicts *verdicts);
 void verdicts_begin(struct verdicts *verdicts);
 
 /* The flush, or NULL if there is no verdict on it. Valid until the next verdicts_add(). */
-struct flush *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id);
+struct verdict *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id);
 
 /* Records the verdict on a flush that has none. */
-struct flush *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
-                           bool accepted, uint32_t shards);
+struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
+                             bool accepted, uint32_t shards);
 
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
-bool verdicts_confirm(struct verdicts *verdicts, struct flush *flush, uint32_t shard);
+bool verdicts_confirm(struct verdicts *verdicts, struct verdict *flush, uint32_t shard);
+
+/* ---- in the journal ---- */
+
+/* A verdict on a flush that was accepted, and what the flush added. As a journal entry, and back:
+ * decoded lists point into the entry. */
+struct verdict_entry {
+    struct flush_id flush;
+    uint32_t replica;
+    uint8_t exceeded;
+    double derivative_max;
+    struct run_list portions;
+    struct blob loss, holdout_loss;
+};
+void verdict_encode(const struct verdict_entry *entry, struct bytes *out);
+bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry);
+
+/* The next of a log, where each entry follows its length (u32), as `encoded`, which owns nothing.
+ * False at the end, or if it is damaged. */
+bool verdict_next(struct cursor *log, struct bytes *encoded, struct verdict_entry *entry);
 
 #endif

@@ -28,6 +28,21 @@ MAY_INCLUDE = {
 # may include the machine and the folders before it, the machine none of them.
 AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
 
+# Headers that show the inside of the coordinator's machine, and the only files that may include
+# them: its parts, of which few see the inside of steering, and tests of what is within.
+BENCHES = r'tests/unit/(coordinator_bench|test_(api|coordinator|recovery|starting|takeover))\.c'
+STEERING = (r'coordinator/(evaluating|handing|reading|rejoining|steering|steering_state|view)\.c'
+            r'|coordinator/steering_parts\.h')
+PRIVATE = {
+    'coordinator/machine.h': r'coordinator/\w+\.[ch]',
+    'coordinator/membership.h': r'coordinator/\w+\.[ch]',
+    'coordinator/recovery.h': r'coordinator/\w+\.[ch]',
+    'coordinator/steering.h': r'coordinator/\w+\.[ch]',
+    'coordinator/coder.h': r'coordinator/\w+\.[ch]',
+    'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_takeover\.c',
+    'coordinator/steering_parts.h': rf'{STEERING}|{BENCHES}',
+}
+
 # Headers of libraries, and the only files that may include them.
 LIBRARIES = {
     r'sqlite3\.h': r'store/',
@@ -84,6 +99,12 @@ def inward_includes(path, text):
             and rank_in_coordinator(name) > rank_in_coordinator(path)]
 
 
+def looks_inside(path, text):
+    """Private headers included by others than the parts that they are for."""
+    return [f'{path} includes {name}' for quote, name in includes(text)
+            if quote == '"' and name in PRIVATE and not re.fullmatch(PRIVATE[name], path)]
+
+
 def strange_libraries(path, text):
     """Library headers included outside their one place."""
     if path.startswith(('tests/', 'bench/')):
@@ -137,6 +158,12 @@ def planted(names):
             inward_includes('coordinator/plan.c', '#include "coordinator/run/cluster.h"\n'),
         'a status that includes a run':
             inward_includes('coordinator/status/a.c', '#include "coordinator/run/b.h"\n'),
+        'a rim that looks into the machine':
+            looks_inside('coordinator/run/a.c', '#include "coordinator/machine.h"\n'),
+        'a simulator that looks into the machine':
+            looks_inside('tests/sim/a.c', '#include "coordinator/recovery.h"\n'),
+        'recovery that looks into steering':
+            looks_inside('coordinator/recovery.c', '#include "coordinator/steering_parts.h"\n'),
         'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
         'SQLite outside the store': strange_libraries('data/a.c', '#include <sqlite3.h>\n'),
         'libevent in a state machine':
@@ -157,6 +184,7 @@ def main():
         ('every rule notices a planted violation', planted(names)),
         ('folders include only what is below them', over(upward_includes)),
         ('the coordinator is layered within', over(inward_includes)),
+        ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('quoted includes are paths from the root', over(unresolved)),

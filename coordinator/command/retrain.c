@@ -44,7 +44,7 @@ struct retrain {
 /* What starting from the live model saved. */
 static int add_warm_start(const struct retrain *r) {
     const struct training *training = &r->training;
-    double evaluations = (double)training->coordinator->evaluations;
+    double evaluations = (double)coordinator_view(training->coordinator).evaluations;
     int64_t cold;
     if (!*training->start_model)
         return 0;

@@ -86,7 +86,7 @@ static void drain(struct cluster *cluster) {
     if (!code)
         send_messages(cluster);
     output_clear(&cluster->out);
-    enum coordinator_phase phase = cluster->coordinator->phase;
+    enum coordinator_phase phase = coordinator_phase(cluster->coordinator);
     if (code || phase == PHASE_READ || phase == PHASE_STOPPED)
         end(cluster, code);
 }
@@ -176,7 +176,7 @@ static int connect_again(struct link *link) {
     int64_t now_ns = clock_monotonic_ns();
     if (!link->give_up_ns)
         link->give_up_ns =
-            now_ns + link->cluster->coordinator->settings.reconnect_seconds * NS_PER_S;
+            now_ns + coordinator_settings(link->cluster->coordinator)->reconnect_seconds * NS_PER_S;
     int code = connect_link(link);
     if (!code || now_ns > link->give_up_ns)
         return code;
@@ -208,6 +208,7 @@ static void stop(struct cluster *cluster, enum reason reason) {
     bool again = cluster->stopping == REASON_CANCELLED && reason == REASON_CANCELLED;
     cluster->stopping = reason;
     if (again) {
+        coordinator_abandon(cluster->coordinator);
         end(cluster, 0);
         return;
     }
@@ -305,7 +306,7 @@ int cluster_new(struct event_base *base, struct coordinator *coordinator,
 
 int cluster_run(struct cluster *cluster) {
     drain(cluster);
-    if (!cluster->code && cluster->coordinator->phase != PHASE_STOPPED)
+    if (!cluster->code && coordinator_phase(cluster->coordinator) != PHASE_STOPPED)
         event_base_dispatch(cluster->base);
     event_del(cluster->interrupt); /* nobody would look at it before the workers are dismissed */
     event_del(cluster->terminate);

@@ -104,20 +104,18 @@ static int score_test(struct training *run) {
 }
 
 static int end_run(struct training *run, enum reason reason) {
-    const struct optimizer *o = &run->coordinator->optimizer;
-    struct optimizer_point answer = optimizer_answer(o);
+    struct coordinator_view view = coordinator_view(run->coordinator);
     char *text = json_dumps(run->result, JSON_COMPACT);
     int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
     if (!code)
-        code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, o->step,
-                             run->coordinator->evaluations, answer.loss, answer.gradient_max);
+        code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, view.step,
+                             view.evaluations, view.answer.loss, view.answer.gradient_max);
     free(text);
     return code;
 }
 
 /* A run that was told to stop: no model, and an exit status that says so. */
 static int end_cancelled(struct training *run) {
-    run->coordinator->optimizer.reason = REASON_CANCELLED;
     int code = make_result(run);
     if (!code)
         code = end_run(run, REASON_CANCELLED);
@@ -125,7 +123,7 @@ static int end_cancelled(struct training *run) {
         return code;
     result_show(run->result, run->options->json, run->options->quiet);
     return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
-                     (unsigned long long)run->coordinator->optimizer.step);
+                     (unsigned long long)coordinator_view(run->coordinator).step);
 }
 
 /* A run goes on from a limit that was raised; from any other end there is nowhere to go. */
@@ -134,7 +132,7 @@ static bool has_ended_for_good(enum reason reason) {
 }
 
 static int end_done(struct training *run) {
-    enum reason reason = run->coordinator->optimizer.reason;
+    enum reason reason = coordinator_view(run->coordinator).reason;
     int code = make_result(run);
     if (!code)
         code = score_holdout(run);
@@ -157,6 +155,6 @@ static int end_done(struct training *run) {
 }
 
 int training_conclude(struct training *run) {
-    bool cancelled = run->coordinator->phase != PHASE_READ;
+    bool cancelled = coordinator_phase(run->coordinator) != PHASE_READ;
     return cancelled ? end_cancelled(run) : end_done(run);
 }

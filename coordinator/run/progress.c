@@ -63,27 +63,26 @@ static void write_left(double left, char *text, size_t size) {
 }
 
 /* Fewer digits of the loss leave room for the rest in 80 columns. */
-static void write_run(const struct coordinator *c, double rate, double seconds_left, int columns,
-                      char *text, size_t size) {
-    const struct optimizer *o = &c->optimizer;
-    double percent = 100.0 * c->plan.counted_chunks / c->plan.chunks;
+static void write_run(const struct coordinator_view *view, double rate, double seconds_left,
+                      int columns, char *text, size_t size) {
+    double percent = 100.0 * view->evaluation.counted / view->evaluation.chunks;
     char speed[32], left[32];
     write_rate(rate, speed, sizeof speed);
     write_left(seconds_left, left, sizeof left);
-    if (!o->started)
+    if (!view->started)
         snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
     else
         snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
-                 (unsigned long long)o->step, columns < 90 ? 6 : 10, o->loss, o->gradient_max,
-                 percent, speed, left);
+                 (unsigned long long)view->step, columns < 90 ? 6 : 10, view->loss,
+                 view->gradient_max, percent, speed, left);
 }
 
-void progress_run(const struct coordinator *c, double rate, double seconds_left) {
+void progress_run(const struct coordinator_view *view, double rate, double seconds_left) {
     char text[256];
     if (!shown)
         return;
     int columns = columns_now();
-    write_run(c, rate, seconds_left, columns, text, sizeof text);
+    write_run(view, rate, seconds_left, columns, text, sizeof text);
     draw(text, columns);
 }
 

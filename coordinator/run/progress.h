@@ -12,7 +12,7 @@ void progress_open(bool wanted);
 
 /* Draws it anew, with evaluations a second and the seconds left (coordinator/status/pace.h); NaN:
  * not known. */
-void progress_run(const struct coordinator *coordinator, double rate, double seconds_left);
+void progress_run(const struct coordinator_view *view, double rate, double seconds_left);
 
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);

@@ -50,21 +50,20 @@ static int take_evaluation(struct recorder *recorder, const struct record *recor
     return store_evaluation(recorder->store, recorder->run, e);
 }
 
-static int take_portion(struct recorder *recorder, const struct coordinator *c,
-                        const struct record *record) {
+static int take_portion(struct recorder *recorder, const struct record *record) {
     const struct flush_id *flush = &record->portion.flush;
-    return store_portion(recorder->store, recorder->run, flush->attempt, c->evaluations,
+    return store_portion(recorder->store, recorder->run, flush->attempt, record->portion.evaluation,
                          flush->incarnation, flush->sequence, record->portion.run.first,
                          record->portion.run.count);
 }
 
 static int take_worker(struct recorder *recorder, const struct coordinator *c,
                        const struct record *record) {
-    const struct worker *worker = &c->workers[record->worker.link];
-    log_debug("%s %u is %s, pid %u on %s", role_name(worker->role), worker->index,
-              record->worker.state, worker->pid, worker->host);
-    return store_process(recorder->store, recorder->run, role_name(worker->role), worker->index,
-                         worker->incarnation, (int)worker->pid, worker->host,
+    struct worker_view worker = coordinator_worker(c, record->worker.link);
+    log_debug("%s %u is %s, pid %u on %s", role_name(worker.role), worker.index,
+              record->worker.state, worker.pid, worker.host);
+    return store_process(recorder->store, recorder->run, role_name(worker.role), worker.index,
+                         worker.incarnation, (int)worker.pid, worker.host,
                          recorder->addresses[record->worker.link], record->worker.state);
 }
 
@@ -80,13 +79,13 @@ static int take_journal(struct recorder *recorder, const struct output *output,
                          record->journal.begins);
 }
 
-static int take_durable_step(struct recorder *recorder, const struct coordinator *c,
-                             const struct output *output, const struct record *record) {
+static int take_durable_step(struct recorder *recorder, const struct output *output,
+                             const struct record *record) {
     log_debug("step %llu is durable", (unsigned long long)record->durable.step);
     int code =
         store_durable_step(recorder->store, recorder->run, record->durable.attempt,
                            record->durable.step, output->blobs.data + record->durable.offset,
-                           record->durable.length, record->durable.digests, c->settings.shards);
+                           record->durable.length, record->durable.digests, record->durable.shards);
     if (!code)
         recorder->durable_ms = clock_wall_ms();
     return code;
@@ -110,19 +109,19 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_JOURNAL:
         return take_journal(recorder, output, record);
     case RECORD_DURABLE_STEP:
-        return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, c, output, record));
+        return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, output, record));
     case RECORD_ROLL_BACK:
         return passing(FAILPOINT_state_rollback,
                        store_roll_back(recorder->store, recorder->run, record->roll_back.step));
     case RECORD_START:
         return store_run_restarts(recorder->store, recorder->run,
-                                  role_name(c->workers[record->start].role));
+                                  role_name(coordinator_worker(c, record->start).role));
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EVALUATION:
         return take_evaluation(recorder, record);
     case RECORD_PORTION:
-        return passing(FAILPOINT_state_accept, take_portion(recorder, c, record));
+        return passing(FAILPOINT_state_accept, take_portion(recorder, record));
     case RECORD_WORKER:
         return take_worker(recorder, c, record);
     case RECORD_EVENT:

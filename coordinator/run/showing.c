@@ -7,14 +7,14 @@
 
 static struct live live_of(const struct training *run) {
     double seconds = training_seconds(run);
+    struct coordinator_view view = coordinator_view(run->coordinator);
     return (struct live){
         .coordinator = run->coordinator,
         .job = run->job,
         .run = run->recorder.run,
         .started_ms = run->started_ms,
         .seconds = seconds,
-        .seconds_left =
-            pace_seconds_left(&run->pace, run->coordinator, seconds, run->job->max_seconds),
+        .seconds_left = pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds),
         .http = run->http ? http_url(run->http) : NULL,
     };
 }
@@ -63,7 +63,8 @@ int showing_begin(struct training *run) {
     struct control_callbacks control = {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct http_callbacks http = {.answer = on_request, .context = run};
-    tally_note(&run->tally, run->coordinator);
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    tally_note(&run->tally, &view);
     int code = control_new(run->base, run->job->state, &control, &run->control);
     if (!code && run->http)
         code = http_serve(run->http, run->base, &http);

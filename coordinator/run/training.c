@@ -125,24 +125,6 @@ static int start_workers(struct training *run) {
     return 0;
 }
 
-/* What the store kept, as the coordinator takes it. */
-static void saved_for(const struct store_saved *stored, struct coordinator_saved *saved,
-                      struct blob *journal) {
-    *saved = (struct coordinator_saved){.attempt = stored->attempt,
-                                        .step_count = stored->step_count,
-                                        .journal = journal,
-                                        .journal_count = (uint32_t)stored->journal_count};
-    for (uint32_t i = 0; i < stored->step_count; i++) {
-        saved->steps[i].step = stored->steps[i].step;
-        saved->steps[i].digests = stored->steps[i].digests;
-        saved->steps[i].state = (struct blob){.data = stored->steps[i].state.data,
-                                              .length = (uint32_t)stored->steps[i].state.length};
-    }
-    for (size_t i = 0; i < stored->journal_count; i++)
-        journal[i] = (struct blob){.data = stored->journal[i].data,
-                                   .length = (uint32_t)stored->journal[i].length};
-}
-
 /* What goes with a model takes this much room at most. */
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
 
@@ -187,16 +169,11 @@ static int make_coordinator(struct training *run) {
         .start_pairs = run->start.vectors,
         .start_pair_count = run->start.pairs,
         .pairs_kept = run->pairs_kept,
+        .saved = run->resumed ? &run->saved : NULL,
     };
-    struct coordinator_saved saved;
-    struct blob *journal = memory_new(run->saved.journal_count, sizeof *journal);
     int code = store_epoch_next(run->store, &settings.epoch);
-    saved_for(&run->saved, &saved, journal);
-    if (run->resumed)
-        settings.saved = &saved;
     if (!code)
         run->coordinator = coordinator_new(&settings);
-    free(journal);
     return code;
 }
 
@@ -254,10 +231,11 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
     if (!run->store)
         return 0;
     double seconds = training_seconds(run);
-    pace_note(&run->pace, coordinator, seconds);
-    tally_note(&run->tally, coordinator);
-    progress_run(coordinator, pace_rate(&run->pace, coordinator, seconds),
-                 pace_seconds_left(&run->pace, coordinator, seconds, run->job->max_seconds));
+    struct coordinator_view view = coordinator_view(coordinator);
+    pace_note(&run->pace, &view, seconds);
+    tally_note(&run->tally, &view);
+    progress_run(&view, pace_rate(&run->pace, &view, seconds),
+                 pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds));
     int code = store_run_progress(run->store, run->recorder.run, seconds);
     return code ? code : store_flush(run->store);
 }
@@ -322,7 +300,7 @@ void training_release(struct training *run, int code) {
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
     showing_end(run);
-    if (run->coordinator && run->coordinator->fenced)
+    if (run->coordinator && coordinator_is_fenced(run->coordinator))
         launch_abandon(&run->launch);
     else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");

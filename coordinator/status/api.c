@@ -211,7 +211,7 @@ static void answer_page(const struct api *api, const struct request *request,
 
 static void answer_live(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
-    int64_t late_ns = clock_monotonic_ns() - api->live.coordinator->ticked_ns;
+    int64_t late_ns = clock_monotonic_ns() - coordinator_view(api->live.coordinator).ticked_ns;
     (void)request;
     if (late_ns > TICK_LATE_NS)
         give_text(answer, 503, "the coordinator has not looked at its clock for over 10 s");
@@ -224,13 +224,14 @@ static char *unready(const struct api *api) {
     const struct coordinator *c = api->live.coordinator;
     if (!api->store)
         return memory_copy_string("the store is closed");
-    if (c->phase == PHASE_FAILED)
+    enum coordinator_phase phase = coordinator_phase(c);
+    if (phase == PHASE_FAILED)
         return memory_copy_string("the run has failed");
-    for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (!c->workers[i].ready)
+    for (uint32_t i = 0; i < coordinator_settings(c)->shards; i++)
+        if (!coordinator_worker(c, i).ready)
             return memory_format("shard %u is not set up", i);
-    if (c->phase == PHASE_REJOINING || c->phase == PHASE_SETTING_UP)
-        return memory_format("the run is %s", live_state(c->phase));
+    if (phase == PHASE_REJOINING || phase == PHASE_SETTING_UP)
+        return memory_format("the run is %s", live_state(phase));
     return NULL;
 }
 

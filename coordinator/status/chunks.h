@@ -6,11 +6,8 @@
 
 #include "coordinator/coordinator.h"
 
-enum chunk_state { CHUNK_WAITING, CHUNK_RUNNING, CHUNK_BACKED_UP, CHUNK_COUNTED };
-
-/* [[count, state, replica], …] over the chunks in order, equal neighbours as one. The replica is
- * who has the chunk (with a backup copy: who had it first), from whom it was counted, or −1. A new
- * reference. */
+/* [[count, state, replica], …] over the chunks in order, equal neighbours as one; as in
+ * struct chunk_view. A new reference. */
 json_t *chunks_json(const struct coordinator *coordinator);
 
 #endif

@@ -33,7 +33,7 @@ const char *live_state(enum coordinator_phase phase) {
     return "unknown";
 }
 
-static json_t *worker_json(const struct worker *worker) {
+static json_t *worker_json(const struct worker_view *worker) {
     return json_pack("{s:s, s:i, s:i, s:o, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
                      role_name(worker->role), "index", (int)worker->index, "pid", (int)worker->pid,
                      "host", text_to_json(worker->host), "state",
@@ -47,50 +47,50 @@ static json_t *worker_json(const struct worker *worker) {
 
 static json_t *processes_json(const struct coordinator *c) {
     json_t *all = json_array();
-    for (uint32_t i = 0; i < coordinator_links(c); i++)
-        json_array_append_new(all, worker_json(&c->workers[i]));
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        struct worker_view worker = coordinator_worker(c, i);
+        json_array_append_new(all, worker_json(&worker));
+    }
     return all;
 }
 
-static json_t *evaluation_json(const struct coordinator *c) {
-    const struct evaluation *evaluation = &c->evaluation;
-    double since = (double)(clock_monotonic_ns() - evaluation->started_ns) / 1e9;
-    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "number", (int)evaluation->number, "chunks",
-                     (int)c->plan.chunks, "counted", (int)c->plan.counted_chunks, "map",
+static json_t *evaluation_json(const struct coordinator *c, const struct coordinator_view *view) {
+    double since = (double)(clock_monotonic_ns() - view->evaluation.started_ns) / 1e9;
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "number", (int)view->evaluation.number, "chunks",
+                     (int)view->evaluation.chunks, "counted", (int)view->evaluation.counted, "map",
                      chunks_json(c), "started_seconds_ago",
-                     number_json(evaluation->running ? since : NAN));
+                     number_json(view->evaluation.running ? since : NAN));
 }
 
 /* How far the run is. */
-static json_t *progress_json(const struct live *live) {
+static json_t *progress_json(const struct live *live, const struct coordinator_view *view) {
     const struct coordinator *c = live->coordinator;
-    const struct optimizer *o = &c->optimizer;
-    bool judged = o->settings.patience && o->started;
+    bool judged = coordinator_settings(c)->optimizer.patience && view->started;
     return json_pack("{s:o, s:I, s:i, s:s, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
                      "s:o, s:I, s:o}",
                      "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid",
-                     (int)getpid(), "state", live_state(c->phase), "reason", "step",
-                     (json_int_t)o->step, "loss", number_json(o->started ? o->loss : NAN),
-                     "gradient_max", number_json(o->started ? o->gradient_max : NAN),
-                     "holdout_loss", number_json(judged ? o->holdout_loss : NAN), "evaluation",
-                     evaluation_json(c), "evaluations", (json_int_t)c->evaluations, "attempt",
-                     (int)c->attempt, "started_ms", (json_int_t)live->started_ms, "time_ms",
-                     (json_int_t)clock_wall_ms(), "seconds", live->seconds, "seconds_left",
-                     number_json(live->seconds_left), "backup_copies", (json_int_t)c->backup_copies,
-                     "safeguards", result_safeguards_json(o));
+                     (int)getpid(), "state", live_state(view->phase), "reason", "step",
+                     (json_int_t)view->step, "loss", number_json(view->started ? view->loss : NAN),
+                     "gradient_max", number_json(view->started ? view->gradient_max : NAN),
+                     "holdout_loss", number_json(judged ? view->holdout_loss : NAN), "evaluation",
+                     evaluation_json(c, view), "evaluations", (json_int_t)view->evaluations,
+                     "attempt", (int)view->attempt, "started_ms", (json_int_t)live->started_ms,
+                     "time_ms", (json_int_t)clock_wall_ms(), "seconds", live->seconds,
+                     "seconds_left", number_json(live->seconds_left), "backup_copies",
+                     (json_int_t)view->backup_copies, "safeguards", result_safeguards_json(view));
 }
 
 /* What the run is. */
-static json_t *problem_json(const struct live *live) {
-    const struct coordinator_settings *settings = &live->coordinator->settings;
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
-        objective_name(settings->shape.kind), "examples", (json_int_t)settings->data->rows,
-        "features", (json_int_t)settings->data->features, "parameters",
-        (json_int_t)live->coordinator->parameters, "history", (int)settings->optimizer.memory,
-        "gradient_tolerance", settings->optimizer.gradient_tolerance, "loss_tolerance",
-        settings->optimizer.loss_tolerance, "settings", job_settings(live->job), "http", live->http,
-        "version", PACKAGE_VERSION);
+static json_t *problem_json(const struct live *live, const struct coordinator_view *view) {
+    const struct coordinator_settings *settings = coordinator_settings(live->coordinator);
+    return json_pack("{s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
+                     objective_name(settings->shape.kind), "examples",
+                     (json_int_t)settings->data->rows, "features",
+                     (json_int_t)settings->data->features, "parameters",
+                     (json_int_t)view->parameters, "history", (int)settings->optimizer.memory,
+                     "gradient_tolerance", settings->optimizer.gradient_tolerance, "loss_tolerance",
+                     settings->optimizer.loss_tolerance, "settings", job_settings(live->job),
+                     "http", live->http, "version", PACKAGE_VERSION);
 }
 
 int live_runs(const struct live *live, struct store *store, json_t **runs) {
@@ -109,8 +109,9 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
 }
 
 json_t *live_json(const struct live *live) {
-    json_t *status = progress_json(live);
-    json_object_update_new(status, problem_json(live));
+    struct coordinator_view view = coordinator_view(live->coordinator);
+    json_t *status = progress_json(live, &view);
+    json_object_update_new(status, problem_json(live, &view));
     json_object_set_new(status, "processes", processes_json(live->coordinator));
     return status;
 }

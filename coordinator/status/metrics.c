@@ -66,14 +66,14 @@ static void write_labelled(FILE *out, const char *name, const char *label, const
 /* ---- the run ---- */
 
 static void write_run(FILE *out, const struct live *live) {
-    const struct coordinator *c = live->coordinator;
+    enum coordinator_phase now = coordinator_phase(live->coordinator);
     describe(out, "dml_build_info", GAUGE, "The program's version; always 1.");
     write_labelled(out, "dml_build_info", "version", PACKAGE_VERSION, 1);
     describe(out, "dml_run_info", GAUGE, "The job and its objective; always 1.");
     fputs("dml_run_info{job=", out);
     write_quoted(out, live->job->name);
     fputs(",objective=", out);
-    write_quoted(out, objective_name(c->settings.shape.kind));
+    write_quoted(out, objective_name(coordinator_settings(live->coordinator)->shape.kind));
     fputs("} 1\n", out);
     write_one(out, "dml_run_number", GAUGE, "Number of the run in its state folder.",
               (double)live->run);
@@ -88,48 +88,51 @@ static void write_run(FILE *out, const struct live *live) {
     for (enum coordinator_phase phase = PHASE_REJOINING; phase <= PHASE_FAILED; phase++)
         if (phase == PHASE_REJOINING || live_state(phase) != live_state(phase - 1))
             write_labelled(out, "dml_run_state", "state", live_state(phase),
-                           live_state(phase) == live_state(c->phase));
+                           live_state(phase) == live_state(now));
 }
 
-static void write_optimizer(FILE *out, const struct coordinator *c, const struct tally *tally) {
-    const struct optimizer *o = &c->optimizer;
+static void write_optimizer(FILE *out, const struct coordinator_view *view, bool judged,
+                            const struct tally *tally) {
     write_one(out, "dml_step", GAUGE,
               "Accepted steps; falls when the run goes back to a "
               "checkpoint.",
-              (double)o->step);
-    if (o->started) {
-        write_one(out, "dml_loss", GAUGE, "The objective at the last accepted point.", o->loss);
+              (double)view->step);
+    if (view->started) {
+        write_one(out, "dml_loss", GAUGE, "The objective at the last accepted point.", view->loss);
         write_one(out, "dml_gradient_max", GAUGE,
-                  "Largest component of the gradient there, in absolute value.", o->gradient_max);
-        if (o->settings.patience)
+                  "Largest component of the gradient there, in absolute value.",
+                  view->gradient_max);
+        if (judged)
             write_one(out, "dml_holdout_loss", GAUGE, "Mean loss on the holdout there.",
-                      o->holdout_loss);
+                      view->holdout_loss);
     }
     write_one(out, "dml_gradient_tolerance", GAUGE, "The run ends when dml_gradient_max is below.",
-              o->settings.gradient_tolerance);
+              view->gradient_tolerance);
     describe(out, "dml_safeguards_total", COUNTER, "How often a safeguard of the optimizer fired.");
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
                        (double)tally->safeguards[i]);
 }
 
-static void write_evaluation(FILE *out, const struct coordinator *c, const struct tally *tally) {
+static void write_evaluation(FILE *out, const struct coordinator_view *view,
+                             const struct tally *tally) {
     write_one(out, "dml_evaluations_total", COUNTER, "Evaluations of loss and gradient.",
               (double)tally->evaluations);
     write_one(out, "dml_evaluation_chunks", GAUGE, "Chunks of data in every evaluation.",
-              c->plan.chunks);
+              view->evaluation.chunks);
     write_one(out, "dml_evaluation_chunks_counted", GAUGE,
-              "Chunks counted in the evaluation that runs.", c->plan.counted_chunks);
+              "Chunks counted in the evaluation that runs.", view->evaluation.counted);
     write_one(out, "dml_backup_copies_total", COUNTER,
-              "Portions that a second replica was given too.", (double)c->backup_copies);
+              "Portions that a second replica was given too.", (double)view->backup_copies);
     write_one(out, "dml_stale_messages_total", COUNTER,
-              "Messages ignored: of other attempts or evaluations, or repeated.", (double)c->stale);
+              "Messages ignored: of other attempts or evaluations, or repeated.",
+              (double)view->stale);
 }
 
-static void write_checkpoint(FILE *out, const struct coordinator *c, int64_t durable_ms) {
-    if (c->durable_count)
+static void write_checkpoint(FILE *out, const struct coordinator_view *view, int64_t durable_ms) {
+    if (view->durable)
         write_one(out, "dml_checkpoint_step", GAUGE, "The step that the run would go back to.",
-                  (double)c->durable[0].step);
+                  (double)view->durable_step);
     if (durable_ms)
         write_one(out, "dml_checkpoint_timestamp_seconds", GAUGE,
                   "When a step was last made durable, since 1970.", (double)durable_ms / 1e3);
@@ -142,22 +145,22 @@ struct process_metric {
     enum metric_type type;
     bool replicas_only;
     const char *help;
-    double (*value)(const struct worker *worker);
+    double (*value)(const struct worker_view *worker);
 };
 
-static double value_up(const struct worker *worker) {
+static double value_up(const struct worker_view *worker) {
     return worker->ready;
 }
-static double value_restarts(const struct worker *worker) {
+static double value_restarts(const struct worker_view *worker) {
     return worker->restarts;
 }
-static double value_portions(const struct worker *worker) {
+static double value_portions(const struct worker_view *worker) {
     return (double)worker->portions;
 }
-static double value_chunks(const struct worker *worker) {
+static double value_chunks(const struct worker_view *worker) {
     return (double)worker->chunks;
 }
-static double value_rate(const struct worker *worker) {
+static double value_rate(const struct worker_view *worker) {
     return worker->chunks_per_ns * 1e9;
 }
 
@@ -174,12 +177,12 @@ static void write_processes(FILE *out, const struct coordinator *c) {
     for (size_t i = 0; i < sizeof process_metrics / sizeof process_metrics[0]; i++) {
         const struct process_metric *metric = &process_metrics[i];
         describe(out, metric->name, metric->type, metric->help);
-        for (uint32_t j = metric->replicas_only ? c->settings.shards : 0; j < coordinator_links(c);
-             j++) {
-            const struct worker *worker = &c->workers[j];
+        uint32_t first = metric->replicas_only ? coordinator_settings(c)->shards : 0;
+        for (uint32_t j = first; j < coordinator_links(c); j++) {
+            struct worker_view worker = coordinator_worker(c, j);
             fprintf(out, "%s{role=\"%s\",index=\"%" PRIu32 "\"}", metric->name,
-                    role_name(worker->role), worker->index);
-            write_value(out, metric->value(worker));
+                    role_name(worker.role), worker.index);
+            write_value(out, metric->value(&worker));
         }
     }
 }
@@ -251,14 +254,15 @@ static void write_process(FILE *out) {
 
 char *metrics_text(const struct metrics *metrics, size_t *length) {
     const struct coordinator *c = metrics->live->coordinator;
+    struct coordinator_view view = coordinator_view(c);
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (!out)
         abort(); /* for want of memory alone */
     write_run(out, metrics->live);
-    write_optimizer(out, c, metrics->tally);
-    write_evaluation(out, c, metrics->tally);
-    write_checkpoint(out, c, metrics->durable_ms);
+    write_optimizer(out, &view, coordinator_settings(c)->optimizer.patience > 0, metrics->tally);
+    write_evaluation(out, &view, metrics->tally);
+    write_checkpoint(out, &view, metrics->durable_ms);
     write_processes(out, c);
     write_http(out, metrics->http);
     write_process(out);

@@ -22,15 +22,15 @@ struct pace {
 };
 
 /* Looks at the run, `seconds` after it began; as often as one likes. */
-void pace_note(struct pace *pace, const struct coordinator *coordinator, double seconds);
+void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds);
 
 /* Evaluations a second, parts of the running one counted; NaN while not known. */
-double pace_rate(const struct pace *pace, const struct coordinator *coordinator, double seconds);
+double pace_rate(const struct pace *pace, const struct coordinator_view *view, double seconds);
 
 /* Seconds until the gradient has fallen to its tolerance at the pace at which its logarithm fell
  * until now, or until a limit on steps or on seconds if that comes first. NaN if nothing can be
  * said yet. */
-double pace_seconds_left(const struct pace *pace, const struct coordinator *coordinator,
+double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
                          double seconds, double seconds_max);
 
 #endif

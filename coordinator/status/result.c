@@ -5,43 +5,40 @@
 #include "base/text.h"
 #include "coordinator/status/members.h"
 
-json_t *result_safeguards_json(const struct optimizer *o) {
+json_t *result_safeguards_json(const struct coordinator_view *view) {
     json_t *all = json_object();
     for (unsigned i = 0; i < SAFEGUARDS; i++)
-        if (o->safeguards[i])
-            json_object_set_new(all, safeguard_text(i), json_integer((json_int_t)o->safeguards[i]));
+        if (view->safeguards[i])
+            json_object_set_new(all, safeguard_text(i),
+                                json_integer((json_int_t)view->safeguards[i]));
     return all;
 }
 
-/* NULL if the holdout was not looked at. */
-static json_t *early_stopping_json(const struct optimizer *o) {
-    struct optimizer_point answer = optimizer_answer(o);
-    if (!o->settings.patience)
-        return NULL;
-    return json_pack("{s:I, s:o}", "best_step", (json_int_t)answer.step, "holdout_loss",
-                     number_json(answer.holdout_loss));
+static json_t *early_stopping_json(const struct optimizer_point *best) {
+    return json_pack("{s:I, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
+                     number_json(best->holdout_loss));
 }
 
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts) {
-    const struct optimizer *o = &c->optimizer;
-    struct optimizer_point answer = optimizer_answer(o);
-    const struct coordinator_settings *settings = &c->settings;
+    struct coordinator_view view = coordinator_view(c);
+    const struct coordinator_settings *settings = coordinator_settings(c);
     return json_pack(
         "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
         " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
-        "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(o->reason),
-        "objective", objective_name(settings->shape.kind), "loss", number_json(answer.loss),
-        "gradient_max", number_json(answer.gradient_max), "steps", (json_int_t)o->step,
-        "evaluations", (json_int_t)c->evaluations, "shard_rounds", (json_int_t)o->rounds, "history",
-        (int)o->settings.memory, "examples", (json_int_t)settings->data->rows, "features",
-        (json_int_t)settings->data->features, "values", (json_int_t)settings->data->values,
-        "parameters", (json_int_t)c->parameters, "replicas", (int)settings->replicas, "shards",
-        (int)settings->shards, "backup_copies", (json_int_t)c->backup_copies, "restarts",
-        "coordinator", (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard,
-        "replica", (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack",
-        seconds->pack, "train", seconds->train, "safeguards", result_safeguards_json(o),
-        "early_stopping", early_stopping_json(o));
+        "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
+        "objective", objective_name(settings->shape.kind), "loss", number_json(view.answer.loss),
+        "gradient_max", number_json(view.answer.gradient_max), "steps", (json_int_t)view.step,
+        "evaluations", (json_int_t)view.evaluations, "shard_rounds", (json_int_t)view.rounds,
+        "history", (int)settings->optimizer.memory, "examples", (json_int_t)settings->data->rows,
+        "features", (json_int_t)settings->data->features, "values",
+        (json_int_t)settings->data->values, "parameters", (json_int_t)view.parameters, "replicas",
+        (int)settings->replicas, "shards", (int)settings->shards, "backup_copies",
+        (json_int_t)view.backup_copies, "restarts", "coordinator",
+        (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard, "replica",
+        (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack", seconds->pack,
+        "train", seconds->train, "safeguards", result_safeguards_json(&view), "early_stopping",
+        settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL);
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {

@@ -27,7 +27,7 @@ json_t *result_json(const struct coordinator *coordinator, const char *job, int6
 void result_add_start(json_t *result, const char *sha256, int64_t run);
 
 /* How often each safeguard fired that did: {text: count}. A new reference. */
-json_t *result_safeguards_json(const struct optimizer *optimizer);
+json_t *result_safeguards_json(const struct coordinator_view *view);
 
 /* Adds the model's place and hash. */
 void result_add_model(json_t *result, const char *folder, const char *sha256);

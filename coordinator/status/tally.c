@@ -6,14 +6,13 @@ static void add(uint64_t *total, uint64_t before, uint64_t now) {
     *total += now > before ? now - before : 0;
 }
 
-void tally_note(struct tally *tally, const struct coordinator *c) {
-    const struct optimizer *o = &c->optimizer;
+void tally_note(struct tally *tally, const struct coordinator_view *view) {
     if (tally->last.known) {
-        add(&tally->evaluations, tally->last.evaluations, c->evaluations);
+        add(&tally->evaluations, tally->last.evaluations, view->evaluations);
         for (unsigned i = 0; i < SAFEGUARDS; i++)
-            add(&tally->safeguards[i], tally->last.safeguards[i], o->safeguards[i]);
+            add(&tally->safeguards[i], tally->last.safeguards[i], view->safeguards[i]);
     }
     tally->last.known = true;
-    tally->last.evaluations = c->evaluations;
-    memcpy(tally->last.safeguards, o->safeguards, sizeof tally->last.safeguards);
+    tally->last.evaluations = view->evaluations;
+    memcpy(tally->last.safeguards, view->safeguards, sizeof tally->last.safeguards);
 }

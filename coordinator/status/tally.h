@@ -17,6 +17,6 @@ struct tally {
 };
 
 /* Adds what has risen since it was called last; from time to time. */
-void tally_note(struct tally *tally, const struct coordinator *coordinator);
+void tally_note(struct tally *tally, const struct coordinator_view *view);
 
 #endif

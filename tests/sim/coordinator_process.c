@@ -219,9 +219,10 @@ static void conclude(struct process *process) {
         return;
     }
     cluster->ended = true;
-    cluster->outcome.reason = self->machine->optimizer.reason;
-    cluster->outcome.steps = self->machine->optimizer.step;
-    cluster->outcome.answer = optimizer_answer(&self->machine->optimizer);
+    struct coordinator_view view = coordinator_view(self->machine);
+    cluster->outcome.reason = view.reason;
+    cluster->outcome.steps = view.step;
+    cluster->outcome.answer = view.answer;
     cluster->outcome.ended_ns = process->world->now_ns;
     dismiss(process, "the run has ended");
 }
@@ -237,7 +238,7 @@ static void finish_step(struct process *process, int code) {
         return;
     if (code)
         give_up(process, code);
-    else if (self->machine->phase == PHASE_READ)
+    else if (coordinator_phase(self->machine) == PHASE_READ)
         conclude(process);
 }
 
@@ -297,8 +298,8 @@ static struct coordinator *new_machine(struct process *process) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     const struct job *job = cluster->job;
-    struct coordinator_saved saved;
-    struct blob *journal;
+    struct store_saved saved;
+    struct store_blob *journal;
     virtual_store_read(&cluster->store, &saved, &journal);
     bool resumed = cluster->runs++ > 0;
     self->epoch = virtual_store_epoch(&cluster->store);
@@ -345,7 +346,7 @@ static void end(struct process *process) {
     struct coordinator_process *self = process->state;
     if (owns_store(process))
         virtual_store_crash(&cluster_of(process)->store);
-    cluster_of(process)->tally.backups += self->machine->backup_copies;
+    cluster_of(process)->tally.backups += coordinator_view(self->machine).backup_copies;
     coordinator_free(self->machine);
     output_release(&self->out);
     free(self);

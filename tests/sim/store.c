@@ -117,25 +117,25 @@ void virtual_store_power_cut(struct virtual_store *store, struct random *random)
 
 /* ---- reading ---- */
 
-static void add_step(struct coordinator_saved *saved, const struct store_operation *operation) {
+static void add_step(struct store_saved *saved, const struct store_operation *operation) {
     saved->steps[1] = saved->steps[0];
     saved->steps[0].step = operation->value;
     saved->steps[0].digests = operation->digests;
     saved->steps[0].state =
-        (struct blob){.data = operation->data, .length = (uint32_t)operation->length};
+        (struct store_blob){.data = operation->data, .length = operation->length};
     saved->step_count += saved->step_count < 2;
     saved->journal_count = 0;
 }
 
-static void undo_steps(struct coordinator_saved *saved, const struct store_operation *operation) {
+static void undo_steps(struct store_saved *saved, const struct store_operation *operation) {
     while (saved->step_count && (operation->flag || saved->steps[0].step > operation->value)) {
         saved->steps[0] = saved->steps[1];
         saved->step_count--;
     }
 }
 
-static void replay(struct coordinator_saved *saved, const struct store_operation *operation,
-                   struct blob *journal) {
+static void replay(struct store_saved *saved, const struct store_operation *operation,
+                   struct store_blob *journal) {
     switch (operation->kind) {
     case STORE_EPOCH:
         break;
@@ -146,7 +146,7 @@ static void replay(struct coordinator_saved *saved, const struct store_operation
         if (operation->flag)
             saved->journal_count = 0;
         journal[saved->journal_count++] =
-            (struct blob){.data = operation->data, .length = (uint32_t)operation->length};
+            (struct store_blob){.data = operation->data, .length = operation->length};
         break;
     case STORE_DURABLE:
         add_step(saved, operation);
@@ -157,9 +157,9 @@ static void replay(struct coordinator_saved *saved, const struct store_operation
     }
 }
 
-void virtual_store_read(const struct virtual_store *store, struct coordinator_saved *saved,
-                        struct blob **journal) {
-    *saved = (struct coordinator_saved){0};
+void virtual_store_read(const struct virtual_store *store, struct store_saved *saved,
+                        struct store_blob **journal) {
+    *saved = (struct store_saved){0};
     *journal = memory_new(store->committed, sizeof **journal);
     for (uint32_t i = 0; i < store->committed; i++)
         replay(saved, &store->operations[i], *journal);

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 struct blob;
-struct coordinator_saved;
+struct store_saved;
+struct store_blob;
 struct random;
 struct store_operation; /* opaque */
 
@@ -44,7 +45,7 @@ void virtual_store_power_cut(struct virtual_store *store, struct random *random)
 
 /* What is there. The journal's items are owned by the caller, what they point to by the store,
  * until the next change. */
-void virtual_store_read(const struct virtual_store *store, struct coordinator_saved *saved,
-                        struct blob **journal);
+void virtual_store_read(const struct virtual_store *store, struct store_saved *saved,
+                        struct store_blob **journal);
 
 #endif

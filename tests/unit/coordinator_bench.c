@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "coordinator/steering_parts.h"
 
 static const char *const addresses[] = {"unix:/a", "unix:/b"};
 
@@ -64,7 +65,7 @@ int bench_tear_down(void **state) {
 /* Feeds one message; what was sent before is forgotten. */
 int bench_feed(struct fixture *f, uint32_t link, struct message message) {
     output_clear(&f->out);
-    message.epoch = f->coordinator->settings.epoch;
+    message.epoch = coordinator_settings(f->coordinator)->epoch;
     return coordinator_step(f->coordinator, link, &message, 0, &f->out);
 }
 
@@ -93,13 +94,23 @@ size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_typ
     return count;
 }
 
+uint32_t bench_chunks(const struct fixture *f, enum chunk_state state) {
+    struct chunk_view chunks[CHUNKS];
+    uint32_t count = coordinator_view(f->coordinator).evaluation.chunks, found = 0;
+    assert_true(count <= CHUNKS);
+    coordinator_chunks(f->coordinator, chunks);
+    for (uint32_t i = 0; i < count; i++)
+        found += chunks[i].state == state;
+    return found;
+}
+
 struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t proof) {
-    const struct worker *worker = &f->coordinator->workers[link];
+    struct worker_view worker = coordinator_worker(f->coordinator, link);
     struct message message = {.type = MESSAGE_WELCOME};
     message.welcome = (struct message_welcome){.protocol = PROTOCOL_VERSION,
-                                               .role = (uint8_t)worker->role,
-                                               .incarnation = worker->incarnation,
-                                               .since = worker->incarnation >> 32,
+                                               .role = (uint8_t)worker.role,
+                                               .incarnation = worker.incarnation,
+                                               .since = worker.incarnation >> 32,
                                                .pid = 100 + link,
                                                .host = "here",
                                                .description = "test",
@@ -114,7 +125,7 @@ void bench_welcome_all(struct fixture *f) {
 
 void bench_ready(struct fixture *f, uint32_t link) {
     struct message message = {.type = MESSAGE_READY};
-    message.ready.attempt = f->coordinator->attempt;
+    message.ready.attempt = coordinator_view(f->coordinator).attempt;
     assert_int_equal(bench_feed(f, link, message), 0);
 }
 
@@ -127,13 +138,13 @@ void bench_ready_all(struct fixture *f) {
 void bench_start(struct fixture *f) {
     bench_welcome_all(f);
     bench_ready_all(f);
-    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
 }
 
 struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32_t sequence) {
-    return (struct flush_id){.attempt = f->coordinator->attempt,
-                             .evaluation = f->coordinator->evaluation.number,
-                             .incarnation = f->coordinator->workers[replica].incarnation,
+    return (struct flush_id){.attempt = coordinator_view(f->coordinator).attempt,
+                             .evaluation = coordinator_view(f->coordinator).evaluation.number,
+                             .incarnation = coordinator_worker(f->coordinator, replica).incarnation,
                              .sequence = sequence};
 }
 
@@ -142,8 +153,8 @@ struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32
 int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
                 uint32_t chunks) {
     struct run run = {.first = first, .count = chunks};
-    uint64_t incarnations[2] = {f->coordinator->workers[SHARD_0].incarnation,
-                                f->coordinator->workers[SHARD_1].incarnation};
+    uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation,
+                                coordinator_worker(f->coordinator, SHARD_1).incarnation};
     struct exact loss, holdout_loss;
     struct bytes encoded, holdout;
     exact_init(&loss);
@@ -184,15 +195,15 @@ void bench_answer(struct fixture *f, const double *scalars, uint32_t count) {
         struct exact part;
         exact_init(&part);
         exact_add(&part, scalars[i] / 2);
-        if (f->coordinator->round.is_max[i])
+        if (f->coordinator->steering->round.is_max[i])
             bytes_put_f64(&encoded, scalars[i]);
         else
             exact_encode(&part, &encoded);
     }
     struct message message = {.type = MESSAGE_RESULT};
     message.result = (struct message_result){
-        .attempt = f->coordinator->attempt,
-        .number = f->coordinator->round.number,
+        .attempt = coordinator_view(f->coordinator).attempt,
+        .number = f->coordinator->steering->round.number,
         .scalars = {.data = encoded.data, .length = (uint32_t)encoded.length},
     };
     assert_int_equal(bench_feed(f, SHARD_0, message), 0);
@@ -229,8 +240,10 @@ void bench_return(struct fixture *f, uint32_t link) {
 
 void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest) {
     struct message message = {.type = MESSAGE_CHECKPOINTED};
-    message.checkpointed = (struct message_checkpointed){
-        .attempt = f->coordinator->attempt, .step = f->coordinator->sealing.step, .digest = digest};
+    message.checkpointed =
+        (struct message_checkpointed){.attempt = coordinator_view(f->coordinator).attempt,
+                                      .step = f->coordinator->recovery.sealing.step,
+                                      .digest = digest};
     assert_int_equal(bench_feed(f, shard, message), 0);
 }
 

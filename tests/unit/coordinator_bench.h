@@ -34,6 +34,9 @@ size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_typ
 /* The first record of a kind; fails the test if there is none. */
 const struct record *bench_recorded(const struct fixture *f, enum record_kind kind);
 
+/* How many chunks are in this state. */
+uint32_t bench_chunks(const struct fixture *f, enum chunk_state state);
+
 struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t proof);
 void bench_welcome_all(struct fixture *f);
 void bench_ready_all(struct fixture *f);

@@ -17,6 +17,7 @@
 #include "coordinator/status/api.h"
 #include "coordinator/status/chunks.h"
 #include "coordinator/status/metrics.h"
+#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static char folder[64];
@@ -208,15 +209,18 @@ static void it_is_ready_when_all_shards_are_set_up(void **state) {
     free(answer.owned);
     bench_ready_all(bench);
     assert_int_equal(status_of("/readyz", ""), 200);
-    bench->coordinator->phase = PHASE_FAILED;
+    struct message failed = {.type = MESSAGE_FAILED};
+    failed.failed = (struct message_failed){.status = 65, .reason = "damaged"};
+    bench_feed(bench, SHARD_0, failed);
+    error_clear();
     assert_int_equal(status_of("/readyz", ""), 503);
 }
 
 static void it_lives_while_it_ticks(void **state) {
     (void)state;
-    bench->coordinator->ticked_ns = clock_monotonic_ns();
+    coordinator_tick(bench->coordinator, clock_monotonic_ns(), &bench->out);
     assert_int_equal(status_of("/livez", ""), 200);
-    bench->coordinator->ticked_ns -= 11 * NS_PER_S;
+    coordinator_tick(bench->coordinator, clock_monotonic_ns() - 11 * NS_PER_S, &bench->out);
     assert_int_equal(status_of("/livez", ""), 503);
 }
 
@@ -242,7 +246,7 @@ static void the_map_tells_who_has_and_who_counted_each_chunk(void **state) {
     expect_map("[[2,1,0],[2,0,-1],[2,1,1],[2,0,-1]]");
     bench_flush(bench, REPLICA_1, 0, 4, 2);
     expect_map("[[2,1,0],[2,0,-1],[2,3,1],[2,0,-1]]");
-    bench->coordinator->workers[REPLICA_0].handed[0].backed_up = true;
+    workload_of(bench->coordinator, REPLICA_0)->handed[0].backed_up = true;
     expect_map("[[2,2,0],[2,0,-1],[2,3,1],[2,0,-1]]");
     bench_flush(bench, REPLICA_1, 1, 0, 2); /* the copy was faster */
     expect_map("[[2,3,1],[2,0,-1],[2,3,1],[2,0,-1]]");
@@ -298,7 +302,10 @@ static void metrics_are_those_of_the_coordinator(void **state) {
     bench_finish_first(bench, 4, 1);
     counts.refused.counts[HTTP_SLOW] = 2;
     api.durable_ms = 5500;
-    bench->coordinator->stale = 9;
+    for (int i = 0; i < 9; i++) {
+        struct message old = {.type = MESSAGE_PONG, .epoch = EPOCH - 1};
+        coordinator_step(bench->coordinator, SHARD_0, &old, 0, &bench->out);
+    }
     char *text = metrics();
     expect_line(text, "dml_gradient_max 1");
     expect_line(text, "dml_run_number 1");
@@ -324,17 +331,16 @@ static void a_metric_that_is_not_known_is_left_out(void **state) {
 
 static void counters_do_not_fall_when_the_run_goes_back(void **state) {
     (void)state;
-    struct coordinator *c = bench->coordinator;
-    c->evaluations = 100; /* of processes before this one */
-    tally_note(&tally, c);
-    c->evaluations = 105;
-    c->optimizer.safeguards[SAFEGUARD_PAIR_SKIPPED] = 1;
-    tally_note(&tally, c);
-    c->evaluations = 102;
-    c->optimizer.safeguards[SAFEGUARD_PAIR_SKIPPED] = 0;
-    tally_note(&tally, c);
-    c->evaluations = 103;
-    tally_note(&tally, c);
+    struct coordinator_view view = {.evaluations = 100}; /* of processes before this one */
+    tally_note(&tally, &view);
+    view.evaluations = 105;
+    view.safeguards[SAFEGUARD_PAIR_SKIPPED] = 1;
+    tally_note(&tally, &view);
+    view.evaluations = 102;
+    view.safeguards[SAFEGUARD_PAIR_SKIPPED] = 0;
+    tally_note(&tally, &view);
+    view.evaluations = 103;
+    tally_note(&tally, &view);
     char *text = metrics();
     expect_line(text, "dml_evaluations_total 6");
     expect_line(text, "dml_safeguards_total{safeguard=\"pair skipped: too little curvature\"} 1");

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 
@@ -45,7 +46,7 @@ static void a_worker_that_computes_other_bits_is_refused(void **state) {
     assert_int_equal(bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 44)), ERROR_UNAVAILABLE);
     assert_int_equal(bench_count_sent(f, SHARD_1, MESSAGE_REFUSED), 1);
     assert_non_null(strstr(error_text(), "other bits"));
-    assert_int_equal(f->coordinator->phase, PHASE_FAILED);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
 }
 
 static void replicas_hear_of_the_shards_when_all_shards_are_there(void **state) {
@@ -110,16 +111,15 @@ static void a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back
     struct fixture *f = *state;
     bench_start(f);
     bench_flush(f, REPLICA_0, 0, 0, 2);
-    uint32_t waiting = f->coordinator->plan.waiting;
     bench_flush(f, REPLICA_1, 0, 1, 3);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_DROP), 1);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
     assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_VERDICT).verdict.accepted, 0);
-    assert_int_equal(f->coordinator->plan.counted_chunks, 2);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
     struct message again = bench_sent(f, REPLICA_0, MESSAGE_PORTION); /* who has nothing gets it */
     assert_int_equal(again.portion.first, 2);
     assert_int_equal(again.portion.count, 2);
-    assert_int_equal(f->coordinator->plan.waiting, waiting);
+    assert_int_equal(bench_chunks(f, CHUNK_WAITING), 2);
 }
 
 static void a_repeated_flush_gets_the_same_verdict_and_is_not_counted_again(void **state) {
@@ -131,18 +131,20 @@ static void a_repeated_flush_gets_the_same_verdict_and_is_not_counted_again(void
     bench_flush(f, REPLICA_0, 0, 0, 2);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_VERDICT).verdict.accepted, 1);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
-    assert_int_equal(f->coordinator->plan.counted_chunks, 2);
-    assert_true(exact_value(&f->coordinator->evaluation.loss) == 2);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
+    bench_flush(f, REPLICA_0, 1, 2, CHUNKS - 2);
+    bench_folded(f, SHARD_0, REPLICA_0, 1);
+    bench_folded(f, SHARD_1, REPLICA_0, 1);
+    bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
+    assert_true(bench_recorded(f, RECORD_STEP)->step.loss == (double)CHUNKS / 100);
 }
 
 static void a_flush_kept_by_a_dead_shard_is_dropped(void **state) {
     struct fixture *f = *state;
     bench_start(f);
-    f->coordinator->workers[SHARD_1].incarnation++;
-    uint64_t living = f->coordinator->workers[SHARD_1].incarnation;
-    f->coordinator->workers[SHARD_1].incarnation = living - 1;
+    uint64_t dead = coordinator_worker(f->coordinator, SHARD_1).incarnation + 1;
     struct run run = {.first = 0, .count = 2};
-    uint64_t incarnations[2] = {f->coordinator->workers[SHARD_0].incarnation, living};
+    uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation, dead};
     struct message message = {.type = MESSAGE_FLUSHED};
     message.flushed = (struct message_flushed){
         .flush = bench_flush_id(f, REPLICA_0, 0),
@@ -151,7 +153,7 @@ static void a_flush_kept_by_a_dead_shard_is_dropped(void **state) {
     };
     bench_feed(f, REPLICA_0, message);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_VERDICT).verdict.accepted, 0);
-    assert_int_equal(f->coordinator->plan.counted_chunks, 0);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 0);
 }
 
 static void a_message_of_another_epoch_changes_nothing(void **state) {
@@ -162,7 +164,7 @@ static void a_message_of_another_epoch_changes_nothing(void **state) {
     output_clear(&f->out);
     assert_int_equal(coordinator_step(f->coordinator, REPLICA_0, &want, 0, &f->out), 0);
     assert_int_equal(f->out.messages.count, 0);
-    assert_int_equal(f->coordinator->stale, 1);
+    assert_int_equal(coordinator_view(f->coordinator).stale, 1);
 }
 
 /* Everything counted by replica 0 in one flush. */
@@ -174,7 +176,7 @@ static void an_evaluation_ends_only_when_every_fold_is_confirmed(void **state) {
     struct fixture *f = *state;
     bench_start(f);
     count_all(f);
-    assert_true(plan_complete(&f->coordinator->plan));
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, CHUNKS);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 0);
     bench_folded(f, SHARD_1, REPLICA_0, 0);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 0);
@@ -203,11 +205,11 @@ static void the_starting_point_is_recorded_as_step_0(void **state) {
 static void a_converged_start_ends_and_the_model_is_read_in_order(void **state) {
     struct fixture *f = *state;
     bench_finish_first(f, 0, 0);
-    assert_int_equal(f->coordinator->optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    assert_int_equal(coordinator_view(f->coordinator).reason, REASON_GRADIENT_TOLERANCE);
     bench_answer(f, NULL, 0); /* the program that accepts the trial */
     uint64_t expected = 0;
     static double values[1 << 14];
-    for (uint32_t shard = 0; f->coordinator->phase == PHASE_READING; shard++) {
+    for (uint32_t shard = 0; coordinator_phase(f->coordinator) == PHASE_READING; shard++) {
         struct message read = bench_sent(f, shard, MESSAGE_READ);
         assert_int_equal(read.read.first, expected);
         expected += read.read.count;
@@ -218,7 +220,7 @@ static void a_converged_start_ends_and_the_model_is_read_in_order(void **state) 
         assert_int_equal(bench_feed(f, shard, slice), 0);
         assert_int_equal(bench_recorded(f, RECORD_SLICE)->slice.count, read.read.count);
     }
-    assert_int_equal(f->coordinator->phase, PHASE_READ);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_READ);
     assert_int_equal(expected, 10001);
 }
 
@@ -266,8 +268,8 @@ static void a_stop_ends_at_the_last_accepted_point(void **state) {
     bench_finish_first(f, 1, 0.5);
     output_clear(&f->out);
     coordinator_stop(f->coordinator, REASON_TIME_LIMIT, 0, &f->out);
-    assert_int_equal(f->coordinator->optimizer.reason, REASON_TIME_LIMIT);
-    assert_int_equal(f->coordinator->phase, PHASE_READING);
+    assert_int_equal(coordinator_view(f->coordinator).reason, REASON_TIME_LIMIT);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_READING);
     /* The evaluation that was running is over: its flushes are dropped. */
     bench_flush(f, REPLICA_0, 1, 0, 2);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_VERDICT).verdict.accepted, 0);
@@ -284,11 +286,12 @@ static void a_worker_that_fails_ends_the_run_with_its_status(void **state) {
 
 static void an_exceeded_bound_is_redone_with_one_that_holds(void **state) {
     struct fixture *f = *state;
-    f->coordinator->settings.shape.kind = OBJECTIVE_SQUARED;
+    f->settings.shape.kind = OBJECTIVE_SQUARED;
+    bench_begin(f, &f->settings);
     bench_start(f);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.derivative_exponent, 2);
-    f->coordinator->evaluation.exceeded = true;
-    f->coordinator->evaluation.derivative_max = 1000;
+    f->coordinator->steering->evaluation.exceeded = true;
+    f->coordinator->steering->evaluation.derivative_max = 1000;
     count_all(f);
     bench_folded(f, SHARD_0, REPLICA_0, 0);
     bench_folded(f, SHARD_1, REPLICA_0, 0);

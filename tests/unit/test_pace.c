@@ -9,31 +9,30 @@
 
 #include "coordinator/status/pace.h"
 
-static struct coordinator run;
+static struct coordinator_view run;
 static struct pace pace;
 static double now; /* seconds, as last noted */
 
 /* Ten chunks, a tolerance of 1e-6, at most 1000 steps. */
 static int begin(void **state) {
     (void)state;
-    run = (struct coordinator){.plan.chunks = 10};
-    run.optimizer.settings.gradient_tolerance = 1e-6;
-    run.optimizer.settings.steps_max = 1000;
+    run = (struct coordinator_view){
+        .evaluation.chunks = 10, .gradient_tolerance = 1e-6, .steps_max = 1000};
     pace = (struct pace){0};
     return 0;
 }
 
 static void note(double seconds, uint64_t evaluations, uint32_t counted) {
     run.evaluations = evaluations;
-    run.plan.counted_chunks = counted;
+    run.evaluation.counted = counted;
     now = seconds;
     pace_note(&pace, &run, now);
 }
 
 static void step(double seconds, uint64_t number, double gradient) {
-    run.optimizer.started = true;
-    run.optimizer.step = number;
-    run.optimizer.gradient_max = gradient;
+    run.started = true;
+    run.step = number;
+    run.gradient_max = gradient;
     now = seconds;
     pace_note(&pace, &run, now);
 }
@@ -78,7 +77,7 @@ static void a_limit_that_comes_first_ends_the_run(void **state) {
     step(10, 0, 1);
     step(16, 30, 1e-3);
     assert_float_equal(pace_seconds_left(&pace, &run, now, 18), 2, 1e-9);
-    run.optimizer.settings.steps_max = 40;
+    run.steps_max = 40;
     assert_float_equal(pace_seconds_left(&pace, &run, now, INFINITY), 2, 1e-9);
 }
 

@@ -9,14 +9,16 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static void restored(struct fixture *f, uint32_t link, uint32_t status) {
     struct message message = {.type = MESSAGE_RESTORED};
-    message.restored = (struct message_restored){.attempt = f->coordinator->attempt,
-                                                 .step = f->coordinator->durable[0].step,
-                                                 .status = status,
-                                                 .reason = status ? "damaged" : ""};
+    message.restored =
+        (struct message_restored){.attempt = coordinator_view(f->coordinator).attempt,
+                                  .step = coordinator_view(f->coordinator).durable_step,
+                                  .status = status,
+                                  .reason = status ? "damaged" : ""};
     assert_int_equal(bench_feed(f, link, message), 0);
 }
 
@@ -33,13 +35,13 @@ static bool has_event(const struct fixture *f, const char *text) {
 static void a_lost_replicas_chunks_go_back_and_it_is_started_anew(void **state) {
     struct fixture *f = *state;
     bench_start(f);
-    uint64_t incarnation = f->coordinator->workers[REPLICA_0].incarnation;
-    uint32_t waiting = f->coordinator->plan.waiting;
+    uint64_t incarnation = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
+    uint32_t waiting = bench_chunks(f, CHUNK_WAITING);
     assert_int_equal(bench_lose(f, REPLICA_0), 0);
     assert_int_equal(bench_recorded(f, RECORD_START)->start, REPLICA_0);
-    assert_int_equal(f->coordinator->plan.waiting, waiting + 2);
+    assert_int_equal(bench_chunks(f, CHUNK_WAITING), waiting + 2);
     assert_true(has_event(f, "2 chunks that replica 0 had in hand go to others"));
-    assert_true(f->coordinator->workers[REPLICA_0].incarnation != incarnation);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_0).incarnation != incarnation);
     bench_return(f, REPLICA_0);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
     bench_ready(f, REPLICA_0);
@@ -51,10 +53,10 @@ static void counted_chunks_of_a_lost_replica_stay_counted(void **state) {
     struct fixture *f = *state;
     bench_start(f);
     bench_flush(f, REPLICA_0, 1, 0, 2);
-    uint32_t waiting = f->coordinator->plan.waiting;
+    uint32_t waiting = bench_chunks(f, CHUNK_WAITING);
     bench_lose(f, REPLICA_0);
-    assert_int_equal(f->coordinator->plan.waiting, waiting);
-    assert_int_equal(f->coordinator->plan.counted_chunks, 2);
+    assert_int_equal(bench_chunks(f, CHUNK_WAITING), waiting);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
 }
 
 static void a_worker_that_is_lost_too_often_ends_the_run(void **state) {
@@ -63,7 +65,7 @@ static void a_worker_that_is_lost_too_often_ends_the_run(void **state) {
     for (int i = 0; i < 3; i++)
         assert_int_equal(bench_lose(f, REPLICA_1), 0);
     assert_int_equal(bench_lose(f, REPLICA_1), ERROR_UNAVAILABLE);
-    assert_int_equal(f->coordinator->phase, PHASE_FAILED);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
 }
 
 static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **state) {
@@ -73,11 +75,11 @@ static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **s
     for (int64_t now = 0; now <= 9 * second; now += second / 10) {
         output_clear(&f->out);
         assert_int_equal(coordinator_tick(f->coordinator, now, &f->out), 0);
-        assert_true(f->coordinator->workers[REPLICA_0].connected);
+        assert_true(coordinator_worker(f->coordinator, REPLICA_0).connected);
     }
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 60 * second, &f->out); /* it was this process that slept */
-    assert_true(f->coordinator->workers[REPLICA_0].connected);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_0).connected);
     for (int64_t now = 60 * second; now <= 71 * second; now += second / 10) {
         for (uint32_t link = 0; link < LINKS; link++) {
             struct message pong = {.type = MESSAGE_PONG, .epoch = EPOCH};
@@ -86,22 +88,22 @@ static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **s
         }
         coordinator_tick(f->coordinator, now, &f->out);
     }
-    assert_false(f->coordinator->workers[REPLICA_0].connected);
-    assert_true(f->coordinator->workers[REPLICA_1].connected);
+    assert_false(coordinator_worker(f->coordinator, REPLICA_0).connected);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_1).connected);
 }
 
 static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(void **state) {
     struct fixture *f = *state;
     int64_t ms = 1000000;
     bench_start(f);
-    f->coordinator->workers[REPLICA_0].chunks_per_ns = 1e-6; /* a chunk a millisecond */
-    f->coordinator->workers[REPLICA_1].chunks_per_ns = 1e-6;
+    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6; /* a chunk a millisecond */
+    workload_of(f->coordinator, REPLICA_1)->chunks_per_ns = 1e-6;
     bench_flush(f, REPLICA_0, 1, 0, 2);
-    f->coordinator->workers[REPLICA_0].chunks_per_ns = 1e-6;
+    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6;
     struct run run;
-    while (plan_take(&f->coordinator->plan, 0, 8, &run))
+    while (plan_take(&f->coordinator->steering->plan, 0, 8, &run))
         continue; /* all is handed out, to somebody */
-    f->coordinator->workers[REPLICA_0].idle = true;
+    workload_of(f->coordinator, REPLICA_0)->idle = true;
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 10 * ms, &f->out);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
@@ -109,8 +111,8 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     struct message copy = bench_sent(f, REPLICA_0, MESSAGE_PORTION);
     assert_int_equal(copy.portion.first, 4);
     assert_int_equal(copy.portion.flags, PORTION_SOLO | PORTION_LAST);
-    assert_int_equal(f->coordinator->backup_copies, 1);
-    f->coordinator->workers[REPLICA_0].idle = true;
+    assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
+    workload_of(f->coordinator, REPLICA_0)->idle = true;
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 500 * ms, &f->out); /* once is enough */
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
@@ -120,10 +122,10 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
 static void leave_a_straggler(struct fixture *f) {
     struct run run;
     bench_start(f);
-    while (plan_take(&f->coordinator->plan, 0, 8, &run))
+    while (plan_take(&f->coordinator->steering->plan, 0, 8, &run))
         continue;
-    f->coordinator->workers[REPLICA_0].chunks_per_ns = 1e-6; /* a chunk a millisecond */
-    f->coordinator->workers[REPLICA_1].chunks_per_ns = 1e-8;
+    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6; /* a chunk a millisecond */
+    workload_of(f->coordinator, REPLICA_1)->chunks_per_ns = 1e-8;
 }
 
 static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
@@ -131,7 +133,7 @@ static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
     leave_a_straggler(f);
     bench_flush(f, REPLICA_0, 1, 0, 2);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
-    assert_int_equal(f->coordinator->backup_copies, 1);
+    assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
 }
 
 static void without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost(void **state) {
@@ -145,7 +147,7 @@ static void without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
     bench_lose(f, REPLICA_1);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
-    assert_int_equal(f->coordinator->backup_copies, 0);
+    assert_int_equal(coordinator_view(f->coordinator).backup_copies, 0);
 }
 
 static void what_comes_back_late_goes_to_who_has_had_its_last_portion(void **state) {
@@ -168,10 +170,10 @@ static void a_step_is_durable_when_every_shard_has_written_it(void **state) {
     f->settings.shards_folder = "/shards";
     bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);
-    assert_int_equal(f->coordinator->sealing.running, true);
+    assert_int_equal(bench_count_sent(f, SHARD_1, MESSAGE_CHECKPOINT), 1);
     bench_checkpointed(f, SHARD_0, 11);
     bench_checkpointed(f, SHARD_0, 11); /* said twice */
-    assert_int_equal(f->coordinator->durable_count, 0);
+    assert_false(coordinator_view(f->coordinator).durable);
     bench_checkpointed(f, SHARD_1, 22);
     const struct record *durable = bench_recorded(f, RECORD_DURABLE_STEP);
     assert_int_equal(durable->durable.step, 0);
@@ -196,12 +198,12 @@ static void a_lost_shard_takes_all_back_to_the_durable_step_under_a_new_attempt(
     assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_RESTORE).restore.digest, 22);
     restored(f, SHARD_1, 0);
     bench_ready(f, REPLICA_0);
-    assert_int_equal(f->coordinator->phase, PHASE_SETTING_UP);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
     bench_ready(f, REPLICA_1);
-    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
     assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.number, 1);
-    assert_int_equal(f->coordinator->optimizer.step, 0);
-    assert_true(f->coordinator->optimizer.started);
+    assert_int_equal(coordinator_view(f->coordinator).step, 0);
+    assert_true(coordinator_view(f->coordinator).started);
 }
 
 static void a_shard_lost_while_all_is_set_up_is_told_of_anew(void **state) {
@@ -213,7 +215,7 @@ static void a_shard_lost_while_all_is_set_up_is_told_of_anew(void **state) {
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_SHARD_AT), 2);
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
     bench_ready_all(f);
-    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
 }
 
 static void without_a_durable_step_all_goes_back_to_the_start(void **state) {
@@ -221,7 +223,7 @@ static void without_a_durable_step_all_goes_back_to_the_start(void **state) {
     bench_finish_first(f, 1, 0.5);
     bench_lose(f, SHARD_0);
     assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
-    assert_false(f->coordinator->optimizer.started);
+    assert_false(coordinator_view(f->coordinator).started);
 }
 
 static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
@@ -232,22 +234,22 @@ static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
     message.ready.attempt = 1;
     bench_feed(f, SHARD_0, message);
     assert_int_equal(f->out.messages.count, 0);
-    assert_false(f->coordinator->workers[SHARD_0].ready);
+    assert_false(coordinator_worker(f->coordinator, SHARD_0).ready);
 }
 
 static void a_damaged_checkpoint_sends_all_to_the_older_step(void **state) {
     struct fixture *f = *state;
     bench_start_durable(f);
-    struct durable_step *older = &f->coordinator->durable[1];
-    f->coordinator->durable_count = 2;
+    struct durable_step *older = &f->coordinator->recovery.durable[1];
+    f->coordinator->recovery.durable_count = 2;
     older->step = 99;
-    bytes_append(&older->state, f->coordinator->durable[0].state.data,
-                 f->coordinator->durable[0].state.length);
+    bytes_append(&older->state, f->coordinator->recovery.durable[0].state.data,
+                 f->coordinator->recovery.durable[0].state.length);
     bench_lose(f, SHARD_1);
     bench_ready(f, SHARD_0);
     restored(f, SHARD_0, 65);
-    assert_int_equal(f->coordinator->attempt, 3);
-    assert_int_equal(f->coordinator->durable[0].step, 99);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 3);
+    assert_int_equal(coordinator_view(f->coordinator).durable_step, 99);
     bench_ready(f, SHARD_0);
     struct message message = {.type = MESSAGE_RESTORED};
     message.restored =
@@ -265,8 +267,8 @@ static void a_checkpoint_that_cannot_be_written_costs_only_itself(void **state) 
     message.checkpointed = (struct message_checkpointed){
         .attempt = 1, .step = 0, .status = 74, .reason = "No space left on device"};
     assert_int_equal(bench_feed(f, SHARD_0, message), 0);
-    assert_false(f->coordinator->sealing.running);
-    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
+    assert_false(f->coordinator->recovery.sealing.running);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)

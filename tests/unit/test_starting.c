@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static const double *start_everywhere(struct fixture *f) {
@@ -20,7 +21,7 @@ static void assert_start_sent(const struct fixture *f, uint32_t shard, const dou
     assert_int_equal(bench_sent(f, shard, MESSAGE_SHARD_SETUP).shard_setup.start, 1);
     assert_int_equal(bench_count_sent(f, shard, MESSAGE_START), 1);
     struct message_start sent = bench_sent(f, shard, MESSAGE_START).start;
-    assert_int_equal(sent.attempt, f->coordinator->attempt);
+    assert_int_equal(sent.attempt, coordinator_view(f->coordinator).attempt);
     assert_int_equal(sent.first, first);
     assert_int_equal(sent.count, count);
     for (size_t i = 0; i < f->out.messages.count; i++) {
@@ -49,7 +50,7 @@ static void going_back_to_the_start_sends_it_again(void **state) {
     assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
     assert_start_sent(f, SHARD_0, start);
     bench_return(f, SHARD_1);
-    assert_int_equal(f->coordinator->attempt, 2);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 2);
 }
 
 static void what_is_restored_needs_no_start(void **state) {
@@ -100,8 +101,8 @@ static void pairs_are_loaded_before_the_first_evaluation_and_again_after_a_loss(
         assert_pair_sent(f, pairs + 2 * 10001, 2);
         bench_answer(f, (double[]){0, 0, 1, 1, 0, 0, 6, 2}, 8);
         assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
-        assert_int_equal(f->coordinator->optimizer.history.pairs, 2);
-        assert_true(f->coordinator->optimizer.history.gamma == 3);
+        assert_int_equal(f->coordinator->steering->optimizer.history.pairs, 2);
+        assert_true(f->coordinator->steering->optimizer.history.gamma == 3);
         bench_lose(f, SHARD_1);
         assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
         bench_return(f, SHARD_1);
@@ -116,7 +117,7 @@ static void a_pair_without_curvature_is_passed_over(void **state) {
     bench_begin(f, &f->settings);
     bench_start(f);
     bench_answer(f, (double[]){0, 0, -1, 2}, 4);
-    assert_int_equal(f->coordinator->optimizer.history.pairs, 0);
+    assert_int_equal(f->coordinator->steering->optimizer.history.pairs, 0);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "coordinator/state.h"
+#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 
@@ -21,7 +22,7 @@ static void a_state_survives_being_stored(void **state) {
     f->settings.optimizer.patience = 3;
     bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);
-    struct optimizer_point best = optimizer_answer(&f->coordinator->optimizer);
+    struct optimizer_point best = coordinator_view(f->coordinator).answer;
     assert_true(best.holdout_loss == CHUNKS / 2.0 / 8);
     state_encode(f->coordinator, &first);
     bench_begin(f, &f->settings);
@@ -29,7 +30,8 @@ static void a_state_survives_being_stored(void **state) {
     state_encode(f->coordinator, &second);
     assert_int_equal(first.length, second.length);
     assert_memory_equal(first.data, second.data, first.length);
-    assert_memory_equal(&f->coordinator->optimizer.best, &best, sizeof best);
+    struct optimizer_point decoded = coordinator_view(f->coordinator).answer;
+    assert_memory_equal(&decoded, &best, sizeof best);
     bytes_release(&first);
     bytes_release(&second);
 }
@@ -60,7 +62,7 @@ static void a_damaged_state_is_refused_and_changes_nothing(void **state) {
 /* The journal that a coordinator would find, gathered from the records of its predecessor. */
 struct kept {
     struct bytes entries[8];
-    struct blob blobs[8];
+    struct store_blob blobs[8];
     uint32_t count;
 };
 
@@ -75,7 +77,7 @@ static void keep(struct kept *kept, const struct fixture *f) {
         bytes_clear(entry);
         bytes_append(entry, f->out.blobs.data + record->journal.offset, record->journal.length);
         kept->blobs[kept->count++] =
-            (struct blob){.data = entry->data, .length = (uint32_t)entry->length};
+            (struct store_blob){.data = entry->data, .length = entry->length};
     }
 }
 
@@ -116,8 +118,7 @@ static struct flush_id replace(struct fixture *f, struct kept *kept) {
     bench_flush(f, REPLICA_0, 1, 0, 2);
     keep(kept, f);
     struct flush_id flush = bench_flush_id(f, REPLICA_0, 1);
-    struct coordinator_saved saved = {
-        .attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
+    struct store_saved saved = {.attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
     struct coordinator_settings settings = f->settings;
     settings.epoch++;
     settings.saved = &saved;
@@ -128,18 +129,19 @@ static struct flush_id replace(struct fixture *f, struct kept *kept) {
 static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     struct fixture *f = *state;
     struct kept kept = {0};
-    uint64_t incarnation = f->coordinator->workers[REPLICA_1].incarnation;
+    uint64_t incarnation = coordinator_worker(f->coordinator, REPLICA_1).incarnation;
     struct flush_id flush = replace(f, &kept);
     assert_int_equal(kept.count, 2);
-    assert_int_equal(f->coordinator->phase, PHASE_REJOINING);
-    assert_true(f->coordinator->workers[REPLICA_1].incarnation == incarnation);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_REJOINING);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_1).incarnation == incarnation);
     bench_welcome_all(f);
-    uint64_t hash = program_hash(f->coordinator->program.data, f->coordinator->program.length);
+    uint64_t hash = program_hash(f->coordinator->steering->program.data,
+                                 f->coordinator->steering->program.length);
     holding(f, SHARD_0, 1, hash, &flush);
     holding(f, SHARD_1, 1, hash, &flush);
-    assert_int_equal(f->coordinator->phase, PHASE_RUNNING);
-    assert_int_equal(f->coordinator->attempt, 1);
-    assert_int_equal(f->coordinator->plan.counted_chunks, 2);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 1);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
     assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.number, 1);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1);
     keep(&kept, f);
@@ -153,15 +155,15 @@ static void a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own(v
     struct fixture *f = *state;
     struct kept kept = {0};
     replace(f, &kept);
-    uint64_t incarnation = f->coordinator->workers[REPLICA_0].incarnation;
+    uint64_t incarnation = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
     struct message stranger = bench_welcome(f, REPLICA_0, 42);
     stranger.welcome.since = EPOCH + 1; /* it was greeted under that name by this one only */
     assert_int_equal(bench_feed(f, REPLICA_0, stranger), 0);
-    assert_false(f->coordinator->workers[REPLICA_0].welcomed);
+    assert_false(coordinator_worker(f->coordinator, REPLICA_0).welcomed);
     uint64_t given = bench_sent(f, REPLICA_0, MESSAGE_HELLO).hello.incarnation;
     assert_true(given != incarnation);
     bench_feed(f, REPLICA_0, bench_welcome(f, REPLICA_0, 42));
-    assert_true(f->coordinator->workers[REPLICA_0].welcomed);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_0).welcomed);
     release(&kept);
 }
 
@@ -170,11 +172,12 @@ static void a_shard_that_folded_what_is_not_journalled_sends_all_back(void **sta
     struct kept kept = {0};
     struct flush_id flush = replace(f, &kept);
     bench_welcome_all(f);
-    uint64_t hash = program_hash(f->coordinator->program.data, f->coordinator->program.length);
+    uint64_t hash = program_hash(f->coordinator->steering->program.data,
+                                 f->coordinator->steering->program.length);
     flush.sequence++;
     holding(f, SHARD_0, 1, hash, &flush);
-    assert_int_equal(f->coordinator->phase, PHASE_SETTING_UP);
-    assert_int_equal(f->coordinator->attempt, 2);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 2);
     release(&kept);
 }
 
@@ -184,7 +187,7 @@ static void a_shard_that_is_further_than_the_journal_sends_all_back(void **state
     struct flush_id flush = replace(f, &kept);
     bench_welcome_all(f);
     holding(f, SHARD_0, 2, 1, &flush);
-    assert_int_equal(f->coordinator->attempt, 2);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 2);
     release(&kept);
 }
 
@@ -196,11 +199,11 @@ static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) 
     bench_finish_first(f, 1, 0.5);
     output_clear(&f->out);
     coordinator_stop(f->coordinator, REASON_CANCELLED, 0, &f->out);
-    assert_int_equal(f->coordinator->phase, PHASE_SEALING);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SEALING);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_CHECKPOINT), 1);
     bench_checkpointed(f, SHARD_0, 1);
     bench_checkpointed(f, SHARD_1, 2);
-    assert_int_equal(f->coordinator->phase, PHASE_STOPPED);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)

@@ -1,0 +1,219 @@
+/* Greeting workers, hearing of them, losing them. */
+#include "coordinator/membership.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "coordinator/machine.h"
+
+#define PING_NS INT64_C(1000000000)
+#define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
+
+/* An incarnation says in which epoch it was issued. */
+#define EPOCH_SHIFT 32
+
+static uint64_t issue_incarnation(struct coordinator *c) {
+    return c->settings.epoch << EPOCH_SHIFT | ++c->membership.incarnations;
+}
+
+void membership_init(struct coordinator *c) {
+    c->membership.members = memory_new(coordinator_links(c), sizeof *c->membership.members);
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        bool shard = i < c->settings.shards;
+        c->membership.members[i] = (struct member){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
+                                                   .index = shard ? i : i - c->settings.shards,
+                                                   .incarnation = issue_incarnation(c)};
+    }
+}
+
+void membership_release(struct coordinator *c) {
+    free(c->membership.members);
+}
+
+/* ---- messages to members ---- */
+
+void send_to(const struct coordinator *c, uint32_t link, struct message message,
+             struct output *out) {
+    message.epoch = c->settings.epoch;
+    outbox_add(&out->messages, link, &message);
+}
+
+void send_to_shards(const struct coordinator *c, struct message message, struct output *out) {
+    for (uint32_t i = 0; i < c->settings.shards; i++)
+        if (c->membership.members[i].connected)
+            send_to(c, i, message, out);
+}
+
+void send_to_replicas(const struct coordinator *c, struct message message, struct output *out) {
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->membership.members[i].connected)
+            send_to(c, i, message, out);
+}
+
+/* ---- silence ---- */
+
+void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out) {
+    struct membership *membership = &c->membership;
+    if (now_ns - membership->pinged_ns < PING_NS)
+        return;
+    membership->pinged_ns = now_ns;
+    membership->pings++;
+    struct message ping = {.type = MESSAGE_PING, .ping = {membership->pings}};
+    send_to_shards(c, ping, out);
+    send_to_replicas(c, ping, out);
+}
+
+int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out) {
+    int code = 0;
+    for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
+        const struct member *member = &c->membership.members[i];
+        if (member->connected && now_ns - member->heard_ns > SILENCE_NS)
+            code = coordinator_lost(c, i, "it is silent", now_ns, out);
+    }
+    return code;
+}
+
+void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
+    for (uint32_t i = 0; i < coordinator_links(c); i++)
+        c->membership.members[i].heard_ns = now_ns;
+}
+
+/* ---- losing a worker ---- */
+
+static void forget_worker(struct coordinator *c, uint32_t link) {
+    struct member *worker = &c->membership.members[link];
+    worker->connected = worker->welcomed = worker->introduced = false;
+    worker->ready = false;
+    if (!mutant(INCARNATION_KEPT))
+        worker->incarnation = issue_incarnation(c);
+}
+
+static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
+    if (c->phase == PHASE_SEALING && steering_reason(c) == REASON_CANCELLED)
+        c->phase = PHASE_STOPPED; /* what was durable before is what there is */
+    else if (c->phase == PHASE_SETTING_UP)
+        setup_forget_replicas(c); /* they are told of the next one */
+    else if (!mutant(DEAD_SHARD_BELIEVED))
+        recovery_roll_back(c, why, out);
+}
+
+int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
+                     struct output *out) {
+    struct member *worker = &c->membership.members[link];
+    if (c->phase >= PHASE_READ)
+        return 0;
+    forget_worker(c, link);
+    output_worker(out, link, "lost");
+    output_event(out, "lost", "%s %u was lost: %s", role_name(worker->role), worker->index, why);
+    if (worker->restarts++ == c->settings.restarts_max) {
+        c->phase = PHASE_FAILED;
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s %u was lost %u times, the last time because %s; what is durable is "
+                         "kept: run the same command again to go on",
+                         role_name(worker->role), worker->index, worker->restarts, why);
+    }
+    output_add(out, RECORD_START)->start = link;
+    if (worker->role == ROLE_SHARD) {
+        lose_shard(c, why, out);
+    } else {
+        steering_lose(c, link, now_ns, out);
+        setup_start_if_complete(c, now_ns, out);
+    }
+    return 0;
+}
+
+/* ---- greetings ---- */
+
+void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct member *worker = &c->membership.members[link];
+    worker->connected = true;
+    worker->heard_ns = now_ns;
+    struct message message = {.type = MESSAGE_HELLO};
+    message.hello = (struct message_hello){
+        .protocol = PROTOCOL_VERSION,
+        .run = c->settings.run,
+        .role = (uint8_t)worker->role,
+        .index = worker->index,
+        .incarnation = worker->incarnation,
+        .reconnect_seconds = c->settings.reconnect_seconds,
+    };
+    send_to(c, link, message, out);
+}
+
+/* Whether the process became this incarnation when that was issued. Another process must not go on
+ * under it: it would give the same ids to other flushes. */
+static bool is_who_it_was(const struct member *worker, const struct message_welcome *welcome) {
+    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
+}
+
+/* Greets another process than was expected, under an incarnation of its own. */
+static void replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct member *worker = &c->membership.members[link];
+    output_event(out, "recovery", "%s %u is not the one that was there before",
+                 role_name(worker->role), worker->index);
+    worker->incarnation = issue_incarnation(c);
+    if (worker->role == ROLE_SHARD && c->phase == PHASE_REJOINING)
+        recovery_roll_back(c, "a shard was lost with the last coordinator", out);
+    coordinator_opened(c, link, now_ns, out);
+}
+
+/* Every worker of a role must compute the same bits, and of the same protocol. */
+static int check_worker(struct coordinator *c, const struct member *worker,
+                        const struct message_welcome *welcome) {
+    const char *role = role_name(worker->role);
+    if (welcome->protocol != PROTOCOL_VERSION)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s %u speaks protocol %u, this coordinator %u: "
+                         "install the same version everywhere",
+                         role, worker->index, welcome->protocol, PROTOCOL_VERSION);
+    if (welcome->role != worker->role)
+        return error_set(ERROR_UNAVAILABLE,
+                         "the worker at the address of %s %u is a %s: check "
+                         "shard_addresses and replica_addresses",
+                         role, worker->index, role_name(welcome->role));
+    uint64_t *proof = &c->membership.proof[worker->role];
+    if (*proof == 0)
+        *proof = welcome->proof;
+    if (*proof != welcome->proof)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s %u on %s computes other bits than the others "
+                         "(%s): use the same build on the same family of CPUs",
+                         role, worker->index, welcome->host, welcome->description);
+    return 0;
+}
+
+int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+               struct output *out) {
+    (void)now_ns;
+    struct member *worker = &c->membership.members[link];
+    const struct message_welcome *welcome = &message->welcome;
+    if (worker->welcomed || welcome->incarnation != worker->incarnation) {
+        c->stale++;
+        return 0;
+    }
+    if (!is_who_it_was(worker, welcome)) {
+        replace(c, link, now_ns, out);
+        return 0;
+    }
+    int code = check_worker(c, worker, welcome);
+    if (code) {
+        struct message refusal = {.type = MESSAGE_REFUSED};
+        refusal.refused.reason = error_text();
+        send_to(c, link, refusal, out);
+        return code;
+    }
+    worker->welcomed = true;
+    worker->pid = welcome->pid;
+    worker->threads = welcome->threads;
+    snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
+    output_worker(out, link, "running");
+    if (c->phase == PHASE_REJOINING)
+        return 0; /* shards say next what they hold */
+    if (worker->role == ROLE_SHARD)
+        setup_shard(c, link, out);
+    setup_replicas(c, out);
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* Who works for the run: the workers by link, what they are called and whether they are there.
+ *
+ * An incarnation is issued once, to one process, and says in which epoch that was. A member that is
+ * lost gets another at once, so that nothing the former process says counts any more. */
+#ifndef DML_COORDINATOR_MEMBERSHIP_H
+#define DML_COORDINATOR_MEMBERSHIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/output.h"
+#include "wire/message.h"
+
+struct coordinator;
+
+typedef int handler(struct coordinator *c, uint32_t link, const struct message *message,
+                    int64_t now_ns, struct output *out);
+
+struct member {
+    enum role role;
+    uint32_t index;
+    uint64_t incarnation;
+    bool connected, welcomed;
+    bool introduced; /* replica: has been told of the data and of the shards */
+    bool ready;      /* set up for this attempt; shard: restored too */
+    uint32_t restarts;
+    int64_t heard_ns; /* when it last said something */
+    uint32_t pid, threads;
+    char host[64];
+};
+
+struct membership {
+    struct member *members; /* [shards + replicas], by link */
+    uint64_t incarnations;  /* issued in this epoch */
+    uint64_t proof[3];      /* by role: the proof that all must match; 0: none yet */
+    int64_t pinged_ns;
+    uint64_t pings;
+};
+
+void membership_init(struct coordinator *c);
+void membership_release(struct coordinator *c);
+
+/* ---- messages to members ---- */
+
+/* Sends to one link, with the epoch filled in. */
+void send_to(const struct coordinator *c, uint32_t link, struct message message,
+             struct output *out);
+/* To all of a role that are connected: what one that is not there misses it learns when it is set
+ * up. */
+void send_to_shards(const struct coordinator *c, struct message message, struct output *out);
+void send_to_replicas(const struct coordinator *c, struct message message, struct output *out);
+
+/* ---- who is there ---- */
+
+handler on_welcome;
+
+/* Pings all, once a second. */
+void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
+/* Whoever has been silent for long is lost. Answers as coordinator_lost(). */
+int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out);
+/* All count as heard just now: it was this process that did not run. */
+void membership_forgive_silence(struct coordinator *c, int64_t now_ns);
+
+/* ---- setup.c: telling members what they work on, restoring shards ---- */
+
+handler on_ready, on_restored;
+
+/* Sets up every worker for this attempt; shards from the durable step if c->recovery.restoring. */
+void setup_begin(struct coordinator *c, struct output *out);
+void setup_shard(const struct coordinator *c, uint32_t link, struct output *out);
+/* Tells the replicas of the shards that have not been told, if all shards are there. */
+void setup_replicas(struct coordinator *c, struct output *out);
+/* Replicas are to be told of the shards anew. */
+void setup_forget_replicas(struct coordinator *c);
+void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);
+/* Sends a shard its range of a vector of [parameters] elements, for a register and before the next
+ * program. The vector must stay until the outbox was drained. */
+void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
+                       const double *vector, struct output *out);
+
+#endif

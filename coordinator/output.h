@@ -1,0 +1,91 @@
+/* What a call of the coordinator's state machine leaves for its caller: records, to be carried out
+ * in order, and then messages to send. */
+#ifndef DML_COORDINATOR_OUTPUT_H
+#define DML_COORDINATOR_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "store/store.h"
+#include "wire/outbox.h"
+
+/* What is to be stored, shown or kept, in order. */
+enum record_kind {
+    RECORD_ATTEMPT,      /* durable before anything else happens */
+    RECORD_JOURNAL,      /* committed before messages are sent */
+    RECORD_DURABLE_STEP, /* one transaction, durable before messages are sent */
+    RECORD_ROLL_BACK,    /* steps after this one are undone */
+    RECORD_START,        /* start the worker of this link anew and connect to it */
+    RECORD_STEP,
+    RECORD_EVALUATION,
+    RECORD_PORTION,
+    RECORD_WORKER, /* a worker changed its state */
+    RECORD_EVENT,
+    RECORD_SLICE, /* part of the model: valid until the step that made it returns to its caller */
+};
+
+struct record {
+    enum record_kind kind;
+    union {
+        uint32_t attempt;
+        struct {
+            size_t offset, length; /* in output.blobs */
+            bool begins;           /* all earlier entries are void */
+        } journal;
+        struct {
+            uint64_t step;
+            uint32_t attempt;
+            size_t offset, length;   /* of the state, in output.blobs */
+            const uint64_t *digests; /* [shards]; valid until the step returns */
+            uint32_t shards;
+        } durable;
+        struct {
+            bool to_start; /* nothing is left of the run */
+            uint64_t step;
+        } roll_back;
+        uint32_t start; /* link */
+        struct store_step step;
+        struct store_evaluation evaluation;
+        struct {
+            uint64_t evaluation; /* as in struct store_evaluation */
+            struct flush_id flush;
+            struct run run;
+        } portion;
+        struct {
+            uint32_t link;
+            const char *state;
+        } worker;
+        struct {
+            const char *kind;
+            char text[256];
+        } event;
+        struct {
+            uint32_t vector; /* 0: the model; then s and y of each kept pair, oldest first */
+            uint64_t first, count;
+            const double *values;
+        } slice;
+    };
+    char note[256]; /* what store_step.note points to */
+};
+
+struct output {
+    struct outbox messages;
+    struct record *records;
+    uint32_t record_count, record_capacity;
+    struct bytes blobs; /* what records refer to */
+};
+
+void output_init(struct output *output);
+void output_release(struct output *output);
+void output_clear(struct output *output);
+
+/* ---- for the machine alone ---- */
+
+/* The record is zero but for its kind, and valid until the next one is added. */
+struct record *output_add(struct output *output, enum record_kind kind);
+void output_event(struct output *output, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void output_worker(struct output *output, uint32_t link, const char *state);
+
+#endif

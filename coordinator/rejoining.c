@@ -1,0 +1,53 @@
+/* Going on from a journal: whether the shards still have what it tells of, and taking that up. */
+#include "base/mutant.h"
+#include "coordinator/steering_parts.h"
+#include "wire/program.h"
+
+bool steering_has_program(const struct coordinator *c) {
+    return c->steering->program.length > 0;
+}
+
+static bool lists(const struct blob *ids, const struct flush_id *id) {
+    struct cursor cursor = cursor_over(ids->data, ids->length);
+    while (cursor_left(&cursor)) {
+        struct flush_id one = flush_id_decode(&cursor);
+        if (flush_id_equal(&one, id))
+            return true;
+    }
+    return false;
+}
+
+/* folded ⊆ journalled ⊆ folded ∪ staged */
+static bool folds_fit(const struct coordinator *c, const struct message_holding *holding) {
+    struct cursor log = cursor_over(c->recovery.rejoined.data, c->recovery.rejoined.length);
+    struct bytes encoded;
+    struct verdict_entry entry;
+    uint32_t journalled_folds = 0;
+    while (verdict_next(&log, &encoded, &entry)) {
+        bool folded = lists(&holding->folded, &entry.flush);
+        if (!folded && !lists(&holding->staged, &entry.flush))
+            return false;
+        journalled_folds += folded;
+    }
+    return journalled_folds == holding->folded.length / FLUSH_ID_BYTES ||
+           mutant(JOURNAL_NOT_COMPARED);
+}
+
+bool steering_fits(const struct coordinator *c, const struct message_holding *holding) {
+    const struct steering *s = c->steering;
+    if (holding->number + 1 == s->round.number)
+        return c->recovery.rejoined.length == 0;
+    bool evaluating = s->want == OPTIMIZER_EVALUATE;
+    return holding->number == s->round.number &&
+           holding->hash == program_hash(s->program.data, s->program.length) &&
+           (!evaluating || (holding->evaluation == s->evaluation.number && folds_fit(c, holding)));
+}
+
+/* The program that was out when the last coordinator went away is sent again, under its number: a
+ * shard that has run it answers from memory. */
+void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->steering->round.number--;
+    steering_send_program(c, out);
+    if (c->steering->want == OPTIMIZER_EVALUATE)
+        evaluating_rejoin(c, now_ns, out);
+}

@@ -1,0 +1,82 @@
+/* How the work is steered: what the workers compute, and what comes of it.
+ *
+ * Membership and recovery know of it what stands here, and no more: another way to steer provides
+ * the same functions. This one runs the optimizer of optimizer.h on evaluations of all data at one
+ * point. All answers are of the machine's state; a "program" is one for the shards. */
+#ifndef DML_COORDINATOR_STEERING_H
+#define DML_COORDINATOR_STEERING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coordinator/membership.h"
+#include "coordinator/optimizer.h"
+
+struct coordinator_settings;
+struct coder;
+
+struct steering;
+struct steering *steering_new(const struct coordinator_settings *settings);
+void steering_free(struct steering *steering);
+
+/* From shards: the scalars of a program, a fold, a slice of the model; from replicas: asks for a
+ * portion, has flushed. */
+handler on_result, on_folded, on_slice, on_want, on_flushed;
+
+/* ---- beginning ---- */
+
+/* All are set up: begins, or goes on from what was restored. */
+void steering_start(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* Number of the program that goes out next in this attempt. */
+uint64_t steering_next_program(const struct coordinator *c);
+
+/* ---- workers that come and go ---- */
+
+/* A replica has become ready while the run is under way. */
+void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
+/* A replica is lost: what it was handed goes back. */
+void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
+/* Time passes while the run is under way. */
+void steering_tick(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* ---- going back, and going on ---- */
+
+/* Nothing that is out counts any more. */
+void steering_forget(struct coordinator *c);
+/* As before the first program. */
+void steering_reset(struct coordinator *c);
+
+/* Whether the journalled state has a program that was out. */
+bool steering_has_program(const struct coordinator *c);
+/* Whether the shard can go on from that program: it has run it, or the one before. */
+bool steering_fits(const struct coordinator *c, const struct message_holding *holding);
+/* Sends the program again and goes on from the verdicts in c->recovery.rejoined. */
+void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* Its part of the machine's record (state.h). */
+void steering_code(struct coder *coder, struct coordinator *c);
+
+/* ---- durable steps ---- */
+
+/* Accepted steps. */
+uint64_t steering_step(const struct coordinator *c);
+/* Which vectors a checkpoint holds: fills in `best`, `slots` and `serials`, whose items go into the
+ * arrays, [HISTORY_MAX] each. */
+void steering_describe_checkpoint(const struct coordinator *c, struct message_checkpoint *message,
+                                  uint64_t *slots, uint64_t *serials);
+
+/* ---- ending ---- */
+
+/* REASON_NONE while the run goes on. */
+enum reason steering_reason(const struct coordinator *c);
+/* Ends the run at the last accepted point. False if there is none yet: then nothing has changed. */
+bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out);
+/* Whether the last program is out, or has been. */
+bool steering_is_finishing(const struct coordinator *c);
+/* Ends it as cancelled, without another program. */
+void steering_cancel(struct coordinator *c);
+/* Reads the model, slice by slice, and what is kept with it: PHASE_READING, then PHASE_READ. */
+void steering_read(struct coordinator *c, struct output *out);
+
+#endif

@@ -1,0 +1,99 @@
+/* The inside of steering, for its parts alone: steering.c, loading.c, evaluating.c, handing.c,
+ * reading.c and what stores and shows it. */
+#ifndef DML_COORDINATOR_STEERING_PARTS_H
+#define DML_COORDINATOR_STEERING_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "coordinator/machine.h"
+#include "coordinator/plan.h"
+#include "coordinator/rounds.h"
+#include "coordinator/verdicts.h"
+#include "numeric/exact.h"
+
+/* Chunks that a replica was handed and that are not all counted. */
+struct handed {
+    struct run run;
+    int64_t at_ns;
+    bool backed_up; /* another replica has a copy */
+};
+
+/* What a replica has to do, and how fast it does it. */
+struct workload {
+    bool idle;            /* was told to rest, has not been given more */
+    uint64_t portions;    /* handed out to it, over the run */
+    uint64_t chunks;      /* counted from it, over the run */
+    double chunks_per_ns; /* of its last flush; 0: not known */
+    struct handed *handed;
+    uint32_t handed_count, handed_capacity;
+};
+
+/* The evaluation that runs, or ran last. */
+struct evaluating {
+    uint32_t number; /* of this attempt, from 1 */
+    bool running;
+    bool exceeded; /* some derivative was beyond the bound */
+    int derivative_exponent;
+    double derivative_max;
+    int64_t started_ns;
+    struct exact loss;         /* Σ over the chunks counted */
+    struct exact holdout_loss; /* the same over those of the holdout */
+};
+
+struct steering {
+    struct optimizer optimizer;
+    enum optimizer_want want; /* what the program that is out is for */
+    struct bytes program;     /* the program that is out */
+    struct round round;
+    bool finishing; /* the program that is out is the last */
+
+    uint64_t evaluations; /* made in all, redone ones included */
+    struct evaluating evaluation;
+    struct plan plan;
+    struct verdicts verdicts;
+    double derivative_max_at_x; /* largest derivative of the evaluation that x came from */
+
+    struct workload *workloads; /* [replicas] */
+    uint32_t replicas;
+    uint64_t backup_copies;
+
+    bool loading; /* the curvature pairs to start with; this many are there: */
+    uint32_t loaded;
+
+    uint32_t read_vector; /* which is being read, as in records … */
+    uint64_t read;        /* … and how much of it was */
+};
+
+/* Of the replica on this link. */
+static inline struct workload *workload_of(const struct coordinator *c, uint32_t link) {
+    return &c->steering->workloads[link - c->settings.shards];
+}
+
+/* ---- steering.c ---- */
+/* Sends steering->program under the next number. */
+void steering_send_program(struct coordinator *c, struct output *out);
+/* The evaluation that ran is complete. */
+void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* ---- evaluating.c ---- */
+/* Hands out the evaluation whose number and bound are set. */
+void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out);
+void evaluating_abandon(struct coordinator *c);
+/* Counts what the journal says is counted, and has it folded by shards that have not yet. */
+void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* ---- handing.c: who has what, and backup copies ---- */
+void handing_note(struct workload *workload, struct run run, int64_t now_ns);
+void handing_forget_counted(struct workload *workload, const struct plan *plan);
+void handing_forget(struct workload *workload, const struct run_list *runs);
+void handing_clear(struct workload *workload);
+/* A run worth a backup copy by the replica on `link`; false if there is none. */
+bool handing_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct run *run);
+
+/* ---- reading.c ---- */
+/* What was to be read next is in its register. */
+void reading_formed(struct coordinator *c, struct output *out);
+
+#endif

@@ -1,0 +1,127 @@
+/* Steering's part of the machine's record. */
+#include "base/mutant.h"
+#include "coordinator/coder.h"
+#include "coordinator/steering_parts.h"
+
+static void code_history(struct coder *coder, struct lbfgs *history) {
+    code_u32(coder, &history->memory);
+    code_u32(coder, &history->pairs);
+    code_u16(coder, &history->candidate);
+    code_f64(coder, &history->gamma);
+    code_fails_if(coder, history->memory > HISTORY_MAX || history->pairs > history->memory ||
+                             history->candidate >= SLOTS_MAX);
+    for (uint32_t i = 0; i < history->pairs && !coder->in.failed; i++) {
+        code_u16(coder, &history->slot[i]);
+        uint16_t slot = history->slot[i];
+        code_fails_if(coder, slot >= SLOTS_MAX);
+        if (coder->in.failed)
+            return;
+        code_u64(coder, &history->serial[slot]);
+        code_f64(coder, &history->sg[slot]);
+        code_f64(coder, &history->yg[slot]);
+        for (uint32_t j = 0; j <= i; j++) {
+            uint16_t older = history->slot[j];
+            code_f64(coder, &history->sy[older][slot]);
+            code_f64(coder, &history->yy[older][slot]);
+            history->yy[slot][older] = history->yy[older][slot];
+        }
+    }
+}
+
+static void code_point(struct coder *coder, struct linesearch_point *point) {
+    code_f64(coder, &point->step);
+    code_f64(coder, &point->value);
+    code_f64(coder, &point->slope);
+    code_bool(coder, &point->rounded);
+}
+
+static void code_search(struct coder *coder, struct linesearch *search) {
+    code_f64(coder, &search->step);
+    code_f64(coder, &search->value0);
+    code_f64(coder, &search->slope0);
+    code_f64(coder, &search->noise);
+    code_f64(coder, &search->step_max);
+    code_point(coder, &search->best);
+    code_point(coder, &search->other);
+    code_f64(coder, &search->lower);
+    code_f64(coder, &search->upper);
+    code_f64(coder, &search->width);
+    code_f64(coder, &search->width_before);
+    code_bool(coder, &search->bracketed);
+    code_bool(coder, &search->decreasing);
+    code_bool(coder, &search->last_chance);
+    code_u32(coder, &search->trials);
+}
+
+static void code_optimizer(struct coder *coder, struct optimizer *o) {
+    uint32_t reason = o->reason;
+    code_history(coder, &o->history);
+    code_search(coder, &o->search);
+    code_u32(coder, &reason);
+    code_fails_if(coder, reason > REASON_CANCELLED);
+    o->reason = reason;
+    code_bool(coder, &o->measuring_trial);
+    code_bool(coder, &o->started);
+    code_bool(coder, &o->accepted);
+    code_bool(coder, &o->steepest);
+    code_bool(coder, &o->leaves_best);
+    code_u64(coder, &o->step);
+    code_u64(coder, &o->evaluations);
+    code_u64(coder, &o->rounds);
+    code_u64(coder, &o->retries);
+    code_f64(coder, &o->mean_loss);
+    code_f64(coder, &o->trial_holdout);
+    code_f64(coder, &o->loss);
+    code_f64(coder, &o->gradient_max);
+    code_f64(coder, &o->gradient_square);
+    code_f64(coder, &o->slope);
+    code_f64(coder, &o->last_step_length);
+    code_u32(coder, &o->last_trials);
+    code_f64(coder, &o->trial_loss);
+    code_f64(coder, &o->trial_slope);
+    for (unsigned i = 0; i <= LOSSES_KEPT; i++)
+        code_f64(coder, &o->losses[i]);
+    code_f64(coder, &o->holdout_loss);
+    code_u64(coder, &o->best.step);
+    code_f64(coder, &o->best.loss);
+    code_f64(coder, &o->best.gradient_max);
+    code_f64(coder, &o->best.holdout_loss);
+    for (unsigned i = 0; i < SAFEGUARDS; i++)
+        code_u64(coder, &o->safeguards[i]);
+    code_u32(coder, &o->fired);
+}
+
+static void code_program(struct coder *coder, struct bytes *program) {
+    uint32_t length = (uint32_t)program->length;
+    code_u32(coder, &length);
+    if (coder->out) {
+        bytes_append(coder->out, program->data, length);
+        return;
+    }
+    const void *start = cursor_take(&coder->in, length);
+    bytes_clear(program);
+    if (start)
+        bytes_append(program, start, length);
+}
+
+void steering_code(struct coder *coder, struct coordinator *c) {
+    struct steering *s = c->steering;
+    uint32_t want = s->want;
+    int64_t exponent = s->evaluation.derivative_exponent;
+    code_optimizer(coder, &s->optimizer);
+    code_fails_if(coder, s->optimizer.history.memory != s->optimizer.settings.memory);
+    code_u32(coder, &s->evaluation.number);
+    code_i64(coder, &exponent);
+    code_bool(coder, &s->evaluation.exceeded);
+    code_f64(coder, &s->evaluation.derivative_max);
+    code_u64(coder, &s->evaluations);
+    if (!mutant(BOUND_FORGOTTEN))
+        code_f64(coder, &s->derivative_max_at_x);
+    code_u64(coder, &s->round.number);
+    code_u32(coder, &want);
+    code_bool(coder, &s->finishing);
+    code_program(coder, &s->program);
+    code_fails_if(coder, want > OPTIMIZER_FINISH);
+    s->want = want;
+    s->evaluation.derivative_exponent = (int)exponent;
+}
