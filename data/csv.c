@@ -64,13 +64,17 @@ static const char *describe_column(const struct format *format, uint32_t column,
 static bool reject_cell(const struct format *format, struct batch *batch, uint64_t number,
                         uint32_t column, const char *cell) {
     char name[COLUMN_TEXT];
+    const char *more = number > 1 || format->header
+                           ? ""
+                           : "; if this line names the columns, set csv.header = yes";
     describe_column(format, column, name);
     if (*cell == '\0')
-        return batch_reject(batch, number, "%s is empty: every cell must be a number", name);
+        return batch_reject(batch, number, "%s is empty: every cell must be a number%s", name,
+                            more);
     return batch_reject(batch, number,
                         "%s holds \"%.40s\", which is not a finite number; name the column of the "
-                        "labels with \"label\", leave out text with \"skip\"",
-                        name, cell);
+                        "labels with \"label\", leave out text with \"skip\"%s",
+                        name, cell, more);
 }
 
 static bool reject_quote(const struct format *format, struct batch *batch, uint64_t number,

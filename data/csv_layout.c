@@ -1,16 +1,18 @@
 /* What the first line of a CSV file says about all the others. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/format.h"
 #include "data/number.h"
 
-/* The cells of the first line; they point into a copy of it. */
-struct first_line {
+/* The cells of a line; they point into a copy of it. */
+struct cells {
     const char *path;
-    uint64_t number;
+    uint64_t number; /* of the line */
     char *copy;
     char **cell;
     uint32_t count;
@@ -24,24 +26,30 @@ static char find_delimiter(const char *line, size_t length) {
     return ',';
 }
 
-static int split(struct first_line *first, const char *line, size_t length, char delimiter) {
+static int split(struct cells *cells, const struct text_line *line, char delimiter) {
     uint64_t most = 2;
-    for (size_t i = 0; i < length; i++)
-        most += line[i] == delimiter;
+    for (size_t i = 0; i < line->length; i++)
+        most += line->text[i] == delimiter;
     if (most > CSV_COLUMNS_MAX)
-        return error_set(ERROR_DATA, "%s:%llu: more than %u columns", first->path,
-                         (unsigned long long)first->number, CSV_COLUMNS_MAX);
-    first->copy = memory_format("%.*s", (int)length, line);
-    first->cell = memory_new(most, sizeof *first->cell);
-    char *at = first->copy, *end = at + strlen(at);
+        return error_set(ERROR_DATA, "%s:%llu: more than %u columns", cells->path,
+                         (unsigned long long)cells->number, CSV_COLUMNS_MAX);
+    cells->copy = memory_format("%.*s", (int)line->length, line->text);
+    cells->cell = memory_new(most, sizeof *cells->cell);
+    char *at = cells->copy, *end = at + strlen(at);
     while (at) {
         char *cell = csv_cell(&at, end, delimiter);
         if (!cell)
-            return error_set(ERROR_DATA, "%s:%llu: a quote in column %u is not closed", first->path,
-                             (unsigned long long)first->number, first->count + 1);
-        first->cell[first->count++] = cell;
+            return error_set(ERROR_DATA, "%s:%llu: a quote in column %u is not closed", cells->path,
+                             (unsigned long long)cells->number, cells->count + 1);
+        cells->cell[cells->count++] = cell;
     }
     return 0;
+}
+
+static void cells_release(struct cells *cells) {
+    free(cells->cell);
+    free(cells->copy);
+    *cells = (struct cells){0};
 }
 
 /* A column named by its number from 1; 0 if `text` is no such number. */
@@ -53,7 +61,7 @@ static uint32_t column_number(const char *text) {
 }
 
 /* The column that `text` means, from 0; `count` if there is none. */
-static uint32_t find_column(const struct first_line *first, bool header, const char *text) {
+static uint32_t find_column(const struct cells *first, bool header, const char *text) {
     for (uint32_t i = 0; header && i < first->count; i++)
         if (!strcmp(first->cell[i], text))
             return i;
@@ -65,27 +73,90 @@ static bool named_by_number(const char *text) {
     return column_number(text) != 0;
 }
 
-/* Names of columns ask for a header; otherwise a cell that is no number makes the line one. */
-static bool looks_like_header(const struct first_line *first,
-                              const struct source_options *options) {
-    if (options->label && !named_by_number(options->label))
-        return true;
-    uint32_t label = options->label ? find_column(first, false, options->label) : first->count - 1;
-    bool *skip = memory_new(first->count + 1, sizeof *skip);
-    bool header = false;
-    for (const char *const *name = options->skip; name && *name; name++) {
-        header |= !named_by_number(*name);
-        skip[find_column(first, false, *name)] = true;
-    }
-    for (uint32_t i = 0; i < first->count && !header; i++) {
-        double value;
-        header = i != label && !skip[i] && !number_of_text(first->cell[i], &value);
-    }
-    free(skip);
-    return header;
+/* ---- is the first line a header? ----
+ *
+ * A row that is taken for a header is lost without a word, a header that is taken for a row is an
+ * error that says what to do. So a line with anything in it that may be a cell of a row is a row.
+ */
+
+static bool begins_as_number(const char *cell) {
+    cell += *cell == '-' || *cell == '+';
+    cell += *cell == '.';
+    return isdigit((unsigned char)*cell);
 }
 
-static int no_such_column(const struct first_line *first, bool header, const char *what,
+/* What stands for a number that is not known, or is one to other programs: "NA", "nan", "inf". */
+static bool stands_for_number(const char *cell) {
+    static const char *const words[] = {"na", "n/a", "n.a.", "null", "nil", "none", "missing"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcasecmp(cell, words[i]))
+            return true;
+    char *end;
+    strtod(cell, &end);
+    return *end == '\0';
+}
+
+static bool has_letter(const char *cell) {
+    for (; *cell; cell++)
+        if (isalpha((unsigned char)*cell) || *cell & 0x80)
+            return true;
+    return false;
+}
+
+static bool is_name(const char *cell) {
+    return has_letter(cell) && !begins_as_number(cell) && !stands_for_number(cell);
+}
+
+/* Whether all cells are names of columns, or empty as that of an index often is. */
+static bool are_names(const struct cells *line) {
+    uint32_t names = 0;
+    for (uint32_t i = 0; i < line->count; i++) {
+        if (is_name(line->cell[i]))
+            names++;
+        else if (*line->cell[i])
+            return false;
+    }
+    return names > 0;
+}
+
+/* Whether a line has a number under a name of the first. */
+static bool has_number_below(const struct cells *line, const struct cells *first) {
+    double value;
+    for (uint32_t i = 0; i < line->count && i < first->count; i++)
+        if (*first->cell[i] && number_of_text(line->cell[i], &value))
+            return true;
+    return false;
+}
+
+/* Texts above texts may be rows of any table. */
+static bool fits_below(const struct text_line *second, const struct cells *first, char delimiter) {
+    struct cells cells = {.path = first->path};
+    if (!second->length)
+        return true; /* there is no other line in sight */
+    bool fits = split(&cells, second, delimiter) || has_number_below(&cells, first);
+    error_clear(); /* a line that is malformed will be reported as one */
+    cells_release(&cells);
+    return fits;
+}
+
+static bool asks_for_names(const struct source_options *options) {
+    bool asks = options->label && !named_by_number(options->label);
+    for (const char *const *name = options->skip; name && *name; name++)
+        asks |= !named_by_number(*name);
+    return asks;
+}
+
+static bool is_header(const struct cells *first, const struct text_line *second,
+                      const struct format *format) {
+    if (format->options->header != CSV_HEADER_AUTO)
+        return format->options->header == CSV_HEADER_YES;
+    return asks_for_names(format->options) ||
+           (are_names(first) && fits_below(second, first, format->delimiter));
+}
+
+/* ---- columns ---- */
+
+static int no_such_column(const struct cells *first, bool header, const char *what,
                           const char *column) {
     return error_set(ERROR_DATA, "%s:%llu: there is no column \"%s\" to %s: %s, of %u columns",
                      first->path, (unsigned long long)first->number, column, what,
@@ -94,7 +165,7 @@ static int no_such_column(const struct first_line *first, bool header, const cha
                      first->count);
 }
 
-static int resolve(struct format *format, const struct first_line *first) {
+static int resolve(struct format *format, const struct cells *first) {
     const struct source_options *options = format->options;
     format->columns = first->count;
     format->label =
@@ -117,26 +188,23 @@ static int resolve(struct format *format, const struct first_line *first) {
     return 0;
 }
 
-static void keep_names(struct format *format, const struct first_line *first) {
+static void keep_names(struct format *format, const struct cells *first) {
     format->names = memory_new(first->count + 1, sizeof *format->names);
     for (uint32_t i = 0; i < first->count; i++)
         format->names[i] = memory_copy_string(first->cell[i]);
 }
 
-int csv_layout_find(struct format *format, const char *path, uint64_t line_number, const char *line,
-                    size_t length) {
-    struct first_line first = {.path = path, .number = line_number};
-    format->delimiter = find_delimiter(line, length);
-    int code = split(&first, line, length, format->delimiter);
+int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
+                    const struct text_line *line, const struct text_line *second) {
+    struct cells first = {.path = path, .number = line_number};
+    format->delimiter = find_delimiter(line->text, line->length);
+    int code = split(&first, line, format->delimiter);
     if (!code) {
-        format->header = format->options->header == CSV_HEADER_YES ||
-                         (format->options->header == CSV_HEADER_AUTO &&
-                          looks_like_header(&first, format->options));
+        format->header = is_header(&first, second, format);
         code = resolve(format, &first);
     }
     if (!code && format->header)
         keep_names(format, &first);
-    free(first.cell);
-    free(first.copy);
+    cells_release(&first);
     return code;
 }

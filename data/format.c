@@ -39,35 +39,39 @@ static enum source_format guess(const char *line, size_t length) {
     return separated ? FORMAT_CSV : FORMAT_LIBSVM;
 }
 
-/* Moves to the first line that is not empty, nor a comment if those are passed over. Answers its
- * length, with no \r; 0 if there is none. */
-static size_t first_line(const char **text, size_t left, bool pass_comments, uint64_t *number) {
-    *number = 1;
-    while (left) {
-        size_t length = line_length(*text, left);
-        if (!is_empty(*text, length) && !(pass_comments && **text == '#'))
-            return trimmed(*text, length);
-        size_t step = length + (length < left);
+/* Finds the first line that is not empty, nor a comment if those are passed over; of length 0 if
+ * there is none. *text and *left move behind it, *number from the line before the text to it. */
+static struct text_line next_line(const char **text, size_t *left, bool pass_comments,
+                                  uint64_t *number) {
+    while (*left) {
+        struct text_line line = {*text, line_length(*text, *left)};
+        size_t step = line.length + (line.length < *left);
         *text += step;
-        left -= step;
+        *left -= step;
         ++*number;
+        if (!is_empty(line.text, line.length) && !(pass_comments && *line.text == '#')) {
+            line.length = trimmed(line.text, line.length);
+            return line;
+        }
     }
-    return 0;
+    return (struct text_line){*text, 0};
 }
 
 int format_find(struct format *format, const char *path, const char *text, size_t length,
                 const struct source_options *options) {
     *format = (struct format){.options = options, .kind = options->format};
-    uint64_t number;
+    uint64_t number = 0, ignored = 0;
     if (format->kind == FORMAT_AUTO) {
-        const char *telling = text;
-        size_t telling_length = first_line(&telling, length, true, &number);
-        format->kind = guess(telling, telling_length);
+        const char *at = text;
+        size_t left = length;
+        struct text_line telling = next_line(&at, &left, true, &ignored);
+        format->kind = guess(telling.text, telling.length);
     }
-    size_t line = first_line(&text, length, false, &number);
-    if (!line || format->kind == FORMAT_LIBSVM) /* that there are no rows shows at the end */
+    struct text_line first = next_line(&text, &length, false, &number);
+    if (!first.length || format->kind == FORMAT_LIBSVM) /* no rows: that shows at the end */
         return 0;
-    return csv_layout_find(format, path, number, text, line);
+    struct text_line second = next_line(&text, &length, false, &ignored);
+    return csv_layout_find(format, path, number, &first, &second);
 }
 
 void format_release(struct format *format) {

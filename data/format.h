@@ -27,9 +27,16 @@ int format_find(struct format *format, const char *path, const char *text, size_
                 const struct source_options *options);
 void format_release(struct format *format);
 
-/* The rest of format_find() for CSV: `line` is the first that is not empty, without its end. */
-int csv_layout_find(struct format *format, const char *path, uint64_t line_number, const char *line,
-                    size_t length);
+/* A line without its end. */
+struct text_line {
+    const char *text;
+    size_t length;
+};
+
+/* The rest of format_find() for CSV: of the first two lines that are not empty; the second has
+ * length 0 if it is not there. */
+int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
+                    const struct text_line *first, const struct text_line *second);
 
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. True if a row was
  * added, else the line was rejected or holds none. */

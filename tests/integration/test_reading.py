@@ -4,7 +4,7 @@ scoring."""
 
 import sys
 
-from harness import dml, main, test, train, write_job
+from harness import BAD_DATA, dml, main, shared, test, train, write_job
 
 
 def csv_rows(rows, label=lambda k: 'yes' if k * 7 % 5 < 2 else 'no'):
@@ -16,6 +16,28 @@ def csv_file(folder, rows, name='data.csv', header=None):
     path = folder / name
     path.write_text('\n'.join(([header] if header else []) + rows) + '\n')
     return path
+
+
+# ---- headers ----
+
+@test
+def a_first_row_with_a_missing_or_malformed_field_is_not_lost(folder):
+    for first in ',3,1,yes', '4,x.5,1,yes':
+        data = csv_file(folder, [first, *csv_rows(60)])
+        job = write_job(folder, data=[data.name], l2=1e-2)
+        finished = dml('run', job)
+        assert finished.status == BAD_DATA and 'data.csv:1: column' in finished.stderr, finished
+        assert 'csv.header = yes' in finished.stderr, finished
+        finished = dml('run', job, '--set', 'bad_lines=1', '--json')
+        assert finished.json['examples'] == 60 and 'skipped: ' in finished.stderr, finished
+
+
+@test
+def the_first_row_of_adult_is_a_row(folder):
+    job = write_job(folder, data=[shared('adult.data.gz')])
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA and 'adult.data.gz:1: column 2 holds "State-gov"' in \
+        finished.stderr, finished
 
 
 # ---- labels ----

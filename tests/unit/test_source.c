@@ -95,6 +95,58 @@ static void a_csv_without_header_keeps_its_first_row(void **state) {
     assert_read(path, &plain_options, "yes 1:1 2:2\nno 1:3 2:4\n");
 }
 
+static int take_nothing(void *context, const struct source_rows *rows) {
+    (void)context, (void)rows;
+    return 0;
+}
+
+/* Whether the first line of the text is taken for a header. */
+static bool has_header(const char *text) {
+    struct source_options options = {.format = FORMAT_CSV, .bad_lines_max = 9};
+    struct source_report report;
+    assert_int_equal(
+        source_read(fixture_text("h.csv", text), &options, 1, take_nothing, NULL, &report), 0);
+    bool has = report.column_names != NULL;
+    assert_int_equal(report.rejected + report.rows + has, 3);
+    source_report_release(&report);
+    return has;
+}
+
+#define TWO_ROWS "\n5,3,1\n4,2,0\n"
+
+static void names_above_numbers_are_a_header(void **state) {
+    (void)state;
+    static const char *const headers[] = {"a,b,y",
+                                          ",b,y",
+                                          "sepal length,sepal width,class",
+                                          "\"a\",\"b\",y",
+                                          "information,nan_count,y",
+                                          "gr\xc3\xb6\xc3\x9f"
+                                          "e,x1,y"};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char *text = memory_format("%s" TWO_ROWS, headers[i]);
+        if (!has_header(text))
+            fail_msg("%s is taken for a row", headers[i]);
+        free(text);
+    }
+    assert_true(has_header("a,b,y\nx,z,1\n4,2,0\n"));
+    assert_true(has_header("a,b,y\nx,\"z,1\n4,2,0\n")); /* what is wrong there is said */
+}
+
+static void a_line_that_may_be_a_row_is_no_header(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "5,,1",         ",3,1",  "5,x,1",   "1.2.3,4,1", "NA,NA,yes",      "nan,inf,yes", "?,?,yes",
+        "12kg,7cm,yes", "a,b,1", "-,-,yes", ",,",        "0x1F,1e999,yes", "N/A,,no"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *text = memory_format("%s" TWO_ROWS, rows[i]);
+        if (has_header(text))
+            fail_msg("%s is taken for a header", rows[i]);
+        free(text);
+    }
+    assert_false(has_header("red,small,yes\nblue,large,no\n5,3,1\n"));
+}
+
 static void rows_without_label_are_taken_when_asked_for(void **state) {
     (void)state;
     struct source_options options = {.label_optional = true};
@@ -203,6 +255,8 @@ int main(void) {
         cmocka_unit_test(libsvm_rows_are_read_as_written),
         cmocka_unit_test(csv_rows_are_read_as_written),
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
+        cmocka_unit_test(names_above_numbers_are_a_header),
+        cmocka_unit_test(a_line_that_may_be_a_row_is_no_header),
         cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
         cmocka_unit_test(rows_without_label_are_taken_when_asked_for),
         cmocka_unit_test(gzip_and_zstd_are_told_by_content),
