@@ -13,6 +13,7 @@ libbase_a_SOURCES = \
 	base/nearest.c base/nearest.h \
 	base/random.h base/rows.h \
 	base/terminal.c base/terminal.h \
-	base/text.c base/text.h
+	base/text.c base/text.h \
+	base/thread.c base/thread.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)
 BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS)

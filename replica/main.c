@@ -105,13 +105,6 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
 
 /* ---- actions ---- */
 
-static void connect_shard(struct rim *rim, const struct action *action, struct outbox *out) {
-    uint32_t link = 0;
-    int code = host_connect(rim->host, action->address, &link);
-    replica_connected(rim->replica, action->shard, link, code, error_text(), out);
-    error_clear();
-}
-
 static void carry_out(struct rim *rim, const struct action *action, int64_t now_ns,
                       struct outbox *out) {
     switch (action->kind) {
@@ -122,7 +115,7 @@ static void carry_out(struct rim *rim, const struct action *action, int64_t now_
         break;
     }
     case ACTION_CONNECT:
-        connect_shard(rim, action, out);
+        host_connect(rim->host, action->address, action->shard);
         break;
     case ACTION_CLOSE:
         host_close(rim->host, action->link);
@@ -173,6 +166,11 @@ static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *o
     replica_gone(rim->replica, link, out);
 }
 
+static void on_connected(void *state, uint32_t shard, uint32_t link, int code, struct outbox *out) {
+    struct rim *rim = state;
+    replica_connected(rim->replica, shard, link, code, error_text(), out);
+}
+
 static void after(void *state, int64_t now_ns, struct outbox *out) {
     struct rim *rim = state;
     carry_out_all(rim, now_ns, out);
@@ -206,7 +204,11 @@ static int serve(const struct host_options *options) {
     const char *pause = getenv("DML_PAUSE_US");
     struct rim rim = {.shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                       .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
-    struct host_role role = {.state = &rim, .message = on_message, .gone = on_gone, .after = after};
+    struct host_role role = {.state = &rim,
+                             .message = on_message,
+                             .gone = on_gone,
+                             .connected = on_connected,
+                             .after = after};
     rim.replica = new_replica();
     rim.host = host_new(options, &role, &code);
     if (rim.host)

@@ -99,9 +99,7 @@ void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
     shard->link = 0;
     shard->greeted = replica->ready = false;
     if (greeted)
-        replica_act(replica, &(struct action){.kind = ACTION_CONNECT,
-                                              .shard = (uint32_t)index,
-                                              .address = shard->address});
+        replica_connect_shard(replica, (uint32_t)index);
     else
         replica_shard_missing(replica, (uint32_t)index, ERROR_UNAVAILABLE,
                               "it closes the connection", out);

@@ -21,7 +21,8 @@
 
 enum action_kind {
     ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened() */
-    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected() */
+    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected(). What was
+                        asked before for this shard and is not answered yet is given up */
     ACTION_CLOSE,    /* close `link`, unasked for by its other end */
     ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
     ACTION_STOP,     /* the running computation, at its next chunk; it is answered as ever */

@@ -224,11 +224,18 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
     check_ready(replica, now_ns, out);
 }
 
+void replica_connect_shard(struct replica *replica, uint32_t index) {
+    struct shard_link *shard = &replica->shards[index];
+    shard->connecting = true;
+    replica_act(replica, &(struct action){
+                             .kind = ACTION_CONNECT, .shard = index, .address = shard->address});
+}
+
 /* Whether the link to the shard stands, or is being made. */
 static bool is_there(const struct replica *replica, const struct message_shard_at *message) {
     const struct shard_link *shard = &replica->shards[message->index];
     const struct range *range = &replica->ranges[message->index];
-    return shard->link && shard->incarnation == message->incarnation &&
+    return (shard->link || shard->connecting) && shard->incarnation == message->incarnation &&
            !strcmp(shard->address, message->address) && range->first == message->first &&
            range->count == message->count;
 }
@@ -243,9 +250,7 @@ static void move_shard(struct replica *replica, const struct message_shard_at *m
         .address = memory_copy_string(message->address),
     };
     replica->ranges[message->index] = (struct range){message->first, message->count};
-    replica_act(replica, &(struct action){.kind = ACTION_CONNECT,
-                                          .shard = message->index,
-                                          .address = shard->address});
+    replica_connect_shard(replica, message->index);
 }
 
 void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
@@ -289,9 +294,7 @@ void replica_retry_shards(struct replica *replica, struct outbox *out) {
         if (shard->link)
             greet(replica, shard, out);
         else
-            replica_act(
-                replica,
-                &(struct action){.kind = ACTION_CONNECT, .shard = i, .address = shard->address});
+            replica_connect_shard(replica, i);
     }
 }
 
@@ -305,12 +308,18 @@ int64_t replica_retry_ns(const struct replica *replica) {
 
 void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
                        const char *reason, struct outbox *out) {
-    replica->shards[index].link = error ? 0 : link;
-    if (error) {
-        replica_shard_missing(replica, index, error, reason, out);
+    struct shard_link *shard = index < replica->shard_count ? &replica->shards[index] : NULL;
+    if (!shard || !shard->connecting) { /* it was set up anew meanwhile */
+        if (!error)
+            replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = link});
         return;
     }
-    greet(replica, &replica->shards[index], out);
+    shard->connecting = false;
+    shard->link = error ? 0 : link;
+    if (error)
+        replica_shard_missing(replica, index, error, reason, out);
+    else
+        greet(replica, shard, out);
 }
 
 void replica_on_greeted(struct replica *replica, uint32_t index,

@@ -10,6 +10,7 @@
 
 struct shard_link {
     uint32_t link;    /* 0: none */
+    bool connecting;  /* the answer to ACTION_CONNECT is awaited */
     bool placed;      /* SHARD_AT has come for this attempt */
     bool greeted;     /* the link stands, and leads to the incarnation meant */
     bool met;         /* it has been greeted at least once */
@@ -102,6 +103,9 @@ void replica_release_setup(struct replica *replica);
  * cannot be met at all is an error of the set-up. */
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out);
+
+/* Asks for a connection to the shard, in place of one that is being made. */
+void replica_connect_shard(struct replica *replica, uint32_t index);
 
 /* Tries again what is due, and says when the next try is: INT64_MAX if none is due. */
 void replica_retry_shards(struct replica *replica, struct outbox *out);

@@ -49,8 +49,8 @@ LIBRARIES = {
     r'(cblas|lapacke|openblas_config)\.h': r'numeric/|objective/softmax',
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
-        r'wire/(peer|host)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/run/(training|launch|cluster)\.c|coordinator/status/(control|http)\.c',
+        r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
+        r'|coordinator/run/(training|launch|cluster|loop)\.c|coordinator/status/(control|http)\.c',
     r'(openssl/.*|xxhash)\.h': r'base/hash\.c',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job/',

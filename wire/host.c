@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "wire/connecting.h"
 #include "wire/frame.h"
 #include "wire/peer.h"
 
@@ -34,6 +35,12 @@ struct link {
     struct peer *peer;
     bool stranger;
     int64_t opened_ns;
+};
+
+/* A connection that is being made. */
+struct attempt {
+    struct host *host;
+    struct connecting *connecting; /* or NULL */
 };
 
 enum host_event {
@@ -60,9 +67,10 @@ struct host {
     struct link **links; /* by rising number */
     size_t count, capacity;
     uint32_t last_number;
-    uint32_t coordinator; /* link, 0 for none */
-    uint64_t epoch;       /* the last coordinator's */
-    bool welcomed;        /* there was a coordinator */
+    uint32_t coordinator;                /* link, 0 for none */
+    uint64_t epoch;                      /* the last coordinator's */
+    bool welcomed;                       /* there was a coordinator */
+    struct attempt attempts[SHARDS_MAX]; /* by tag */
     int code;
     struct outbox outbox;
 };
@@ -114,14 +122,6 @@ static struct link *add_link(struct host *host, int descriptor, bool stranger) {
     }
     host->links[host->count++] = link;
     return link;
-}
-
-int host_connect(struct host *host, const char *address, uint32_t *link) {
-    int descriptor;
-    int code = address_connect(address, CONNECT_MS, &descriptor);
-    if (!code)
-        *link = add_link(host, descriptor, false)->number;
-    return code;
 }
 
 void host_close(struct host *host, uint32_t number) {
@@ -255,6 +255,24 @@ static void finish_step(struct host *host, int64_t now_ns) {
     if (host->role.after)
         host->role.after(host->role.state, now_ns, &host->outbox);
     drain(host);
+}
+
+static void on_connected(void *context, int code, int descriptor) {
+    struct attempt *attempt = context;
+    struct host *host = attempt->host;
+    uint32_t link = code ? 0 : add_link(host, descriptor, false)->number;
+    attempt->connecting = NULL;
+    host->role.connected(host->role.state, (uint32_t)(attempt - host->attempts), link, code,
+                         &host->outbox);
+    error_clear();
+    finish_step(host, clock_monotonic_ns());
+}
+
+void host_connect(struct host *host, const char *address, uint32_t tag) {
+    struct attempt *attempt = &host->attempts[tag];
+    connecting_free(attempt->connecting);
+    attempt->host = host;
+    attempt->connecting = connecting_new(host->base, address, CONNECT_MS, on_connected, attempt);
 }
 
 static void answer_ping(struct peer *peer, const struct message *ping) {
@@ -446,6 +464,8 @@ void host_free(struct host *host) {
     while (host->count)
         host_close(host, host->links[host->count - 1]->number);
     free(host->links);
+    for (size_t i = 0; i < SHARDS_MAX; i++)
+        connecting_free(host->attempts[i].connecting);
     for (size_t i = 0; i < EVENTS; i++)
         if (host->events[i])
             event_free(host->events[i]);

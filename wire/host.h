@@ -44,6 +44,9 @@ struct host_role {
     void (*message)(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                     struct outbox *out);
     void (*gone)(void *state, uint32_t link, int64_t now_ns, struct outbox *out);
+    /* Answers host_connect(): a link that stands; or 0 and an error, whose text error_text() has.
+     * NULL for a role that never connects. */
+    void (*connected)(void *state, uint32_t tag, uint32_t link, int code, struct outbox *out);
     /* After a call of the above and after host_wake(), before the outbox is sent: the place to
      * connect, to start and to collect work. May be NULL. */
     void (*after)(void *state, int64_t now_ns, struct outbox *out);
@@ -57,9 +60,10 @@ void host_free(struct host *host); /* closes everything; a Unix socket's file go
 /* Serves until the worker's end; 0 or a negative code. */
 int host_run(struct host *host);
 
-/* Connects to `address`, waiting briefly, and numbers the link. ERROR_UNAVAILABLE.
+/* Begins to connect to `address` and returns; the role's connected() is called with the answer and
+ * `tag`, within a few seconds. An attempt of the same tag (< SHARDS_MAX) that goes on is given up.
  * Links close by host_close() or with the host; gone() is not called for host_close(). */
-int host_connect(struct host *host, const char *address, uint32_t *link);
+void host_connect(struct host *host, const char *address, uint32_t tag);
 void host_close(struct host *host, uint32_t link);
 
 /* From any thread: calls the role's after() soon, in the loop. */

@@ -2,6 +2,7 @@ noinst_LIBRARIES += libwire.a
 libwire_a_SOURCES = \
 	wire/address.c \
 	wire/bulk.c wire/bulk.h \
+	wire/connecting.c wire/connecting.h \
 	wire/failpoints.c wire/failpoints.h \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \
@@ -12,6 +13,7 @@ libwire_a_SOURCES = \
 	wire/outbox.c wire/outbox.h \
 	wire/outlet.c wire/outlet.h \
 	wire/peer.c wire/peer.h \
+	wire/place.h \
 	wire/program.c wire/program.h \
 	wire/segment.c wire/segment.h \
 	wire/validity.c

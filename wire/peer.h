@@ -51,11 +51,7 @@ size_t peer_queued(const struct peer *peer);
  * stays where it is; copied bytes change owner. The mapping outlives the peer. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
 
-/* ---- addresses: "unix:PATH" or "HOST:PORT" ---- */
-
-/* Starts to connect; the descriptor is non-blocking and connected on return 0. Waits for at most
- * `timeout_ms`. ERROR_UNAVAILABLE. */
-int address_connect(const char *address, int timeout_ms, int *descriptor);
+/* ---- addresses: "unix:PATH" or "HOST:PORT"; wire/connecting.h connects to one ---- */
 
 /* Listens. A Unix socket gets mode 0600, a stale one is replaced; one that answers is in use.
  * Ports other than on loopback need `anywhere`. ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE.

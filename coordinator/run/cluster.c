@@ -5,24 +5,29 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "wire/connecting.h"
 #include "wire/peer.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
-#define RETRY_MS 500 /* between attempts to connect to a worker that someone else started */
+#define RETRY_MS 500     /* between attempts to connect to a worker that someone else started */
+#define LAST_WORDS_MS 20 /* from the end of a connection to that of its process, if it ended */
 
 struct link {
     struct cluster *cluster;
     uint32_t number;
-    struct peer *peer;     /* NULL while there is no connection */
-    struct event *starter; /* starts the worker anew and connects */
-    int64_t give_up_ns;    /* when a worker of someone else's counts as lost for good */
+    struct peer *peer;             /* NULL while there is no connection */
+    struct connecting *connecting; /* one is being made; or NULL */
+    struct event *starter;         /* starts the worker anew and connects */
+    bool met;                      /* there was a connection once */
+    int64_t give_up_ns;            /* when a worker of someone else's counts as lost for good */
+    char *lost;                    /* why its connection ended, not told yet; or NULL */
+    struct event *teller;          /* tells it */
 };
 
 struct cluster {
@@ -31,7 +36,7 @@ struct cluster {
     struct cluster_options options;
     struct link *links;
     struct output out;
-    struct event *ticker, *limit, *interrupt, *terminate, *child;
+    struct event *ticker, *limit, *interrupt, *terminate;
     enum reason stopping; /* the reason to stop for, REASON_NONE if none */
     bool dismissed;
     int code; /* what the run ends with */
@@ -110,96 +115,145 @@ static void on_message(void *context, struct peer *peer, const struct message *m
                                          clock_monotonic_ns(), &cluster->out));
 }
 
-/* How it ended says more than that its connection closed. */
-static const char *reason_of_loss(const struct link *link, const char *reason) {
-    static char text[160];
-    struct launched *launched = link->cluster->options.launched[link->number];
-    int64_t deadline_ns = clock_monotonic_ns() + 20 * NS_PER_MS;
-    if (!launched || launched->adopted)
-        return reason;
-    while (launched->pid && clock_monotonic_ns() < deadline_ns)
-        if (!launch_reap(link->cluster->options.launch))
-            usleep(1000);
-    if (launched->pid)
-        return reason;
-    snprintf(text, sizeof text, "it %s", launch_ending(launched));
-    return text;
+/* The worker is gone, as `why` says. */
+static void lose(struct link *link, const char *why) {
+    struct cluster *cluster = link->cluster;
+    after_step(cluster, coordinator_lost(cluster->coordinator, link->number, why,
+                                         clock_monotonic_ns(), &cluster->out));
 }
 
+/* Tells that the connection ended, and how its process did if that is known by now. */
+static void tell_lost(struct link *link) {
+    const struct launched *launched = link->cluster->options.launched[link->number];
+    bool ended = launched && !launched->adopted && !launched->pid;
+    char *why = link->lost;
+    link->lost = NULL;
+    event_del(link->teller);
+    if (ended) {
+        free(why);
+        why = memory_format("it %s", launch_ending(launched));
+    }
+    lose(link, why);
+    free(why);
+}
+
+static void on_teller(evutil_socket_t descriptor, short events, void *context) {
+    (void)descriptor, (void)events;
+    tell_lost(context);
+}
+
+/* How a process ended says more than that its connection closed, and is known a moment later: its
+ * sockets are closed before its parent hears of it. */
 static void on_closed(void *context, struct peer *peer, const char *reason) {
     struct link *link = context;
-    struct cluster *cluster = link->cluster;
+    const struct launched *launched = link->cluster->options.launched[link->number];
+    struct timeval moment = {.tv_usec = LAST_WORDS_MS * 1000};
     (void)peer;
     link->peer = NULL;
-    if (cluster->dismissed)
+    if (link->cluster->dismissed)
         return;
-    after_step(cluster,
-               coordinator_lost(cluster->coordinator, link->number, reason_of_loss(link, reason),
-                                clock_monotonic_ns(), &cluster->out));
+    link->lost = memory_copy_string(reason);
+    if (launched && !launched->adopted && launched->pid)
+        event_add(link->teller, &moment);
+    else
+        tell_lost(link);
 }
 
-static int connect_link(struct link *link) {
-    static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
+/* Someone else starts it again, in time or not; but an address where nobody was ever met may be
+ * wrong. */
+static void not_connected(struct link *link, int code) {
     struct cluster *cluster = link->cluster;
-    int descriptor;
-    int code =
-        address_connect(cluster->options.addresses[link->number], CONNECT_TIMEOUT_MS, &descriptor);
-    if (code)
-        return code;
+    if (cluster->options.launched[link->number]) {
+        error_clear();
+        lose(link, "it ended before it was connected to");
+    } else if (link->met && clock_monotonic_ns() <= link->give_up_ns) {
+        error_clear();
+        start_soon(link, RETRY_MS);
+    } else {
+        end(cluster, code);
+    }
+}
+
+static void on_connected(void *context, int code, int descriptor) {
+    static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
+    struct link *link = context;
+    struct cluster *cluster = link->cluster;
+    link->connecting = NULL;
+    if (code) {
+        not_connected(link, code);
+        return;
+    }
+    link->met = true;
     link->peer = peer_new(cluster->base, descriptor, &callbacks, link);
     coordinator_opened(cluster->coordinator, link->number, clock_monotonic_ns(), &cluster->out);
-    return 0;
+    after_step(cluster, 0);
 }
 
-/* One that was started here may have ended meanwhile: it counts as lost. */
-static int connect_started(struct link *link) {
+static void connect_link(struct link *link) {
     struct cluster *cluster = link->cluster;
-    if (!connect_link(link))
-        return 0;
-    error_clear();
-    return coordinator_lost(cluster->coordinator, link->number,
-                            "it ended before it was connected to", clock_monotonic_ns(),
-                            &cluster->out);
+    connecting_free(link->connecting);
+    link->connecting = connecting_new(cluster->base, cluster->options.addresses[link->number],
+                                      CONNECT_TIMEOUT_MS, on_connected, link);
 }
 
-/* ---- starting anew ---- */
+/* ---- workers of our own ---- */
 
-static int start_here(struct link *link, struct launched *launched) {
+static struct link *link_of(struct cluster *cluster, const struct launched *launched) {
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
+        if (cluster->options.launched[i] == launched)
+            return &cluster->links[i];
+    return NULL;
+}
+
+static void on_up(void *context, struct launched *launched, int code) {
+    struct cluster *cluster = context;
+    struct link *link = link_of(cluster, launched);
+    if (code)
+        end(cluster, code);
+    else if (link) {
+        cluster->options.addresses[link->number] = launched->address;
+        connect_link(link);
+    }
+}
+
+static void on_ended(void *context, struct launched *launched) {
+    struct link *link = link_of(context, launched);
+    if (link && link->lost)
+        tell_lost(link);
+}
+
+static int restart(struct link *link, struct launched *launched) {
     struct cluster *cluster = link->cluster;
     int code = launch_restart(cluster->options.launch, launched);
     cluster->options.addresses[link->number] = launched->address;
-    return code ? code : connect_started(link);
+    return code;
 }
 
-/* Someone else starts it again, in time or not. */
-static int connect_again(struct link *link) {
-    int64_t now_ns = clock_monotonic_ns();
+static void connect_again(struct link *link) {
     if (!link->give_up_ns)
         link->give_up_ns =
-            now_ns + coordinator_settings(link->cluster->coordinator)->reconnect_seconds * NS_PER_S;
-    int code = connect_link(link);
-    if (!code || now_ns > link->give_up_ns)
-        return code;
-    error_clear();
-    start_soon(link, RETRY_MS);
-    return 0;
+            clock_monotonic_ns() +
+            coordinator_settings(link->cluster->coordinator)->reconnect_seconds * NS_PER_S;
+    connect_link(link);
 }
 
+/* Whoever was silent may speak now: that is of no use any more. */
 static void on_start(evutil_socket_t descriptor, short events, void *context) {
     struct link *link = context;
     struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
-    (void)descriptor;
-    (void)events;
-    if (link->peer) {
-        peer_free(link->peer); /* it was silent: whatever it says now is of no use */
-        link->peer = NULL;
-    }
-    int code = launched ? start_here(link, launched) : connect_again(link);
+    int code = 0;
+    (void)descriptor, (void)events;
+    peer_free(link->peer);
+    link->peer = NULL;
+    connecting_free(link->connecting);
+    link->connecting = NULL;
+    if (launched)
+        code = restart(link, launched);
+    else
+        connect_again(link);
     if (code)
         end(cluster, code);
-    else
-        drain(cluster);
 }
 
 /* ---- timers and signals ---- */
@@ -241,15 +295,6 @@ static void on_signal(evutil_socket_t number, short events, void *context) {
     cluster_cancel(context);
 }
 
-/* The end of a worker shows at its connection; here it is only taken note of. */
-static void on_child(evutil_socket_t number, short events, void *context) {
-    struct cluster *cluster = context;
-    (void)number;
-    (void)events;
-    while (launch_reap(cluster->options.launch))
-        continue;
-}
-
 static void add_events(struct cluster *cluster) {
     struct timeval tick = {.tv_usec = TICK_MS * 1000};
     cluster->ticker = event_new(cluster->base, -1, EV_PERSIST, on_tick, cluster);
@@ -263,26 +308,25 @@ static void add_events(struct cluster *cluster) {
     }
     cluster->interrupt = evsignal_new(cluster->base, SIGINT, on_signal, cluster);
     cluster->terminate = evsignal_new(cluster->base, SIGTERM, on_signal, cluster);
-    cluster->child = evsignal_new(cluster->base, SIGCHLD, on_child, cluster);
     event_add(cluster->interrupt, NULL);
     event_add(cluster->terminate, NULL);
-    event_add(cluster->child, NULL);
 }
 
 /* ---- life ---- */
 
-/* Who is not there counts as lost at once, and is started by the machine's asking. */
-static int find_workers(struct cluster *cluster) {
-    int code = 0;
-    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator) && !code; i++) {
-        struct link *link = &cluster->links[i];
-        code = cluster->options.launched[i] ? connect_started(link) : connect_link(link);
+/* One that is being started is connected to once it listens. */
+static void find_workers(struct cluster *cluster) {
+    struct launch_callbacks callbacks = {.up = on_up, .ended = on_ended, .context = cluster};
+    launch_listen(cluster->options.launch, &callbacks);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        const struct launched *launched = cluster->options.launched[i];
+        if (!launched || !launched->starting)
+            connect_link(&cluster->links[i]);
     }
-    return code;
 }
 
-int cluster_new(struct event_base *base, struct coordinator *coordinator,
-                const struct cluster_options *options, struct cluster **cluster) {
+struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
+                            const struct cluster_options *options) {
     struct cluster *c = memory_new(1, sizeof *c);
     uint32_t links = coordinator_links(coordinator);
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
@@ -291,17 +335,13 @@ int cluster_new(struct event_base *base, struct coordinator *coordinator,
         struct link *link = &c->links[i];
         *link = (struct link){.cluster = c, .number = i};
         link->starter = evtimer_new(base, on_start, link);
+        link->teller = evtimer_new(base, on_teller, link);
     }
     output_init(&c->out);
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
-    int code = find_workers(c);
-    if (code) {
-        cluster_free(c);
-        return code;
-    }
+    find_workers(c);
     add_events(c);
-    *cluster = c;
-    return 0;
+    return c;
 }
 
 int cluster_run(struct cluster *cluster) {
@@ -339,15 +379,18 @@ static void event_drop(struct event *event) {
 void cluster_free(struct cluster *cluster) {
     if (!cluster)
         return;
+    launch_listen(cluster->options.launch, NULL);
     event_drop(cluster->ticker);
     event_drop(cluster->limit);
     event_drop(cluster->interrupt);
     event_drop(cluster->terminate);
-    event_drop(cluster->child);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        event_drop(cluster->links[i].starter);
-        if (cluster->links[i].peer)
-            peer_free(cluster->links[i].peer);
+        struct link *link = &cluster->links[i];
+        event_drop(link->starter);
+        event_drop(link->teller);
+        connecting_free(link->connecting);
+        peer_free(link->peer);
+        free(link->lost);
     }
     free(cluster->links);
     output_release(&cluster->out);

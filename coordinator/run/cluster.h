@@ -30,10 +30,10 @@ struct cluster_options {
     void *context;
 };
 
-/* Connects to all workers; one that is not there is started, or waited for. What is pointed to must
- * outlive the cluster. */
-int cluster_new(struct event_base *base, struct coordinator *coordinator,
-                const struct cluster_options *options, struct cluster **cluster);
+/* Begins to connect to all workers. One that was started and is not there is started anew; one of
+ * someone else's that was met before is waited for. What is pointed to must outlive the cluster. */
+struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
+                            const struct cluster_options *options);
 
 /* Runs until the model was read, or the run failed or was cancelled. SIGINT and SIGTERM cancel: the
  * last step is made durable first; the second one does not wait for that. */

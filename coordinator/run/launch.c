@@ -2,10 +2,11 @@
 #include "coordinator/run/launch.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,6 @@
 
 #define START_TIMEOUT_MS 20000
 #define START_TRIES 5 /* of a worker that is killed before it listens */
-#define LINE_BYTES_MAX_STARTED 512
 
 /* The worker's program: beside this one if it is there, else found on the PATH. Free it. */
 static char *program_of(enum role role) {
@@ -37,16 +37,6 @@ static char *program_of(enum role role) {
         free(beside);
     }
     return memory_copy_string(name);
-}
-
-/* In the child: only async-signal-safe calls until exec. */
-static _Noreturn void become(char *const *arguments, int output, const char *program) {
-    int null = open("/dev/null", O_RDONLY);
-    setpgid(0, 0); /* Ctrl-C is for the coordinator, which then ends its workers in order */
-    dup2(null, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    execvp(program, arguments);
-    _exit(127);
 }
 
 static int make_private_folder(struct launch *launch) {
@@ -67,92 +57,230 @@ static int make_private_folder(struct launch *launch) {
     return code;
 }
 
+/* Removes the file of a socket that a worker listened at; and the folder that an earlier
+ * coordinator made for it, with the last one. */
+static void remove_socket(const struct launch *launch, const char *address) {
+    if (!address)
+        return;
+    const char *path = address + strlen("unix:");
+    char *folder = path_folder(path);
+    unlink(path);
+    if (!launch->folder || strcmp(folder, launch->folder))
+        rmdir(folder);
+    free(folder);
+}
+
 /* Every start has an address of its own, so that nobody meets the process before. */
 static void new_address(const struct launch *launch, struct launched *worker) {
+    remove_socket(launch, worker->address);
     free(worker->address);
     worker->address = memory_format("unix:%s/%s-%u.%u", launch->folder, role_name(worker->role),
                                     worker->index, worker->starts++);
 }
 
-static int start_one(struct launch *launch, struct launched *worker) {
+/* What was to go wrong in a worker has gone wrong once it is replaced: others are spared. The array
+ * is to be freed, its strings are not. */
+static char **environment(const struct launch *launch) {
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **variables = memory_new(count + 1, sizeof *variables);
+    for (size_t i = 0; i < count; i++)
+        if (!launch->restarted || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
+            variables[kept++] = environ[i];
+    variables[kept] = NULL;
+    return variables;
+}
+
+/* Not fork(): in a process with threads the copy could meet a lock that nobody lets go of. */
+static int spawn(const struct launch *launch, const char *program, char **arguments, int output,
+                 pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, standard;
+    char **variables = environment(launch);
+    sigemptyset(&none);
+    sigemptyset(&standard);
+    sigaddset(&standard, SIGPIPE);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C is for the coordinator alone */
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &standard);
+    int failed = posix_spawnp(pid, program, &actions, &attributes, arguments, variables);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    free(variables);
+    return failed;
+}
+
+static void on_line(evutil_socket_t descriptor, short what, void *context);
+static void on_deadline(evutil_socket_t descriptor, short what, void *context);
+
+static void await_line(struct launch *launch, struct launched *worker, int output) {
+    struct timeval timeout = {.tv_sec = START_TIMEOUT_MS / 1000};
+    worker->starting = true;
+    worker->output = output;
+    worker->line = event_new(launch->base, output, EV_READ | EV_PERSIST, on_line, worker);
+    worker->deadline = evtimer_new(launch->base, on_deadline, worker);
+    event_add(worker->line, NULL);
+    event_add(worker->deadline, &timeout);
+}
+
+static void await_no_line(struct launched *worker) {
+    if (worker->output < 0)
+        return;
+    event_free(worker->line);
+    event_free(worker->deadline);
+    close(worker->output);
+    worker->output = -1;
+    worker->starting = false;
+}
+
+static int start_at(struct launch *launch, struct launched *worker, const char *program) {
     int ends[2];
-    int code = make_private_folder(launch);
-    if (code)
-        return code;
+    char parent[16];
     if (pipe2(ends, O_CLOEXEC))
         return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
-    new_address(launch, worker);
-    char *program = program_of(worker->role);
-    char parent[16];
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     char *arguments[] = {
-        program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,
-        NULL};
-    worker->adopted = false;
+        (char *)program,           "--listen", worker->address, "--parent-pid", parent,
+        (char *)launch->verbosity, NULL};
     failpoint(FAILPOINT_launch_worker);
-    worker->pid = fork();
-    if (worker->pid == 0)
-        become(arguments, ends[1], program);
+    errno = spawn(launch, program, arguments, ends[1], &worker->pid);
     close(ends[1]);
-    worker->output = ends[0];
-    free(program);
-    if (worker->pid < 0) {
-        worker->pid = 0;
-        return error_set_errno(ERROR_UNAVAILABLE, "cannot start %s %u", role_name(worker->role),
-                               worker->index);
+    if (!errno) {
+        await_line(launch, worker, ends[0]);
+        return 0;
     }
-    return 0;
-}
-
-/* A worker is up when it has written a line. */
-static int await_line(struct launched *worker, int64_t deadline_ns) {
-    char line[LINE_BYTES_MAX_STARTED];
-    size_t length = 0;
-    while (length < sizeof line && !memchr(line, '\n', length)) {
-        int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
-        struct pollfd pollfd = {.fd = worker->output, .events = POLLIN};
-        int ready = left_ms > 0 ? poll(&pollfd, 1, (int)left_ms) : 0;
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return error_set(ERROR_UNAVAILABLE, "%s %u (pid %d) did not start to listen in %d s",
-                             role_name(worker->role), worker->index, (int)worker->pid,
-                             START_TIMEOUT_MS / 1000);
-        ssize_t got = read(worker->output, line + length, sizeof line - length);
-        if (got <= 0) {
-            waitpid(worker->pid, &worker->status, 0);
-            worker->pid = 0;
-            return error_set(ERROR_UNAVAILABLE,
-                             "%s %u could not be started: see the messages above; is dml-%s "
-                             "installed beside dml-coordinator?",
-                             role_name(worker->role), worker->index, role_name(worker->role));
-        }
-        length += (size_t)got;
-    }
-    return 0;
-}
-
-/* One that was killed is started again; one that exited by itself would do so again. */
-static int await_one(struct launch *launch, struct launched *worker, int64_t deadline_ns) {
-    int code = await_line(worker, deadline_ns);
-    for (int i = 1; i < START_TRIES && code && !worker->pid && WIFSIGNALED(worker->status); i++) {
-        error_clear();
-        close(worker->output);
-        worker->output = -1;
-        code = start_one(launch, worker);
-        if (!code)
-            code = await_line(worker, deadline_ns);
-    }
+    int code = error_set_errno(ERROR_UNAVAILABLE,
+                               "cannot start %s %u (is dml-%s installed beside dml-coordinator?)",
+                               role_name(worker->role), worker->index, role_name(worker->role));
+    close(ends[0]);
+    worker->pid = 0;
     return code;
 }
 
-void launch_init(struct launch *launch, uint32_t shards, uint32_t replicas, const char *verbosity) {
-    *launch = (struct launch){.count = shards + replicas, .verbosity = verbosity};
+static int start_one(struct launch *launch, struct launched *worker) {
+    int code = make_private_folder(launch);
+    if (code)
+        return code;
+    new_address(launch, worker);
+    worker->adopted = false;
+    char *program = program_of(worker->role);
+    code = start_at(launch, worker, program);
+    free(program);
+    return code;
+}
+
+/* ---- what becomes of them ---- */
+
+static bool any_starting(const struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        if (launch->workers[i].starting)
+            return true;
+    return false;
+}
+
+static void tell_up(struct launched *worker, int code) {
+    struct launch *launch = worker->launch;
+    await_no_line(worker);
+    if (!code && !launch->up_ns && !any_starting(launch)) {
+        launch->up_ns = clock_monotonic_ns();
+        failpoint(FAILPOINT_launch_started);
+    }
+    if (launch->callbacks.up)
+        launch->callbacks.up(launch->callbacks.context, worker, code);
+    else
+        error_clear();
+}
+
+/* A worker is up when it has written a line. If its output ends instead, its own end follows. */
+static void on_line(evutil_socket_t descriptor, short what, void *context) {
+    (void)what;
+    struct launched *worker = context;
+    char line[512];
+    ssize_t got = read(descriptor, line, sizeof line);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got <= 0)
+        event_del(worker->line);
+    else if (memchr(line, '\n', (size_t)got))
+        tell_up(worker, 0);
+}
+
+static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct launched *worker = context;
+    tell_up(worker, error_set(ERROR_UNAVAILABLE, "%s %u (pid %d) did not start to listen in %d s",
+                              role_name(worker->role), worker->index, (int)worker->pid,
+                              START_TIMEOUT_MS / 1000));
+}
+
+/* One that was killed is started again; one that exited by itself would do so again. */
+static void ended_early(struct launched *worker) {
+    int code = 0;
+    bool again = WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES;
+    await_no_line(worker);
+    if (again)
+        code = start_one(worker->launch, worker);
+    else
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s %u could not be started: see the messages above; is dml-%s installed "
+                         "beside dml-coordinator?",
+                         role_name(worker->role), worker->index, role_name(worker->role));
+    if (code)
+        tell_up(worker, code);
+}
+
+static void has_ended(struct launched *worker) {
+    struct launch *launch = worker->launch;
+    worker->pid = 0;
+    if (worker->starting)
+        ended_early(worker);
+    else if (launch->callbacks.ended)
+        launch->callbacks.ended(launch->callbacks.context, worker);
+}
+
+static void reap_killed(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->killed_count;)
+        if (waitpid(launch->killed[i], NULL, WNOHANG))
+            launch->killed[i] = launch->killed[--launch->killed_count];
+        else
+            i++;
+}
+
+static void on_child(evutil_socket_t number, short what, void *context) {
+    (void)number, (void)what;
+    struct launch *launch = context;
+    reap_killed(launch);
+    for (uint32_t i = 0; i < launch->count; i++) {
+        struct launched *worker = &launch->workers[i];
+        if (worker->pid && !worker->adopted &&
+            waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid)
+            has_ended(worker);
+    }
+}
+
+void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
+                 const char *verbosity) {
+    *launch = (struct launch){.base = base, .count = shards + replicas, .verbosity = verbosity};
     launch->workers = memory_new(launch->count, sizeof *launch->workers);
     for (uint32_t i = 0; i < launch->count; i++)
-        launch->workers[i] = (struct launched){.role = i < shards ? ROLE_SHARD : ROLE_REPLICA,
+        launch->workers[i] = (struct launched){.launch = launch,
+                                               .role = i < shards ? ROLE_SHARD : ROLE_REPLICA,
                                                .index = i < shards ? i : i - shards,
                                                .output = -1};
+    launch->child = evsignal_new(base, SIGCHLD, on_child, launch);
+    event_add(launch->child, NULL);
+}
+
+void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks) {
+    launch->callbacks = callbacks ? *callbacks : (struct launch_callbacks){0};
 }
 
 void launch_adopt(struct launched *worker, pid_t pid, const char *address) {
@@ -167,12 +295,6 @@ int launch_start(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count && !code; i++)
         if (!launch->workers[i].pid)
             code = start_one(launch, &launch->workers[i]);
-    int64_t deadline_ns = clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS;
-    for (uint32_t i = 0; i < launch->count && !code; i++)
-        if (!launch->workers[i].adopted)
-            code = await_one(launch, &launch->workers[i], deadline_ns);
-    if (!code)
-        failpoint(FAILPOINT_launch_started);
     return code;
 }
 
@@ -189,12 +311,16 @@ static bool is_ours(const struct launched *worker) {
     return ours;
 }
 
+/* Its end may take its time, in the middle of a write, and is noted when it comes. */
 static void end_one(struct launched *worker) {
+    struct launch *launch = worker->launch;
     if (!worker->pid)
         return;
     if (!worker->adopted) {
         kill(worker->pid, SIGKILL);
-        waitpid(worker->pid, &worker->status, 0);
+        launch->killed =
+            memory_resize(launch->killed, launch->killed_count + 1, sizeof *launch->killed);
+        launch->killed[launch->killed_count++] = worker->pid;
     } else if (is_ours(worker)) {
         kill(worker->pid, SIGKILL);
     }
@@ -202,27 +328,11 @@ static void end_one(struct launched *worker) {
 }
 
 int launch_restart(struct launch *launch, struct launched *worker) {
-    unsetenv("DML_FAILPOINT"); /* what was to go wrong has gone wrong */
+    launch->restarted = true;
+    worker->tries = 0;
     end_one(worker);
-    if (worker->output >= 0)
-        close(worker->output);
-    worker->output = -1;
-    int code = start_one(launch, worker);
-    if (!code)
-        code = await_one(launch, worker, clock_monotonic_ns() + START_TIMEOUT_MS * NS_PER_MS);
-    return code;
-}
-
-struct launched *launch_reap(struct launch *launch) {
-    for (uint32_t i = 0; i < launch->count; i++) {
-        struct launched *worker = &launch->workers[i];
-        if (worker->pid && !worker->adopted &&
-            waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid) {
-            worker->pid = 0;
-            return worker;
-        }
-    }
-    return NULL;
+    await_no_line(worker);
+    return start_one(launch, worker);
 }
 
 const char *launch_ending(const struct launched *worker) {
@@ -235,19 +345,24 @@ const char *launch_ending(const struct launched *worker) {
     return text;
 }
 
-static bool any_running(struct launch *launch) {
-    while (launch_reap(launch))
-        continue;
+static bool any_running(const struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->workers[i].pid && !launch->workers[i].adopted)
             return true;
     return false;
 }
 
+static void on_grace(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what, (void)context; /* the loop has gone round: that is all */
+}
+
 static void await_ends(struct launch *launch, int grace_ms) {
-    int64_t deadline_ns = clock_monotonic_ns() + grace_ms * NS_PER_MS;
-    while (any_running(launch) && clock_monotonic_ns() < deadline_ns)
-        poll(NULL, 0, 2);
+    struct timeval grace = {.tv_sec = grace_ms / 1000, .tv_usec = grace_ms % 1000 * 1000};
+    struct event *timer = evtimer_new(launch->base, on_grace, NULL);
+    event_add(timer, &grace);
+    while (any_running(launch) && evtimer_pending(timer, NULL))
+        event_base_loop(launch->base, EVLOOP_ONCE);
+    event_free(timer);
 }
 
 static void signal_all(const struct launch *launch, int number) {
@@ -264,23 +379,30 @@ void launch_abandon(struct launch *launch) {
     }
 }
 
+static void release_worker(struct launched *worker) {
+    await_no_line(worker);
+    remove_socket(worker->launch, worker->address);
+    free(worker->address);
+}
+
 void launch_release(struct launch *launch, int grace_ms) {
+    if (!launch->base)
+        return;
+    launch_listen(launch, NULL);
+    for (uint32_t i = 0; i < launch->count; i++)
+        await_no_line(&launch->workers[i]); /* those are not started again */
     await_ends(launch, grace_ms);
     signal_all(launch, SIGTERM);
     await_ends(launch, 2000);
     signal_all(launch, SIGKILL);
     await_ends(launch, 2000);
-    for (uint32_t i = 0; i < launch->count; i++) {
-        struct launched *worker = &launch->workers[i];
-        if (worker->output >= 0)
-            close(worker->output);
-        if (worker->address)
-            unlink(worker->address + strlen("unix:"));
-        free(worker->address);
-    }
+    for (uint32_t i = 0; i < launch->count; i++)
+        release_worker(&launch->workers[i]);
+    event_free(launch->child);
     if (launch->folder)
         rmdir(launch->folder);
     free(launch->folder);
     free(launch->workers);
+    free(launch->killed);
     *launch = (struct launch){0};
 }

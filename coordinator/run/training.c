@@ -103,7 +103,11 @@ static int start_workers(struct training *run) {
                             : run->options->verbose ? "--verbose"
                                                     : NULL;
     progress_stage("starting shards and replicas");
-    launch_init(&run->launch, shards_here, replicas_here, verbosity);
+    signal(SIGPIPE, SIG_IGN); /* who asks for the status may leave before it is answered */
+    run->base = event_base_new();
+    if (!run->base)
+        return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
+    launch_init(&run->launch, run->base, shards_here, replicas_here, verbosity);
     int code = 0;
     if (run->resumed)
         code = store_processes(run->store, run->recorder.run, adopt, run);
@@ -253,22 +257,18 @@ static int open_loop(struct training *run) {
         .tick = on_tick,
         .context = run,
     };
-    signal(SIGPIPE, SIG_IGN); /* who asks for the status may leave before it is answered */
-    run->base = event_base_new();
-    if (!run->base)
-        return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
-    int code = cluster_new(run->base, run->coordinator, &options, &run->cluster);
-    if (!code)
-        code = showing_begin(run);
-    return code;
+    run->cluster = cluster_new(run->base, run->coordinator, &options);
+    return showing_begin(run);
 }
 
 static int train(struct training *run) {
-    double start = training_seconds(run);
+    int64_t start_ns = clock_monotonic_ns();
     int code = open_loop(run);
     if (!code)
         code = cluster_run(run->cluster);
-    run->seconds.train = training_seconds(run) - start;
+    if (run->launch.up_ns > start_ns)
+        start_ns = run->launch.up_ns;
+    run->seconds.train = (double)(clock_monotonic_ns() - start_ns) / 1e9;
     recorder_finish(&run->recorder);
     progress_close();
     return code;
@@ -305,10 +305,10 @@ void training_release(struct training *run, int code) {
     else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
+    launch_release(&run->launch, DISMISS_GRACE_MS);
+    coordinator_free(run->coordinator);
     if (run->base)
         event_base_free(run->base);
-    coordinator_free(run->coordinator);
-    launch_release(&run->launch, DISMISS_GRACE_MS);
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);

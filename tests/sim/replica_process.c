@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/host.h"
 #include "tests/sim/network.h"
 
 enum { ALARM_DEADLINE, ALARM_WORK };
+#define ALARM_UNANSWERED (UINT64_C(1) << 31) /* and the number of the attempt to connect */
+#define CONNECT_NS (5 * NS_PER_S)
 
 struct replica_process {
     struct worker_host host;
@@ -24,9 +27,11 @@ struct replica_process {
     bool working, gathering, computed_already;
     struct action action; /* the work in hand */
     struct computed computed;
-    int64_t deadline_ns;          /* for which an alarm is set */
-    uint32_t attempt, evaluation; /* of the last portion */
-    uint64_t plain, solo;         /* chunks handed out in it: to be accrued, or not */
+    int64_t deadline_ns;             /* for which an alarm is set */
+    uint32_t attempt, evaluation;    /* of the last portion */
+    uint64_t plain, solo;            /* chunks handed out in it: to be accrued, or not */
+    uint64_t attempts;               /* to connect to shards */
+    uint64_t unanswered[SHARDS_MAX]; /* the attempt at each shard that nobody answers; 0: none */
 };
 
 static void begin(struct process *process) {
@@ -163,15 +168,31 @@ static void stop(struct process *process) {
 
 /* ---- actions ---- */
 
+/* Across a broken network nobody says no: the attempt ends at its deadline. */
 static void connect_shard(struct process *process, const struct action *action) {
     struct replica_process *self = process->state;
     struct process *shard = cluster_shard(cluster_of(process), action->shard);
     uint32_t link = 0;
     bool there = network_connect(process, shard, &link);
-    if (!there && network_parted(process->world->network, process, shard))
-        process_pause(process, process->world->now_ns + 5 * NS_PER_S); /* connecting blocks */
+    self->unanswered[action->shard] = 0;
+    if (!there && network_parted(process->world->network, process, shard)) {
+        self->unanswered[action->shard] = ++self->attempts;
+        world_alarm(process, process->world->now_ns + CONNECT_NS,
+                    ALARM_UNANSWERED + self->attempts);
+        return;
+    }
     replica_connected(self->replica, action->shard, link, there ? 0 : ERROR_UNAVAILABLE,
                       there ? "" : "nobody answers", &self->host.out);
+}
+
+static void give_up(struct process *process, uint64_t attempt) {
+    struct replica_process *self = process->state;
+    for (uint32_t i = 0; i < SHARDS_MAX; i++)
+        if (self->unanswered[i] == attempt) {
+            self->unanswered[i] = 0;
+            replica_connected(self->replica, i, 0, ERROR_UNAVAILABLE, "nobody answers",
+                              &self->host.out);
+        }
 }
 
 static void carry_out(struct process *process, const struct action *action) {
@@ -290,7 +311,9 @@ static void alarm(struct process *process, uint64_t which) {
         worker_host_alarm(process, &self->host, which);
         return;
     }
-    if (which == ALARM_DEADLINE)
+    if (which >= ALARM_UNANSWERED)
+        give_up(process, which - ALARM_UNANSWERED);
+    else if (which == ALARM_DEADLINE)
         self->deadline_ns = NEVER_NS;
     else if (self->working && which == ALARM_WORK + self->work)
         finish_work(process);

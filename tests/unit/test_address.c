@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "tests/unit/connect_fixture.h"
 #include "wire/peer.h"
 
 static void a_stale_unix_socket_is_replaced_and_a_live_one_refused(void **state) {
@@ -31,11 +32,11 @@ static void a_stale_unix_socket_is_replaced_and_a_live_one_refused(void **state)
     assert_non_null(strstr(error_text(), "in use"));
     error_clear();
     close(listener);
-    assert_int_equal(address_connect(address, 100, &other), ERROR_UNAVAILABLE);
+    assert_int_equal(connect_now(address, 100, &other), ERROR_UNAVAILABLE);
     error_clear();
     assert_int_equal(address_listen(address, false, &listener, &bound), 0);
     free(bound);
-    assert_int_equal(address_connect(address, 100, &other), 0);
+    assert_int_equal(connect_now(address, 100, &other), 0);
     close(other);
     close(listener);
     unlink(address + 5);
@@ -64,7 +65,7 @@ static void port_0_gives_an_address_to_connect_to(void **state) {
     int listener, other;
     char *bound;
     assert_int_equal(address_listen("127.0.0.1:0", false, &listener, &bound), 0);
-    assert_int_equal(address_connect(bound, 1000, &other), 0);
+    assert_int_equal(connect_now(bound, 1000, &other), 0);
     free(bound);
     close(other);
     close(listener);

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tests/unit/connect_fixture.h"
 #include "wire/host.h"
 #include "wire/peer.h"
 
@@ -117,7 +118,7 @@ static uint64_t visit(const char *address, uint32_t reconnect_seconds, const str
     uint64_t welcome = UINT64_MAX;
     int descriptor;
     hello.hello.reconnect_seconds = reconnect_seconds;
-    assert_int_equal(address_connect(address, 1000, &descriptor), 0);
+    assert_int_equal(connect_now(address, 1000, &descriptor), 0);
     struct event_base *base = event_base_new();
     struct peer *peer = peer_new(base, descriptor, &callbacks, &welcome);
     peer_send(peer, &hello);
@@ -208,7 +209,7 @@ static void visitor_closed(void *context, struct peer *peer, const char *reason)
 static void visitor_connect(struct visitor *visitor, const struct worker *worker) {
     static const struct peer_callbacks callbacks = {visitor_message, visitor_closed};
     int descriptor;
-    assert_int_equal(address_connect(worker->address, 5000, &descriptor), 0);
+    assert_int_equal(connect_now(worker->address, 5000, &descriptor), 0);
     *visitor = (struct visitor){.base = event_base_new()};
     visitor->peer = peer_new(visitor->base, descriptor, &callbacks, visitor);
 }
@@ -315,7 +316,7 @@ static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator
     assert_int_equal(say(&coordinator, &hello), MESSAGE_WELCOME);
     size_t before = resident_bytes(worker.pid);
     for (size_t i = 0; i < CROWD; i++)
-        assert_int_equal(address_connect(worker.address, 5000, &crowd[i]), 0);
+        assert_int_equal(connect_now(worker.address, 5000, &crowd[i]), 0);
     hello.epoch = 2;
     visitor_connect(&last, &worker);
     assert_int_equal(say(&last, &hello), MESSAGE_WELCOME);

@@ -1,5 +1,6 @@
 /* Messages and their bulk over a connection. */
 #define _GNU_SOURCE
+#include "tests/unit/connect_fixture.h"
 #include "tests/unit/peer_fixture.h"
 
 #include <netinet/in.h>
@@ -155,7 +156,7 @@ static void over_tcp_bulk_in_a_segment_is_copied(void **state) {
     int listener, one, other;
     char *bound;
     assert_int_equal(address_listen("127.0.0.1:0", false, &listener, &bound), 0);
-    assert_int_equal(address_connect(bound, 1000, &one), 0);
+    assert_int_equal(connect_now(bound, 1000, &one), 0);
     other = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
     pair.a.peer = peer_new(pair.base, one, &callbacks, &pair.a);
     pair.b.peer = peer_new(pair.base, other, &callbacks, &pair.b);

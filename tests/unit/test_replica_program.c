@@ -181,14 +181,22 @@ static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *o
     world->ended = true;
 }
 
+static void on_connected(void *state, uint32_t tag, uint32_t link, int code, struct outbox *out) {
+    (void)tag, (void)out;
+    struct world *world = state;
+    assert_int_equal(code, 0);
+    world->coordinator = link;
+}
+
 /* The coordinator speaks first. */
 static void after(void *state, int64_t now_ns, struct outbox *out) {
     (void)now_ns;
     struct world *world = state;
-    if (!world->greeted)
-        answer(out, world->coordinator,
-               (struct message){.type = MESSAGE_HELLO,
-                                .hello = {PROTOCOL_VERSION, "run 1", ROLE_REPLICA, 0, 40, 1}});
+    if (!world->coordinator || world->greeted)
+        return;
+    answer(out, world->coordinator,
+           (struct message){.type = MESSAGE_HELLO,
+                            .hello = {PROTOCOL_VERSION, "run 1", ROLE_REPLICA, 0, 40, 1}});
     world->greeted = true;
 }
 
@@ -298,13 +306,16 @@ static void one_run(struct world *world, uint64_t threads) {
     world->sum = memory_map(parameters(world) * 8);
     pid_t pid = start_replica(world);
     const struct host_options options = {.listen = world->shard_address, .log_level = LOG_WARNING};
-    const struct host_role role = {
-        .state = world, .message = on_message, .gone = on_gone, .after = after};
+    const struct host_role role = {.state = world,
+                                   .message = on_message,
+                                   .gone = on_gone,
+                                   .connected = on_connected,
+                                   .after = after};
     int code, status;
     world->host = host_new(&options, &role, &code);
     assert_non_null(world->host);
-    assert_int_equal(host_connect(world->host, world->replica_address, &world->coordinator), 0);
-    host_wake(world->host);
+    world->coordinator = 0;
+    host_connect(world->host, world->replica_address, 0);
     assert_int_equal(host_run(world->host), 0);
     host_free(world->host);
     assert_int_equal(waitpid(pid, &status, 0), pid);

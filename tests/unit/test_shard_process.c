@@ -1,5 +1,6 @@
 /* The dml-shard program: checkpoints through its thread and its files, and what outlives it. */
 #define _GNU_SOURCE
+#include "tests/unit/connect_fixture.h"
 #include "tests/unit/shard_saving.h"
 
 #include <event2/event.h>
@@ -39,7 +40,7 @@ static void process_connect(struct process *process, const char *address) {
     int descriptor;
     if (process->peer)
         peer_free(process->peer);
-    assert_int_equal(address_connect(address, 5000, &descriptor), 0);
+    assert_int_equal(connect_now(address, 5000, &descriptor), 0);
     process->peer = peer_new(process->base, descriptor, &callbacks, process);
 }
 

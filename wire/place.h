@@ -1,0 +1,31 @@
+/* Where an address ("unix:PATH" or "HOST:PORT") leads, as the system's calls take it. For the files
+ * that listen and connect. */
+#ifndef DML_WIRE_PLACE_H
+#define DML_WIRE_PLACE_H
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#define PLACE_HOST_BYTES 256
+#define PLACE_PORT_BYTES 32
+
+struct place {
+    struct sockaddr_storage address;
+    socklen_t length;
+};
+
+/* The path of a Unix socket; NULL for HOST:PORT. */
+const char *place_unix_path(const char *address);
+
+/* ERROR_USAGE for a path that does not fit. */
+int place_of_unix(const char *address, struct place *place);
+
+/* Takes HOST:PORT apart, [HOST]:PORT for a host with colons. ERROR_USAGE. */
+int place_split(const char *address, char host[PLACE_HOST_BYTES], char port[PLACE_PORT_BYTES]);
+
+struct place place_of_info(const struct addrinfo *info);
+
+/* A non-blocking stream socket of the place's family, or −1 with errno. */
+int place_socket(const struct place *place);
+
+#endif
