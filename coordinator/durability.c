@@ -126,11 +126,8 @@ static void end_sealed(struct coordinator *c, struct output *out) {
 
 /* Only ends that a run can go on from need their last step kept. */
 static bool needs_sealing(const struct coordinator *c) {
-    enum reason reason = steering_reason(c);
-    bool resumable =
-        reason == REASON_STEP_LIMIT || reason == REASON_TIME_LIMIT || reason == REASON_CANCELLED;
     bool sealed = c->recovery.durable_count > 0 && c->recovery.durable[0].step == steering_step(c);
-    return has_folder(c) && resumable && !sealed;
+    return has_folder(c) && reason_can_resume(steering_reason(c)) && !sealed;
 }
 
 void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out) {

@@ -16,11 +16,27 @@
 
 const char *reason_text(enum reason reason) {
     static const char *const texts[] = {
-#define X(name, text) text,
+#define X(name, text, can_resume) text,
         REASON_TABLE(X)
 #undef X
     };
     return texts[reason];
+}
+
+bool reason_can_resume(enum reason reason) {
+    static const bool can[] = {
+#define X(name, text, can_resume) can_resume,
+        REASON_TABLE(X)
+#undef X
+    };
+    return can[reason];
+}
+
+bool reason_text_can_resume(const char *text) {
+    for (enum reason reason = REASON_NONE; reason <= REASON_CANCELLED; reason++)
+        if (!strcmp(reason_text(reason), text))
+            return reason_can_resume(reason);
+    return false;
 }
 
 const char *safeguard_text(enum safeguard safeguard) {

@@ -39,7 +39,6 @@
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
       "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? AND (r.ended_ms IS NULL OR "     \
-      "r.reason IN ('cancelled', 'step limit', 'time limit') AND "                                 \
       "EXISTS (SELECT 1 FROM durable_steps d WHERE d.run = r.run)) AND NOT EXISTS (SELECT 1 "      \
       "FROM runs n WHERE n.identity = r.identity AND n.data = r.data AND n.run > r.run) LIMIT 1")  \
     X(RUN_RESUME, "UPDATE runs SET settings = ?, restarts = restarts + 1, ended_ms = NULL, "       \

@@ -89,10 +89,14 @@ int store_run_find(struct store *store, int64_t number, struct store_run *run, b
 }
 
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
-                         struct store_run *run, bool *found) {
+                         bool (*can_resume)(const char *reason), struct store_run *run,
+                         bool *found) {
     *found = false;
-    return store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
-                               take_one_run, &(struct one_run){store, run, found});
+    int code =
+        store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
+                            take_one_run, &(struct one_run){store, run, found});
+    *found = *found && (!run->ended_ms || can_resume(run->reason));
+    return code;
 }
 
 struct each_step {

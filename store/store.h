@@ -69,10 +69,11 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
 
 /* The newest run of this identity and data, if it can go on: if it is without an end, or has a
- * durable step and ended "cancelled" or at a limit, which may have been raised. Strings are valid
+ * durable step and ended for a reason of which `can_resume` says so. Strings are valid
  * until the next call of this, of store_run_last() or of store_run_find(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
-                         struct store_run *run, bool *found);
+                         bool (*can_resume)(const char *reason), struct store_run *run,
+                         bool *found);
 
 /* The run goes on: it has no end any more, has these settings, and one restart more. */
 int store_run_resume(struct store *store, int64_t run, const char *settings);

@@ -222,8 +222,8 @@ static int find_unfinished(struct training *run, const char *identity, const str
     *found = false;
     if (run->options->fresh)
         return 0;
-    int code =
-        store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint, record, found);
+    int code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint,
+                                    reason_text_can_resume, record, found);
     if (model && *found && strcmp(record->start_model, model->sha256))
         *found = false;
     return code;

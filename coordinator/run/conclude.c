@@ -126,11 +126,6 @@ static int end_cancelled(struct training *run) {
                      (unsigned long long)coordinator_view(run->coordinator).step);
 }
 
-/* A run goes on from a limit that was raised; from any other end there is nowhere to go. */
-static bool has_ended_for_good(enum reason reason) {
-    return reason != REASON_STEP_LIMIT && reason != REASON_TIME_LIMIT && reason != REASON_CANCELLED;
-}
-
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
     int code = make_result(run);
@@ -149,7 +144,7 @@ static int end_done(struct training *run) {
     if (code)
         return code;
     failpoint(FAILPOINT_run_ended);
-    if (has_ended_for_good(reason))
+    if (!reason_can_resume(reason))
         folder_remove(run->shards_folder);
     return 0;
 }

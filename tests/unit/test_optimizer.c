@@ -317,8 +317,20 @@ static void a_step_takes_two_rounds_whatever_the_history(void **state) {
     }
 }
 
+static void a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end(void **state) {
+    (void)state;
+    for (enum reason reason = REASON_NONE; reason <= REASON_CANCELLED; reason++) {
+        bool can = reason == REASON_STEP_LIMIT || reason == REASON_TIME_LIMIT ||
+                   reason == REASON_CANCELLED;
+        assert_int_equal(reason_can_resume(reason), can);
+        assert_int_equal(reason_text_can_resume(reason_text(reason)), can);
+    }
+    assert_false(reason_text_can_resume("step"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end),
         cmocka_unit_test(rosenbrock_reaches_its_minimum),
         cmocka_unit_test(extended_powell_reaches_its_minimum),
         cmocka_unit_test(wood_reaches_its_minimum),

@@ -112,9 +112,13 @@ static void rolling_back_deletes_later_steps(void **state) {
     store_close(store);
 }
 
+static bool is_limit(const char *reason) {
+    return !strcmp(reason, "step limit");
+}
+
 static bool unfinished(struct store *store, struct store_run *run) {
     bool found;
-    assert_int_equal(store_run_unfinished(store, "abc", "fingerprint", run, &found), 0);
+    assert_int_equal(store_run_unfinished(store, "abc", "fingerprint", is_limit, run, &found), 0);
     return found;
 }
 
@@ -127,9 +131,9 @@ static void a_run_goes_on_if_it_was_stopped_where_it_can(void **state) {
     int64_t number = begun(store, "one");
     assert_true(unfinished(store, &run));
     assert_int_equal(run.run, number);
-    store_run_unfinished(store, "abc", "other data", &run, &found);
+    store_run_unfinished(store, "abc", "other data", is_limit, &run, &found);
     assert_false(found);
-    store_run_unfinished(store, "other job", "fingerprint", &run, &found);
+    store_run_unfinished(store, "other job", "fingerprint", is_limit, &run, &found);
     assert_false(found);
     store_run_end(store, number, "step limit", NULL, 1, 1, 1, 1);
     assert_false(unfinished(store, &run));
