@@ -73,6 +73,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/publish/outcome.c coordinator/publish/outcome.h \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/publish/versions.c coordinator/publish/versions.h \
+	coordinator/command/about.c \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \
 	coordinator/command/command.h \

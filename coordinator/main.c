@@ -10,9 +10,9 @@
 
 /* clang-format off */
 static const struct command commands[] = {
-    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH | OPTION_START, true,
+    {"run", command_run, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH | OPTION_START, false,
      "trains a model"},
-    {"retrain", command_retrain, "JOBFILE", 1, 1, OPTION_CRON | OPTION_FRESH, true,
+    {"retrain", command_retrain, "JOBFILE", 1, 1, OPTION_CRON | OPTION_FRESH, false,
      "for cron: trains on new data and publishes what the gate lets through"},
     {"rollback", command_rollback, "[JOBFILE or STATE]", 0, 1, OPTION_TO, false,
      "puts the version live that was live before"},
@@ -22,7 +22,7 @@ static const struct command commands[] = {
      "the live or last state of a job"},
     {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, 0, false,
      "the runs so far"},
-    {"pack", command_pack, "JOBFILE", 1, 1, 0, true,
+    {"pack", command_pack, "JOBFILE", 1, 1, 0, false,
      "packs the data and trains nothing"},
     {"inspect", command_inspect, "PACK", 1, 1, 0, false,
      "what a pack or a set holds"},
@@ -48,6 +48,14 @@ static enum log_level level(const struct options *options) {
     return options->quiet ? LOG_WARNING : LOG_INFO;
 }
 
+static void print_help(const struct options *options) {
+    const struct command *command = options->command;
+    if (command)
+        options_print_command(command, command_about(command->name), stdout);
+    else
+        options_print_usage(commands, stdout);
+}
+
 int main(int argc, char **argv) {
     struct options options;
     int code = options_parse(argc, argv, commands, &options);
@@ -59,7 +67,7 @@ int main(int argc, char **argv) {
     else if (!code && options.list_failpoints)
         failpoint_list(stdout);
     else if (!code && options.help)
-        options_print_usage(commands, options.command, stdout);
+        print_help(&options);
     else if (!code)
         code = options.command->run(&options);
     if (!code && fflush(stdout))

@@ -18,4 +18,7 @@ int command_evaluate(const struct options *options);
 int command_export(const struct options *options);
 int command_complete(const struct options *options);
 
+/* What the help says of a command beside its options: a few lines, "" if there are none. */
+const char *command_about(const char *command);
+
 #endif

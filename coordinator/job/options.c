@@ -192,23 +192,32 @@ static void print_row(const struct option_row *row, FILE *out) {
         fprintf(out, "  %-24s %s\n", left, row->help);
 }
 
-static void print_command(const struct command *command, FILE *out) {
-    fprintf(out, "usage: " PROGRAM " %s [OPTION...] %s\n\n%s\n\n", command->name, command->operands,
-            command->help);
+static void print_rows(unsigned taken_by, FILE *out) {
     for (int i = 0; i < ROWS; i++)
-        if (!option_rows[i].taken || option_rows[i].taken & command->takes)
+        if (taken_by ? option_rows[i].taken & taken_by : !option_rows[i].taken)
             print_row(&option_rows[i], out);
+}
+
+void options_print_command(const struct command *command, const char *about, FILE *out) {
+    bool reads_job = strncmp(command->operands, "JOBFILE", strlen("JOBFILE")) == 0;
+    fprintf(out, "usage: " PROGRAM " %s [OPTION...] %s\n\n%s\n", command->name, command->operands,
+            command->help);
+    fprintf(out, "%s%s", *about ? "\n" : "", about);
+    if (command->takes) {
+        fprintf(out, "\nOptions of `%s`:\n\n", command->name);
+        print_rows(command->takes, out);
+    }
+    fputs("\nOptions of every command:\n\n", out);
+    print_rows(0, out);
     if (command->keys) {
         fputs("\nKeys of the job file:\n\n", out);
         key_print_help(out);
+    } else if (reads_job) {
+        fputs("\n`" PROGRAM " check --help` lists the keys of the job file.\n", out);
     }
 }
 
-void options_print_usage(const struct command *commands, const struct command *command, FILE *out) {
-    if (command) {
-        print_command(command, out);
-        return;
-    }
+void options_print_usage(const struct command *commands, FILE *out) {
     fputs("usage: " PROGRAM " COMMAND [OPTION...] [OPERAND...]\n\n", out);
     for (const struct command *each = commands; each->name; each++) {
         char left[64];
@@ -216,8 +225,6 @@ void options_print_usage(const struct command *commands, const struct command *c
         fprintf(out, "  %-28s %s\n", left, each->help);
     }
     fputs("\nOptions of every command:\n\n", out);
-    for (int i = 0; i < ROWS; i++)
-        if (!option_rows[i].taken)
-            print_row(&option_rows[i], out);
+    print_rows(0, out);
     fputs("\n`" PROGRAM " COMMAND --help` tells more about a command.\n", out);
 }

@@ -28,7 +28,7 @@ struct command {
     const char *operands;                      /* as in a usage line: "JOBFILE" */
     int operands_least, operands_most;
     unsigned takes; /* of enum command_option */
-    bool keys;      /* it reads a job file: its help lists the keys */
+    bool keys;      /* its help lists the keys of the job file */
     const char *help;
 };
 
@@ -65,7 +65,10 @@ struct options {
 int options_parse(int argc, char **argv, const struct command *commands, struct options *options);
 void options_release(struct options *options);
 
-/* The usage of one command, or of the program if `command` is NULL. */
-void options_print_usage(const struct command *commands, const struct command *command, FILE *out);
+/* The usage of the program: its commands, and the options of all. */
+void options_print_usage(const struct command *commands, FILE *out);
+
+/* The usage of one command; `about` is what it does in whole lines, or "". */
+void options_print_command(const struct command *command, const char *about, FILE *out);
 
 #endif

@@ -616,4 +616,17 @@ def every_program_tells_its_version_and_its_options(folder):
         assert usage.status == 0 and '--version' in usage.stdout, usage
 
 
+@test
+def the_help_of_a_command_is_about_that_command(folder):
+    commands = re.findall(r'^  ([a-z]+)\b', dml('--help').stdout, re.M)
+    about = {}
+    for command in commands:
+        text = dml(command, '--help').stdout
+        assert text.startswith(f'usage: dml-coordinator {command} '), text
+        about[command] = text.split('\n\n')[2]
+        assert 'Options' not in about[command], text
+        assert ('Keys of the job file:' in text) == (command == 'check'), text
+    assert len(set(about.values())) == len(commands) > 9
+
+
 sys.exit(main())

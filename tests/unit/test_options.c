@@ -115,7 +115,7 @@ static void the_usage_of_a_command_lists_what_it_takes(void **state) {
     (void)state;
     static char text[16384];
     FILE *out = fmemopen(text, sizeof text, "w");
-    options_print_usage(commands, &commands[0], out);
+    options_print_command(&commands[0], "It trains.\n", out);
     fclose(out);
     assert_non_null(strstr(text, "usage: dml-coordinator run [OPTION...] JOBFILE"));
     assert_non_null(strstr(text, "--fresh"));
@@ -123,7 +123,7 @@ static void the_usage_of_a_command_lists_what_it_takes(void **state) {
     assert_non_null(strstr(text, "gradient_tolerance"));
     assert_null(strstr(text, "--watch"));
     out = fmemopen(text, sizeof text, "w");
-    options_print_usage(commands, NULL, out);
+    options_print_usage(commands, out);
     fclose(out);
     assert_non_null(strstr(text, "jobs [STATE...]"));
     assert_null(strstr(text, "--fresh"));
