@@ -31,7 +31,7 @@ int command_check(const struct options *options) {
         json_t *settings = job_settings(job);
         report_print_json(settings);
         json_decref(settings);
-    } else if (!code && !options->quiet) {
+    } else if (!code) {
         job_print(job);
         print_counts(&paths);
     }

@@ -62,7 +62,7 @@ int command_pack(const struct options *options) {
         code = dataset_open(job, &set, &holdout, &sources, &seconds);
     if (!code && options->json)
         print_set_json(set, seconds);
-    else if (!code && !options->quiet)
+    else if (!code)
         print_set(set, seconds);
     dataset_sources_release(&sources);
     holdout_free(holdout);

@@ -234,8 +234,8 @@ static void show(struct retrain *r) {
     char *live = publish_live_folder(r->training.job->state);
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
     if (options->json || !r->idle)
-        result_show(result, options->json, options->quiet);
-    else if (!options->quiet)
+        result_show(result, options->json, options->cron);
+    else if (!options->cron)
         printf("%s: %s\n", r->training.job->name, r->outcome.text);
     free(live);
 }

@@ -130,10 +130,10 @@ static int show(const struct rollback *r) {
         report_print_json(answer);
         json_decref(answer);
         free(live);
-    } else if (!r->options->quiet && r->from == r->to) {
+    } else if (r->from == r->to) {
         printf("the model of run %lld was live already%s\n", (long long)r->to,
                r->on_publish ? "; on_publish was run again" : "");
-    } else if (!r->options->quiet) {
+    } else {
         printf("the model of run %lld is live again, in place of run %lld\n", (long long)r->to,
                (long long)r->from);
     }

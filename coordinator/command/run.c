@@ -24,7 +24,7 @@ static int train(struct training *training) {
                           "`run` publishes without a gate");
     if (!code)
         code = publish_settle(&publisher);
-    result_show(training->result, training->options->json, training->options->quiet);
+    result_show(training->result, training->options->json, training->options->cron);
     return code;
 }
 

@@ -136,7 +136,7 @@ int command_cancel(const struct options *options) {
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
                          *answer ? answer : "it is about to end");
-    if (!code && !options->quiet)
+    if (!code)
         printf("%s: the run stops at the next point where it can be resumed\n", state);
     free(answer);
     free(state);

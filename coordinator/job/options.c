@@ -18,7 +18,7 @@ const struct option_row option_rows[] = {
     {"state", 0, "DIR", 0, offsetof(struct options, state),
      "the state folder, in place of the job file's"},
     {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
-    {"quiet", 'q', NULL, 0, offsetof(struct options, quiet), "only warnings and errors"},
+    {"quiet", 'q', NULL, 0, offsetof(struct options, quiet), "logs warnings and errors only; the result is printed"},
     {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "more about what goes on"},
     {"help", 'h', NULL, 0, offsetof(struct options, help), "this text"},
     {"version", 'V', NULL, 0, offsetof(struct options, version), "the version"},

@@ -121,7 +121,7 @@ static int end_cancelled(struct training *run) {
         code = end_run(run, REASON_CANCELLED);
     if (code)
         return code;
-    result_show(run->result, run->options->json, run->options->quiet);
+    result_show(run->result, run->options->json, run->options->cron);
     return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
                      (unsigned long long)coordinator_view(run->coordinator).step);
 }

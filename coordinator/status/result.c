@@ -133,11 +133,11 @@ static void print_table(const json_t *result) {
     print_retraining(result);
 }
 
-void result_show(const json_t *result, bool json, bool quiet) {
+void result_show(const json_t *result, bool json, bool cron) {
     if (json) {
         json_dumpf(result, stdout, JSON_COMPACT);
         putchar('\n');
-    } else if (!quiet) {
+    } else if (!cron) {
         print_table(result);
     }
     fflush(stdout);

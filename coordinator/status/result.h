@@ -32,7 +32,7 @@ json_t *result_safeguards_json(const struct coordinator_view *view);
 /* Adds the model's place and hash. */
 void result_add_model(json_t *result, const char *folder, const char *sha256);
 
-/* Prints it on standard output: as JSON, else as a table unless `quiet`. */
-void result_show(const json_t *result, bool json, bool quiet);
+/* Prints it on standard output: as JSON, else as a table unless `cron`. */
+void result_show(const json_t *result, bool json, bool cron);
 
 #endif

@@ -66,9 +66,15 @@ def run_prints_a_table_for_people(folder):
 
 @test
 def quiet_says_nothing_but_the_result(folder):
-    finished = dml('run', small_job(folder), '--quiet', '--json')
+    job = small_job(folder)
+    finished = dml('run', job, '--quiet', '--json')
     assert finished.status == 0 and finished.stderr == '', finished
     assert finished.stdout.count('\n') == 1, finished
+    table = dml('run', job, '--fresh', '--quiet')
+    assert table.stderr == '' and 'gradient tolerance' in table.stdout, table
+    for command in 'check', 'pack', 'retrain', 'rollback':
+        finished = dml(command, job, '--quiet')
+        assert finished.stderr == '' and finished.stdout, finished
 
 
 @test
