@@ -6,9 +6,13 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "coordinator/status/pace.h"
 
-/* Now and then a line: steps may come a thousand a second. With --verbose all of them. */
-#define STEP_LOG_NS (5 * NS_PER_S)
+/* Steps may come a thousand a second, and a run may take a night. */
+static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
+    return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
+           now_ns - recorder->step_logged_ns >= pace_log_pause_ns(now_ns - recorder->first_step_ns);
+}
 
 static void log_step(struct recorder *recorder, const struct store_step *step) {
     int64_t now_ns = clock_monotonic_ns();
@@ -20,8 +24,9 @@ static void log_step(struct recorder *recorder, const struct store_step *step) {
              "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
              (unsigned long long)step->step, step->loss, holdout, step->gradient_max,
              step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
-    if (recorder->step_logged_ns && now_ns - recorder->step_logged_ns < STEP_LOG_NS &&
-        log_level_now < LOG_DEBUG)
+    if (!recorder->first_step_ns)
+        recorder->first_step_ns = now_ns;
+    if (!is_step_due(recorder, now_ns))
         return;
     log_info("%s", line);
     recorder->step_logged_ns = now_ns;

@@ -2,6 +2,11 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
+#define LOG_PAUSE_LEAST_NS (5 * NS_PER_S)
+#define LOG_PAUSE_MOST_NS (600 * NS_PER_S)
+#define LOG_PAUSE_SHARE 10 /* of the time so far */
 #define WINDOW_SECONDS 5.0
 
 /* Evaluations made, the running one in part. */
@@ -64,4 +69,11 @@ double pace_seconds_left(const struct pace *pace, const struct coordinator_view 
     if (isfinite(seconds_max))
         left = fmin(left, fmax(seconds_max - seconds, 0));
     return left; /* fmin() passes over a NaN */
+}
+
+int64_t pace_log_pause_ns(int64_t so_far_ns) {
+    int64_t pause_ns = so_far_ns / LOG_PAUSE_SHARE;
+    return pause_ns < LOG_PAUSE_LEAST_NS  ? LOG_PAUSE_LEAST_NS
+           : pause_ns > LOG_PAUSE_MOST_NS ? LOG_PAUSE_MOST_NS
+                                          : pause_ns;
 }

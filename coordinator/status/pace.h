@@ -33,4 +33,8 @@ double pace_rate(const struct pace *pace, const struct coordinator_view *view, d
 double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
                          double seconds, double seconds_max);
 
+/* How long after a logged step the next one is: 5 s, then a tenth of the time since the first step,
+ * at most 10 minutes. A night has some hundred lines. With --verbose all steps are logged. */
+int64_t pace_log_pause_ns(int64_t so_far_ns);
+
 #endif

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "base/clock.h"
 #include "coordinator/status/pace.h"
 
 static struct coordinator_view run;
@@ -90,8 +91,35 @@ static void without_a_fall_only_a_limit_is_in_sight(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
+/* Lines of a run of so many seconds, a step a second. */
+static int lines_of(int64_t seconds) {
+    int lines = 1;
+    int64_t logged = 0;
+    for (int64_t second = 1; second < seconds; second++)
+        if ((second - logged) * NS_PER_S >= pace_log_pause_ns(second * NS_PER_S)) {
+            logged = second;
+            lines++;
+        }
+    return lines;
+}
+
+static void steps_are_logged_the_more_seldom_the_longer_a_run_takes(void **state) {
+    (void)state;
+    assert_in_range(lines_of(50), 10, 11);
+    assert_in_range(lines_of(3600), 40, 60);
+    assert_in_range(lines_of(8 * 3600), 80, 110);
+}
+
+static void a_long_run_still_shows_that_it_lives(void **state) {
+    (void)state;
+    assert_int_equal(pace_log_pause_ns(0), 5 * NS_PER_S);
+    assert_int_equal(pace_log_pause_ns(INT64_MAX), 600 * NS_PER_S);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_logged_the_more_seldom_the_longer_a_run_takes),
+        cmocka_unit_test(a_long_run_still_shows_that_it_lives),
         TEST(the_rate_counts_parts_of_the_running_evaluation),
         TEST(the_rate_is_of_the_last_seconds_only),
         TEST(a_step_back_begins_a_new_rate),
