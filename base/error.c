@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static _Thread_local char text[2048];
 
@@ -37,6 +38,17 @@ static int code_of_errno(int code, int number) {
     }
 }
 
+/* How many files a process may open is seldom known to who reads the message. */
+static void describe_errno(int number) {
+    size_t length = strlen(text);
+    struct rlimit limit;
+    if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(text + length, sizeof text - length, ": %s: %llu are allowed; raise `ulimit -n`",
+                 strerror(number), (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(text + length, sizeof text - length, ": %s", strerror(number));
+}
+
 int error_set_errno(int code, const char *format, ...) {
     int number = errno;
     if (text[0] == '\0') {
@@ -44,8 +56,7 @@ int error_set_errno(int code, const char *format, ...) {
         va_start(arguments, format);
         describe(format, arguments);
         va_end(arguments);
-        size_t length = strlen(text);
-        snprintf(text + length, sizeof text - length, ": %s", strerror(number));
+        describe_errno(number);
     }
     return code_of_errno(code, number);
 }

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 static void new_file_release(struct new_file *file) {
@@ -119,6 +121,16 @@ int file_read(const char *path, size_t length_max, char **data, size_t *length) 
     *data = buffer;
     *length = used;
     return 0;
+}
+
+int descriptors_check(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= DESCRIPTORS_LEAST)
+        return 0;
+    return error_set(ERROR_UNAVAILABLE,
+                     "only %llu files may be open at once, and at least %d are needed; raise "
+                     "`ulimit -n`",
+                     (unsigned long long)limit.rlim_cur, DESCRIPTORS_LEAST);
 }
 
 int file_map(const char *path, const void **data, size_t *length) {

@@ -27,7 +27,9 @@
 /* ---- acquiring ---- */
 
 int training_open(struct training *run) {
-    int code = dataset_make_state(run->job);
+    int code = descriptors_check();
+    if (!code)
+        code = dataset_make_state(run->job);
     if (!code)
         code = state_lock(run->job->state, &run->lock);
     if (!code)

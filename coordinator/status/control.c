@@ -106,9 +106,11 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
 static int listen_in(const char *folder, const char *path, int *descriptor) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int folder_descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int code = 0;
-    unlink(path); /* the lock is ours: whoever made it is gone */
+    int listening = -1, code = 0;
+    if (folder_descriptor >= 0) {
+        unlink(path); /* the lock is ours: whoever made it is gone */
+        listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    }
     snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder_descriptor,
              SOCKET_NAME);
     mode_t before = umask(0177);

@@ -429,4 +429,14 @@ def workers_that_are_not_there_are_named(folder):
     assert_nothing_half_written(folder / 'job.state')
 
 
+@test
+def too_few_files_are_told_with_the_limit_whatever_it_is(folder):
+    job = small_job(folder)
+    for limit in *range(5, 32, 3), 31:
+        finished = dml('run', job, '--fresh', prefix=('prlimit', f'--nofile={limit}'))
+        assert finished.status == UNAVAILABLE, finished
+        assert f'only {limit} files' in finished.stderr and 'ulimit -n' in finished.stderr, finished
+    assert dml('run', job, '--fresh', prefix=('prlimit', '--nofile=32')).status == 0
+
+
 sys.exit(main())

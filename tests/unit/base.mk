@@ -1,6 +1,6 @@
 # unit tests of base/
 if HAVE_CMOCKA
-base_tests = tests/unit/test_failpoint tests/unit/test_nearest
+base_tests = tests/unit/test_error tests/unit/test_failpoint tests/unit/test_nearest
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
@@ -10,3 +10,6 @@ tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_nearest_SOURCES = tests/unit/test_nearest.c
 tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_error_SOURCES = tests/unit/test_error.c
+tests_unit_test_error_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -89,12 +89,6 @@ tests_unit_test_takeover_SOURCES = tests/unit/test_takeover.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_takeover_LDADD = $(STEPPED_LIBS)
 
-check_PROGRAMS += tests/unit/test_recorder
-TESTS += tests/unit/test_recorder
-tests_unit_test_recorder_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_recorder_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(BASE_LIBS) \
-	$(CMOCKA_LIBS)
-
 check_PROGRAMS += tests/unit/test_authority
 TESTS += tests/unit/test_authority
 tests_unit_test_authority_LDADD = $(STEPPED_LIBS)
