@@ -8,10 +8,12 @@
 #define INTERVAL_LEAST 1e-15 /* relative width at which an interval is exhausted */
 #define EXTRAPOLATION_LEAST 1.1
 #define EXTRAPOLATION_MOST 4.0
-#define SHRINK 0.1 /* after a trial that was not finite */
+#define UNSCALED_SHARE 0.5 /* of the way to the minimiser of the quadratic */
+#define UNSCALED_MOST 1e9  /* times the trial: beyond, the difference of the slopes is rounding */
+#define SHRINK 0.1         /* after a trial that was not finite */
 
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
-                      double step) {
+                      double step, bool unscaled) {
     struct linesearch_point start = {.step = 0, .value = value, .slope = slope};
     *search = (struct linesearch){
         .step = step,
@@ -25,6 +27,7 @@ void linesearch_begin(struct linesearch *search, double value, double slope, dou
         .upper = step + EXTRAPOLATION_MOST * step,
         .width = STEP_MAX,
         .width_before = 2 * STEP_MAX,
+        .unscaled = unscaled,
         .decreasing = true,
     };
 }
@@ -79,6 +82,8 @@ static double step_for_flatter_slope(const struct linesearch *search,
     else
         cubic = trial->step > best->step ? search->upper : search->lower;
     double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
+    if (!search->bracketed && search->unscaled)
+        return fmax(search->lower, UNSCALED_SHARE * fmin(secant, UNSCALED_MOST * trial->step));
     if (!search->bracketed) {
         double step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
         return fmin(search->upper, fmax(search->lower, step));

@@ -11,6 +11,11 @@
  *
  * A trial whose value or slope is not finite is a failed one: the step shrinks.
  *
+ * Where the length of the first trial was a guess ("unscaled": no curvature is known yet), a trial
+ * that is too short tells the curvature: the next goes half of the way to the minimiser of the
+ * quadratic with the two slopes, however far that is, instead of a few times as far. Half, because
+ * L-BFGS needs fewer steps from there than from the minimiser along the negative gradient.
+ *
  * The struct is plain data: it can be stored and resumed between any two trials. */
 #ifndef DML_COORDINATOR_LINESEARCH_H
 #define DML_COORDINATOR_LINESEARCH_H
@@ -33,6 +38,7 @@ struct linesearch {
     double lower, upper;           /* bounds of the next trial */
     double width, width_before;    /* of the interval, now and one trial ago */
     bool bracketed;                /* a minimiser lies between best and other */
+    bool unscaled;                 /* the length of the first trial was a guess */
     bool decreasing;  /* first stage: no trial yet with enough decrease and slope ≥ 0 */
     bool last_chance; /* the interval is exhausted: one more trial, at `best` */
     uint32_t trials;  /* made so far */
@@ -46,9 +52,10 @@ enum linesearch_answer {
 
 #define LINESEARCH_TRIALS_MAX 40
 
-/* Starts at phi(0) = value, phi'(0) = slope < 0; the first trial is at `step` > 0. */
+/* Starts at phi(0) = value, phi'(0) = slope < 0; the first trial is at `step` > 0, which is a guess
+ * if `unscaled`. */
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
-                      double step);
+                      double step, bool unscaled);
 
 /* Takes phi and phi' at `search->step`. */
 enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope);

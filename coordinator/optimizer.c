@@ -128,7 +128,7 @@ static enum optimizer_want evaluate(struct optimizer *o, struct bytes *program) 
 static enum optimizer_want search_along(struct optimizer *o, double first_step,
                                         struct bytes *program) {
     double noise = LOSS_NOISE * fabs(o->loss);
-    linesearch_begin(&o->search, o->loss, o->slope, noise, first_step);
+    linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
     return evaluate(o, program);
 }
 

@@ -49,6 +49,7 @@ static void code_search(struct coder *coder, struct linesearch *search) {
     code_f64(coder, &search->width_before);
     code_bool(coder, &search->bracketed);
     code_bool(coder, &search->decreasing);
+    code_bool(coder, &search->unscaled);
     code_bool(coder, &search->last_chance);
     code_u32(coder, &search->trials);
 }

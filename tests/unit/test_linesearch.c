@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -70,11 +71,11 @@ static struct value phi_4(double a) {
 
 /* Searches from a first trial at `first`, and answers how many trials it took to a point that
  * satisfies the strong Wolfe conditions. */
-static unsigned trials_from(function *phi, double first) {
+static unsigned trials_from(function *phi, double first, bool unscaled) {
     struct linesearch search;
     struct value start = phi(0), here;
     enum linesearch_answer answer;
-    linesearch_begin(&search, start.phi, start.slope, 0, first);
+    linesearch_begin(&search, start.phi, start.slope, 0, first, unscaled);
     do {
         assert_true(search.step > 0 && search.trials <= LINESEARCH_TRIALS_MAX);
         here = phi(search.step);
@@ -94,16 +95,27 @@ static function *const functions[] = {quadratic, exponential, bent, phi_1, phi_2
 static void a_minimiser_far_beyond_the_first_trial_is_reached(void **state) {
     (void)state;
     for (unsigned i = 0; i < FUNCTIONS; i++) {
-        assert_true(trials_from(functions[i], 1e-3) <= 16);
-        assert_true(trials_from(functions[i], 1e-6) <= 24);
+        assert_true(trials_from(functions[i], 1e-3, false) <= 16);
+        assert_true(trials_from(functions[i], 1e-6, false) <= 24);
     }
 }
 
 static void a_minimiser_far_before_the_first_trial_is_reached(void **state) {
     (void)state;
     for (unsigned i = 0; i < FUNCTIONS; i++) {
-        assert_true(trials_from(functions[i], 1e3) <= 16);
-        assert_true(trials_from(functions[i], 1e6) <= 24);
+        assert_true(trials_from(functions[i], 1e3, false) <= 16);
+        assert_true(trials_from(functions[i], 1e6, false) <= 24);
+    }
+}
+
+static void an_unscaled_first_trial_tells_how_far_to_go(void **state) {
+    (void)state;
+    static const double first[] = {1e3, 1, 1e-3, 1e-6};
+    for (unsigned i = 0; i < sizeof first / sizeof first[0]; i++) {
+        assert_true(trials_from(quadratic, first[i], true) <= 2);
+        assert_true(trials_from(exponential, first[i], true) <= 6);
+        for (unsigned k = 0; k < FUNCTIONS; k++)
+            assert_true(trials_from(functions[k], first[i], true) <= 24);
     }
 }
 
@@ -116,7 +128,7 @@ static void a_function_that_falls_without_end_is_followed_to_the_largest_step(vo
     (void)state;
     struct linesearch search;
     enum linesearch_answer answer;
-    linesearch_begin(&search, 0, -1, 0, 1);
+    linesearch_begin(&search, 0, -1, 0, 1, false);
     do {
         struct value here = linear(search.step);
         answer = linesearch_next(&search, here.phi, here.slope);
@@ -129,6 +141,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_minimiser_far_beyond_the_first_trial_is_reached),
         cmocka_unit_test(a_minimiser_far_before_the_first_trial_is_reached),
+        cmocka_unit_test(an_unscaled_first_trial_tells_how_far_to_go),
         cmocka_unit_test(a_function_that_falls_without_end_is_followed_to_the_largest_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
