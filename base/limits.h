@@ -7,6 +7,11 @@
 /* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
 #define BLOCK_ELEMENTS 4096
 
+/* Parameters: see base/layout.h. */
+#define TENSORS_MAX 32
+#define TENSOR_NAME_BYTES 24               /* with the 0 at its end */
+#define PARAMETERS_MAX (UINT64_C(1) << 33) /* elements of a vector */
+
 /* Data. */
 #define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */
 #define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */
@@ -37,6 +42,7 @@
 #define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
 _Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
+_Static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
 _Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
 #endif

@@ -6,6 +6,7 @@ libbase_a_SOURCES = \
 	base/failpoint.c base/failpoint.h base/failpoint.def \
 	base/file.c base/file.h \
 	base/hash.c base/hash.h \
+	base/layout.c base/layout.h \
 	base/limits.h \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \

@@ -14,7 +14,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     struct coordinator *c = memory_new(1, sizeof *c);
     c->settings = *settings;
     c->settings.saved = NULL;
-    c->parameters = objective_parameters(&settings->shape);
+    c->parameters = layout_parameters(&settings->layout);
     membership_init(c);
     c->steering = steering_new(settings);
     if (settings->saved)

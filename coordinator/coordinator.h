@@ -41,6 +41,7 @@ enum coordinator_phase {
 struct coordinator_settings {
     struct optimizer_settings optimizer;
     struct objective_shape shape;
+    struct layout layout; /* of the parameters */
     enum history_type history_type;
     const struct set_info *data; /* outlives the coordinator, as do the strings */
     const char *set_path;

@@ -7,22 +7,22 @@
 #include "coordinator/machine.h"
 #include "wire/program.h"
 
-/* Base exponents of the features that a shard's range touches, in pieces of bounded size. */
+/* Base exponents that a shard's range touches, in pieces of bounded size. */
 static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
                            uint64_t count, struct output *out) {
     const uint64_t piece = 1 << 20;
-    uint32_t outputs = c->settings.shape.outputs;
-    uint64_t feature = first / outputs;
-    uint64_t end = count ? (first + count - 1) / outputs + 1 : feature;
-    while (feature < end) {
-        uint64_t features = end - feature < piece ? end - feature : piece;
+    const struct layout *layout = &c->settings.layout;
+    uint64_t next = count ? layout_exponent_of(layout, first) : 0;
+    uint64_t end = count ? layout_exponent_of(layout, first + count - 1) + 1 : next;
+    while (next < end) {
+        uint64_t exponents = end - next < piece ? end - next : piece;
         struct message message = {.type = MESSAGE_EXPONENTS};
         message.exponents = (struct message_exponents){
-            .attempt = c->recovery.attempt, .first_feature = feature, .count = features};
-        message.bulk = (struct bulk){.data = c->settings.data->exponent + feature,
-                                     .length = features * sizeof(int16_t)};
+            .attempt = c->recovery.attempt, .first = next, .count = exponents};
+        message.bulk = (struct bulk){.data = c->settings.data->exponent + next,
+                                     .length = exponents * sizeof(int16_t)};
         send_to(c, link, message, out);
-        feature += features;
+        next += exponents;
     }
 }
 
@@ -54,8 +54,10 @@ static bool starts(const struct coordinator *c) {
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct set_info *data = c->settings.data;
-    const struct objective_shape *shape = &c->settings.shape;
     uint64_t first, count;
+    struct bytes layout;
+    bytes_init(&layout);
+    layout_encode(&c->settings.layout, &layout);
     char *folder = *c->settings.shards_folder
                        ? memory_format("%s/%u", c->settings.shards_folder, link)
                        : memory_copy_string("");
@@ -63,11 +65,9 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     struct message message = {.type = MESSAGE_SHARD_SETUP};
     message.shard_setup = (struct message_shard_setup){
         .attempt = c->recovery.attempt,
-        .parameters = c->parameters,
+        .layout = {layout.data, (uint32_t)layout.length},
         .first = first,
         .count = count,
-        .regularized = (uint64_t)shape->features * shape->outputs,
-        .outputs = shape->outputs,
         .slots = c->settings.optimizer.memory + 2,
         .history_type = (uint8_t)c->settings.history_type,
         .examples = data->rows,
@@ -79,6 +79,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     };
     send_to(c, link, message, out);
     free(folder);
+    bytes_release(&layout);
     if (!data->uniform)
         send_exponents(c, link, first, count, out);
     if (starts(c))
@@ -86,21 +87,22 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
-    const struct objective_shape *shape = &c->settings.shape;
+    struct bytes layout;
+    bytes_init(&layout);
+    layout_encode(&c->settings.layout, &layout);
     struct message message = {.type = MESSAGE_REPLICA_SETUP};
     message.replica_setup = (struct message_replica_setup){
         .attempt = c->recovery.attempt,
         .set = c->settings.set_path,
         .fingerprint = c->settings.data->fingerprint,
-        .objective = (uint8_t)shape->kind,
-        .outputs = shape->outputs,
-        .intercept = shape->intercept,
-        .parameters = c->parameters,
+        .objective = objective_name(c->settings.shape.kind),
+        .layout = {layout.data, (uint32_t)layout.length},
         .shards = c->settings.shards,
         .threads = c->settings.threads,
         .flush_ms = c->settings.flush_ms,
     };
     send_to(c, link, message, out);
+    bytes_release(&layout);
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/layout.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. */
 #define MODEL_FORMAT_VERSION 1
@@ -37,10 +38,11 @@ struct model_layout {
     const struct model_kept *kept;    /* for writing: these as well; NULL: none */
 };
 
-/* Elements of the run's vector: (F + intercept)·K. */
-static inline uint64_t model_parameters(const struct model_layout *layout) {
-    return (layout->features + layout->intercept) * layout->outputs;
+/* The run's vector: its tensors, and its elements. */
+static inline struct layout model_tensors(const struct model_layout *layout) {
+    return layout_linear(layout->features, layout->outputs, layout->intercept);
 }
+uint64_t model_parameters(const struct model_layout *layout);
 
 /* ---- writing: slices in, files out, bounded memory ---- */
 
@@ -55,9 +57,8 @@ struct model_writer; /* opaque */
 int model_writer_new(const char *folder, const struct model_layout *layout,
                      struct model_writer **writer);
 
-/* Takes parameters [first, first+count) of the run's vector (parameter j·K + k: column j, output k;
- * the intercept's last), each exactly once, in any order. −0 becomes +0. ERROR_INTERNAL for one
- * that is not finite. */
+/* Takes parameters [first, first+count) of the run's vector, each exactly once, in any order. −0
+ * becomes +0. ERROR_INTERNAL for one that is not finite. */
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
                        const double *values);
 
@@ -114,8 +115,8 @@ int model_fits(const struct model *model, const struct model_layout *layout);
 #define MODEL_UNMATCHED UINT64_MAX
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after);
 
-/* The model's parameters as the run's vector, of (features + intercept)·outputs; 0 for features and
- * classes that the model lacks. Features are matched by id, classes by name. */
+/* The model's parameters as the run's vector, of model_parameters(); 0 for features and classes
+ * that the model lacks. Features are matched by id, classes by name. */
 void model_spread(const struct model *model, const struct model_layout *layout, double *parameters);
 
 /* How many of the model's features the layout lacks, and in ranks[] (may be NULL) which. */

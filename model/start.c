@@ -101,46 +101,57 @@ static uint32_t output_of(const uint32_t *match, const struct model_layout *layo
     return layout->outputs > 1 ? match[k] : 0;
 }
 
-/* Places of a column's parameters; UINT64_MAX for one that was not there. */
-static void match_column(const struct model_layout *before, const struct model_layout *after,
-                         const uint32_t *classes, uint64_t old, uint64_t *place) {
+/* Places of a row of a tensor, an element an output; the old row begins at `old`, or was not
+ * there: MODEL_UNMATCHED. */
+static void match_row(const uint32_t *classes, const struct model_layout *after, uint64_t old,
+                      uint64_t *place) {
     for (uint32_t k = 0; k < after->outputs; k++) {
         uint32_t output = output_of(classes, after, k);
-        bool known = old != UINT64_MAX && output != LABEL_UNSEEN;
-        place[k] = known ? old * before->outputs + output : MODEL_UNMATCHED;
+        bool known = old != MODEL_UNMATCHED && output != LABEL_UNSEEN;
+        place[k] = known ? old + output : MODEL_UNMATCHED;
     }
 }
 
+uint64_t model_parameters(const struct model_layout *layout) {
+    struct layout vector = model_tensors(layout);
+    return layout_parameters(&vector);
+}
+
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
-    uint64_t parameters = model_parameters(after);
-    uint64_t *place = memory_map(parameters * sizeof *place), old, new;
+    struct layout vector = model_tensors(after), old_vector = model_tensors(before);
+    const struct layout_tensor *bias = layout_find(&vector, TENSOR_BIAS);
+    const struct layout_tensor *old_bias = layout_find(&old_vector, TENSOR_BIAS);
+    uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place), old, new;
     uint32_t *classes = match_classes(before, after);
     struct walk walk = {.before = before, .after = after};
     enum side side;
     while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
         if (side != SIDE_OLD)
-            match_column(before, after, classes, side == SIDE_BOTH ? old : UINT64_MAX,
-                         place + new * after->outputs);
-    if (after->intercept)
-        match_column(before, after, classes, before->features,
-                     place + after->features * after->outputs);
+            match_row(classes, after, side == SIDE_BOTH ? old * before->outputs : MODEL_UNMATCHED,
+                      place + new * after->outputs);
+    if (bias)
+        match_row(classes, after, old_bias ? old_bias->first : MODEL_UNMATCHED,
+                  place + bias->first);
     free(classes);
     return place;
+}
+
+/* An element of the vector that the model came from; the file has the weights by output. */
+static double parameter_of(const struct model *model, const struct layout *vector,
+                           uint64_t element) {
+    struct layout_place place = layout_locate(vector, element);
+    if (strcmp(place.tensor->name, TENSOR_BIAS) == 0)
+        return model->bias[place.column];
+    return model->weight[place.column * model->layout.features + place.row];
 }
 
 void model_spread(const struct model *model, const struct model_layout *layout,
                   double *parameters) {
     uint64_t count = model_parameters(layout);
-    uint64_t features = model->layout.features, outputs = model->layout.outputs;
+    struct layout old = model_tensors(&model->layout);
     uint64_t *place = model_match(&model->layout, layout);
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t column = place[i] / outputs, output = place[i] % outputs;
-        if (place[i] == MODEL_UNMATCHED)
-            parameters[i] = 0;
-        else
-            parameters[i] = column == features ? model->bias[output]
-                                               : model->weight[output * features + column];
-    }
+    for (uint64_t i = 0; i < count; i++)
+        parameters[i] = place[i] == MODEL_UNMATCHED ? 0 : parameter_of(model, &old, place[i]);
     memory_unmap(place, count * sizeof *place);
 }
 

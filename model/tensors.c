@@ -36,10 +36,10 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
                                "format_version", version, "objective", objective);
     size_t offset = 0;
-    add_tensor(header, "weight", "F64", shape_of(k, f, true), &offset, 8 * k * f);
+    add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), &offset, 8 * k * f);
     tensors->bias = tensors->intercept ? offset : 0;
     if (tensors->intercept)
-        add_tensor(header, "bias", "F64", shape_of(1, k, false), &offset, 8 * k);
+        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, k, false), &offset, 8 * k);
     tensors->feature_id = offset;
     add_tensor(header, "feature_id", "U64", shape_of(1, f, false), &offset, 8 * f);
 
@@ -125,7 +125,8 @@ static int check_version(const char *path, const json_t *header) {
 static int check_shapes(const char *path, const struct described *weight,
                         const struct described *bias, const struct described *feature_id) {
     uint64_t k = weight->dimension[0], f = weight->dimension[1];
-    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX)
+    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX ||
+        f * k > PARAMETERS_MAX)
         return error_set(ERROR_DATA, "%s: tensor weight is not of shape [outputs, features]", path);
     if (bias && (bias->dimensions != 1 || bias->dimension[0] != k))
         return error_set(ERROR_DATA, "%s: tensor bias is not of shape [%llu]", path,
@@ -139,12 +140,12 @@ static int check_shapes(const char *path, const struct described *weight,
 static int place_all(const char *path, const json_t *header, size_t data, size_t length,
                      struct tensors *tensors) {
     struct described weight, bias, feature_id;
-    bool intercept = json_object_get(header, "bias") != NULL;
+    bool intercept = json_object_get(header, TENSOR_BIAS) != NULL;
     int code = check_version(path, header);
     if (code)
         return code;
-    if (!describe(header, "weight", &weight) || !describe(header, "feature_id", &feature_id) ||
-        (intercept && !describe(header, "bias", &bias)))
+    if (!describe(header, TENSOR_WEIGHT, &weight) || !describe(header, "feature_id", &feature_id) ||
+        (intercept && !describe(header, TENSOR_BIAS, &bias)))
         return error_set(ERROR_DATA, "%s lacks a well-formed weight, bias or feature_id", path);
     code = check_shapes(path, &weight, intercept ? &bias : NULL, &feature_id);
     if (code)
@@ -152,9 +153,9 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     uint64_t k = weight.dimension[0], f = weight.dimension[1];
     *tensors = (struct tensors){
         .outputs = (uint32_t)k, .features = f, .intercept = intercept, .bytes = length};
-    code = place(path, data, length, "weight", &weight, "F64", k * f, &tensors->weight);
+    code = place(path, data, length, TENSOR_WEIGHT, &weight, "F64", k * f, &tensors->weight);
     if (!code && intercept)
-        code = place(path, data, length, "bias", &bias, "F64", k, &tensors->bias);
+        code = place(path, data, length, TENSOR_BIAS, &bias, "F64", k, &tensors->bias);
     if (!code)
         code = place(path, data, length, "feature_id", &feature_id, "U64", f, &tensors->feature_id);
     return code;

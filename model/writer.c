@@ -28,9 +28,10 @@ struct model_writer {
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
-    uint64_t features;   /* F, and what is kept besides */
-    uint32_t *rank;      /* of each column among the features of the file */
-    uint64_t parameters; /* n */
+    uint64_t features;    /* F, and what is kept besides */
+    uint32_t *rank;       /* of each column among the features of the file */
+    struct layout vector; /* that slices are cut from */
+    uint64_t parameters;  /* n */
     uint64_t received;
     json_t *names; /* of the features of the file, once a view needs them; and as an array: */
     const char **name;
@@ -183,7 +184,8 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->json_path = path_join(writer->temporary, "model.json");
     writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
-    writer->parameters = model_parameters(layout);
+    writer->vector = model_tensors(layout);
+    writer->parameters = layout_parameters(&writer->vector);
     int code = start_files(writer);
     if (code) {
         model_writer_discard(writer);
@@ -193,10 +195,10 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     return 0;
 }
 
-static double *place_of(const struct model_writer *writer, uint64_t column, uint32_t output) {
-    if (column == writer->layout->features)
-        return bias_of(writer) + output;
-    return weight_of(writer) + output * writer->features + writer->rank[column];
+static double *place_of(const struct model_writer *writer, const struct layout_place *place) {
+    if (strcmp(place->tensor->name, TENSOR_BIAS) == 0)
+        return bias_of(writer) + place->column;
+    return weight_of(writer) + place->column * writer->features + writer->rank[place->row];
 }
 
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
@@ -204,18 +206,16 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
     if (first > writer->parameters || count > writer->parameters - first ||
         count > writer->parameters - writer->received)
         return error_set(ERROR_INTERNAL, "more parameters than the model %s has", writer->folder);
-    uint32_t outputs = writer->layout->outputs;
-    uint64_t column = first / outputs;
-    uint32_t output = (uint32_t)(first % outputs);
+    struct layout_place place = {0};
     for (uint64_t i = 0; i < count; i++) {
+        if (i == 0)
+            place = layout_locate(&writer->vector, first);
+        else
+            layout_advance(&writer->vector, &place);
         if (!isfinite(values[i]))
             return error_set(ERROR_INTERNAL, "parameter %llu of the model %s is %g: not written",
                              (unsigned long long)(first + i), writer->folder, values[i]);
-        *place_of(writer, column, output) = positive_zero(values[i]);
-        if (++output == outputs) {
-            output = 0;
-            column++;
-        }
+        *place_of(writer, &place) = positive_zero(values[i]);
     }
     writer->received += count;
     return 0;

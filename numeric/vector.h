@@ -1,8 +1,8 @@
 /* Kernels on blocks of vectors: what a shard does to its registers and its history.
  *
- * Every function takes n ≤ BLOCK_ELEMENTS elements of 64-byte aligned arrays and works in an order
- * that depends on n alone, so that its bits are the same wherever the block lies. Nothing is
- * contracted to fma. One thread a call. */
+ * Every function takes n ≤ BLOCK_ELEMENTS elements of arrays (fastest if 64-byte aligned) and works
+ * in an order that depends on n alone, so that its bits are the same wherever the block lies.
+ * Nothing is contracted to fma. One thread a call. */
 #ifndef DML_NUMERIC_VECTOR_H
 #define DML_NUMERIC_VECTOR_H
 

@@ -21,6 +21,10 @@ static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
 
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
     struct objective_scratch *scratch = memory_new(1, sizeof *scratch);
+    struct layout layout = objective_layout(shape);
+    const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
+    if (bias)
+        scratch->bias = *bias;
     uint32_t rows = batch_rows(shape, false); /* of dense rows there are no more */
     size_t margins = (size_t)rows * shape->outputs;
     scratch->margins = memory_new(margins, sizeof(double));
@@ -53,12 +57,10 @@ static void batch_margins(const struct objective_shape *shape, const struct batc
         dense_margins(shape, batch, parameters, scratch, margins);
     else
         sparse_margins(shape, batch, parameters, margins);
-    if (!shape->intercept)
-        return;
-    const double *intercept = parameters + (size_t)shape->features * outputs;
-    for (size_t i = 0; i < batch->count; i++)
+    const double *bias = parameters + scratch->bias.first;
+    for (size_t i = 0; shape->intercept && i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
-            margins[i * outputs + k] += intercept[k];
+            margins[i * outputs + k] += bias[k];
 }
 
 /* Losses and derivatives of a batch; the derivatives take the place of the margins. */
@@ -77,16 +79,15 @@ static void batch_derivatives(const struct objective_shape *shape, const struct 
         result->derivative_max = largest;
 }
 
-static void intercept_gradient(const struct objective_shape *shape,
-                               const struct objective_scale *scale, const struct batch *batch,
-                               const double *derivatives, int64_t *sum) {
-    size_t outputs = shape->outputs;
-    double power = scale_of(scale, shape->features);
+static void bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
+                          const struct batch *batch, const double *derivatives, int64_t *sum) {
+    size_t outputs = bias->columns;
+    double power = scale_of(scale, bias->first_exponent);
     for (size_t k = 0; k < outputs; k++) {
         double total = 0;
         for (size_t i = 0; i < batch->count; i++)
             total += derivatives[i * outputs + k];
-        fixed_add(&sum[shape->features * outputs + k], total * power);
+        fixed_add(&sum[bias->first + k], total * power);
     }
 }
 
@@ -100,7 +101,7 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
             derivatives[i] *= power;
     }
     if (shape->intercept)
-        intercept_gradient(shape, scale, batch, derivatives, sum);
+        bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
     if (batch->rows->dense)
         dense_gradient(shape, scale, batch, derivatives, sum, scratch);
     else

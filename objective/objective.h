@@ -1,7 +1,7 @@
 /* Objectives: loss and gradient of a model over blocks of examples.
  *
- * The parameters of a model with F features and K outputs are one vector of n = (F + intercept)·K
- * doubles; parameter j·K + k belongs to feature j and output k, the intercept's K come last.
+ * The parameters of a model with F features and K outputs are one vector of n doubles, laid out as
+ * objective_layout() says: weight[j·K + k] belongs to feature j and output k, bias[k] to output k.
  * K = 1 for logistic and squared loss, the number of classes for softmax.
  *
  *   logistic   loss log(1 + e^−m), m = ±margin            derivative in [−1, 1]
@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/rows.h"
 
 enum objective_kind { OBJECTIVE_LOGISTIC, OBJECTIVE_SQUARED, OBJECTIVE_SOFTMAX };
@@ -26,9 +27,6 @@ enum objective_kind { OBJECTIVE_LOGISTIC, OBJECTIVE_SQUARED, OBJECTIVE_SOFTMAX }
 /* "logistic", "squared", "softmax"; from a name: −1 if there is none such. */
 const char *objective_name(enum objective_kind kind);
 int objective_from_name(const char *name);
-
-/* Whether a number that came from elsewhere is one of a kind. */
-bool objective_is_known(unsigned kind);
 
 /* True if |derivative| ≤ 1 always; else the bound is found pass by pass. */
 bool objective_is_bounded(enum objective_kind kind);
@@ -40,13 +38,14 @@ struct objective_shape {
     bool intercept;
 };
 
-/* n as above. */
-uint64_t objective_parameters(const struct objective_shape *shape);
+/* What the parameters are; no tensors if they are beyond the limits. */
+struct layout objective_layout(const struct objective_shape *shape);
+uint64_t objective_parameters(const struct objective_shape *shape); /* n */
 
 /* How the gradient is put into fixed point in one evaluation. */
 struct objective_scale {
-    const int16_t *exponent; /* base exponent of each feature, and of the intercept behind them
-                                (features + 1 entries), or NULL: `uniform` for all */
+    const int16_t *exponent; /* base exponents as the layout numbers them: of each feature, and
+                                of the bias behind them; or NULL: `uniform` for all */
     int uniform;
     int derivative_exponent; /* b: |derivative| ≤ 2^b */
 };

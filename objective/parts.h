@@ -36,21 +36,22 @@ struct batch {
 };
 
 struct objective_scratch {
-    double *margins;    /* of the rows of a batch times K, then their derivatives */
-    double *work;       /* as many */
-    double *loss;       /* of the rows of a batch */
-    double *tile;       /* dense rows as doubles, or NULL until they are needed */
-    size_t tile_values; /* room in it */
-    double *gradient;   /* of dense rows, F·K, or NULL until it is needed */
+    struct layout_tensor bias; /* no columns without an intercept */
+    double *margins;           /* of the rows of a batch times K, then their derivatives */
+    double *work;              /* as many */
+    double *loss;              /* of the rows of a batch */
+    double *tile;              /* dense rows as doubles, or NULL until they are needed */
+    size_t tile_values;        /* room in it */
+    double *gradient;          /* of dense rows, F·K, or NULL until it is needed */
 };
 
-/* Row-major count×K margins without the intercept, which the caller adds. */
+/* Row-major count×K margins without the bias, which the caller adds. */
 void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
                     const double *parameters, double *margins);
 void dense_margins(const struct objective_shape *shape, const struct batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins);
 
-/* Add the gradient, but for the intercept, of a batch with derivatives scaled by 2^−b; the sparse
+/* Add the gradient, but for the bias, of a batch with derivatives scaled by 2^−b; the sparse
  * one changes the derivatives. */
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct batch *batch, double *derivatives, int64_t *sum);
@@ -58,7 +59,7 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch);
 
-/* 2^e of a feature, or of the intercept, which follows the last one. */
-double scale_of(const struct objective_scale *scale, size_t feature);
+/* 2^e of an exponent, as the layout numbers them. */
+double scale_of(const struct objective_scale *scale, size_t number);
 
 #endif

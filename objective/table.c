@@ -24,18 +24,19 @@ int objective_from_name(const char *name) {
     return -1;
 }
 
-bool objective_is_known(unsigned kind) {
-    return kind < sizeof losses / sizeof *losses;
-}
-
 bool objective_is_bounded(enum objective_kind kind) {
     return losses[kind]->bounded;
 }
 
-uint64_t objective_parameters(const struct objective_shape *shape) {
-    return ((uint64_t)shape->features + shape->intercept) * shape->outputs;
+struct layout objective_layout(const struct objective_shape *shape) {
+    return layout_linear(shape->features, shape->outputs, shape->intercept);
 }
 
-double scale_of(const struct objective_scale *scale, size_t feature) {
-    return fixed_power(scale->exponent ? scale->exponent[feature] : scale->uniform);
+uint64_t objective_parameters(const struct objective_shape *shape) {
+    struct layout layout = objective_layout(shape);
+    return layout_parameters(&layout);
+}
+
+double scale_of(const struct objective_scale *scale, size_t number) {
+    return fixed_power(scale->exponent ? scale->exponent[number] : scale->uniform);
 }

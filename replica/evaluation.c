@@ -78,7 +78,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
         return;
     }
     if (!replica->own_parameters) {
-        replica->own_parameters_bytes = replica->setup.parameters * sizeof(double);
+        replica->own_parameters_bytes = layout_parameters(&replica->setup.layout) * sizeof(double);
         replica->own_parameters = memory_map(replica->own_parameters_bytes);
     }
     if (bulk->length)
@@ -248,7 +248,7 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->sums_dirty = false;
     if (wanted) {
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
-                     replica->setup.outputs);
+                     replica->setup.layout.tensor[0].columns);
         stage(replica, replica->gathering, out);
     } else {
         flush_drop(&replica->flushes, replica->gathering);

@@ -91,9 +91,9 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
-/* Whether so few values were seen that most of the gradient must be zero. An intercept adds one
+/* Whether so few values were seen that most of the gradient must be zero. A bias adds one
  * element an output. */
-static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint32_t outputs) {
+static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
     return (flush->accrued.values + 1) * outputs < pool->parameters / 4;
 }
 
@@ -117,7 +117,7 @@ static void encode_slice(struct slice *slice, struct segment *buffer, const stru
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  uint32_t outputs) {
+                  uint64_t outputs) {
     bool sparse = is_sparse(pool, flush, outputs), dense = false;
     for (uint32_t i = 0; i < pool->shards; i++) {
         encode_slice(&flush->slices[i], flush->buffer, &ranges[i], sparse);

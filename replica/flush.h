@@ -52,9 +52,10 @@ void flush_pool_release(struct flush_pool *pool);
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued);
 
-/* Cuts a flush, its buffer filled, into slices. `outputs` is the objective's. */
+/* Cuts a flush, its buffer filled, into slices. A value of the data adds to
+ * `outputs` elements, which is a row of the first tensor. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  uint32_t outputs);
+                  uint64_t outputs);
 
 /* Sends a shard its slice. */
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,

@@ -66,12 +66,28 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
                          "%s: has the fingerprint %s, but the run uses %s; "
                          "remove the file and start the run again",
                          setup->set, info->fingerprint, setup->fingerprint);
-    if (!objective_is_known(setup->objective))
-        return error_set(ERROR_INTERNAL, "set-up: an objective that this replica does not know");
-    if (objective_parameters(shape) != setup->parameters)
+    struct layout layout = objective_layout(shape);
+    if (!layout_equal(&layout, &setup->layout))
         return error_set(ERROR_INTERNAL,
-                         "%s: gives %" PRIu64 " parameters, but the coordinator counts %" PRIu64,
-                         setup->set, objective_parameters(shape), setup->parameters);
+                         "%s: gives %" PRIu64 " parameters, but the coordinator counts %" PRIu64
+                         ", or others",
+                         setup->set, layout_parameters(&layout), layout_parameters(&setup->layout));
+    return 0;
+}
+
+/* The linear model that the layout must be that of: check_set() makes sure. */
+static int shape_of(const struct replica_setup *setup, uint32_t features,
+                    struct objective_shape *shape) {
+    int kind = objective_from_name(setup->objective);
+    if (kind < 0)
+        return error_set(ERROR_INTERNAL, "this replica does not know the objective `%s`",
+                         setup->objective);
+    const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
+    *shape =
+        (struct objective_shape){.kind = (enum objective_kind)kind,
+                                 .features = features,
+                                 .outputs = weight ? (uint32_t)weight->columns : 0,
+                                 .intercept = layout_find(&setup->layout, TENSOR_BIAS) != NULL};
     return 0;
 }
 
@@ -83,10 +99,6 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
     const struct set_info *info = set_info(rim->set);
     struct workers_settings settings = {
         .threads = threads_for(setup->threads),
-        .shape = {.kind = (enum objective_kind)setup->objective,
-                  .features = info->features,
-                  .outputs = setup->outputs,
-                  .intercept = setup->intercept},
         .exponent = info->uniform ? NULL : info->exponent,
         .uniform = info->uniform_exponent,
         .holdout = info->chunks - info->holdout_chunks,
@@ -96,7 +108,9 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         .shuffle = rim->shuffle,
         .pause_us = rim->pause_us,
     };
-    code = check_set(rim, setup, &settings.shape);
+    code = shape_of(setup, info->features, &settings.shape);
+    if (!code)
+        code = check_set(rim, setup, &settings.shape);
     if (code)
         return code;
     rim->workers = workers_new(&settings);

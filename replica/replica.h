@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "replica/work.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
@@ -32,11 +33,9 @@ enum action_kind {
 /* The data set and objective to work on. */
 struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
-    uint8_t objective;             /* enum objective_kind */
-    uint32_t outputs;
-    bool intercept;
-    uint64_t parameters; /* n */
-    uint32_t threads;    /* 0: as many as there are processors */
+    const char *objective;         /* the same; its name */
+    struct layout layout;          /* of the parameters */
+    uint32_t threads;              /* 0: as many as there are processors */
 };
 
 struct action {

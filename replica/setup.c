@@ -1,4 +1,5 @@
 /* A replica's handshake and set-up. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static void release_work(struct replica *replica) {
 static void release_texts(struct replica *replica) {
     free((char *)replica->setup.set);
     free((char *)replica->setup.fingerprint);
+    free((char *)replica->setup.objective);
     replica->setup = (struct replica_setup){0};
 }
 
@@ -167,16 +169,17 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
 }
 
 /* Whether all that it needs is open already, and sound. */
-static bool is_open(const struct replica *replica, const struct message_replica_setup *message) {
+static bool is_open(const struct replica *replica, const struct message_replica_setup *message,
+                    const struct layout *layout) {
     const struct replica_setup *setup = &replica->setup;
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
-           setup->objective == message->objective && setup->outputs == message->outputs &&
-           setup->intercept == message->intercept && setup->parameters == message->parameters &&
+           !strcmp(setup->objective, message->objective) && layout_equal(&setup->layout, layout) &&
            setup->threads == message->threads;
 }
 
-static void open_anew(struct replica *replica, const struct message_replica_setup *message) {
+static void open_anew(struct replica *replica, const struct message_replica_setup *message,
+                      const struct layout *layout) {
     forget_shards(replica);
     release_texts(replica);
     replica->opened = false;
@@ -187,10 +190,8 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica->setup = (struct replica_setup){
         .set = memory_copy_string(message->set),
         .fingerprint = memory_copy_string(message->fingerprint),
-        .objective = message->objective,
-        .outputs = message->outputs,
-        .intercept = message->intercept,
-        .parameters = message->parameters,
+        .objective = memory_copy_string(message->objective),
+        .layout = *layout,
         .threads = message->threads,
     };
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
@@ -201,13 +202,17 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
         replica->counters.stale++;
         return;
     }
-    if (message->attempt != replica->attempt || !is_open(replica, message))
+    struct layout layout;
+    const char *fault = layout_decode(message->layout.data, message->layout.length, &layout);
+    assert(!fault); /* message_fault() has looked */
+    bool open = is_open(replica, message, &layout);
+    if (message->attempt != replica->attempt || !open)
         replica_abandon(replica);
     replica->attempt = message->attempt;
     replica->flush_ns = (int64_t)message->flush_ms * NS_PER_MS;
     replica->ready = false;
-    if (!is_open(replica, message))
-        open_anew(replica, message);
+    if (!open)
+        open_anew(replica, message, &layout);
     for (uint32_t i = 0; i < replica->shard_count; i++)
         replica->shards[i].placed = false;
 }
@@ -219,7 +224,8 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
         replica_fail(replica, error, reason, out);
         return;
     }
-    flush_pool_init(&replica->flushes, replica->shard_count, replica->setup.parameters);
+    flush_pool_init(&replica->flushes, replica->shard_count,
+                    layout_parameters(&replica->setup.layout));
     replica->opened = true;
     check_ready(replica, now_ns, out);
 }
@@ -259,7 +265,7 @@ void replica_on_shard_at(struct replica *replica, const struct message_shard_at 
         replica->counters.stale++;
         return;
     }
-    uint64_t n = replica->setup.parameters;
+    uint64_t n = layout_parameters(&replica->setup.layout);
     if (message->first > n || message->count > n - message->first) {
         replica_fail(replica, ERROR_INTERNAL, "the coordinator gave a shard a range beyond the end",
                      out);

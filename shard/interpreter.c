@@ -60,7 +60,6 @@ struct block {
     struct registers *registers;
     int derivative_exponent;
     size_t offset, count; /* elements */
-    size_t regularized;   /* of them, from the start */
     double *s, *y;        /* the pair formed last, rounded */
     struct yield *yields; /* of the operation at hand */
 };
@@ -92,9 +91,25 @@ static void run_gradient(const struct operation *operation, struct block *block)
                                   block->derivative_exponent, registers->examples);
 }
 
+/* The part of a span of the range that lies in the block, counted from the block's start. */
+static struct layout_span within(const struct block *block, const struct layout_span *span) {
+    uint64_t begin = span->first > block->offset ? span->first - block->offset : 0;
+    uint64_t end = span->first + span->count;
+    end = end > block->offset ? end - block->offset : 0;
+    if (end > block->count)
+        end = block->count;
+    return (struct layout_span){begin, end > begin ? end - begin : 0};
+}
+
 static void run_regularize(const struct operation *operation, struct block *block) {
-    double *a = elements(block, operation->a);
-    vector_add(block->regularized, a, a, operation->alpha, elements(block, operation->b));
+    const struct registers *registers = block->registers;
+    for (uint32_t i = 0; i < registers->regularized_count; i++) {
+        struct layout_span part = within(block, &registers->regularized[i]);
+        double *a = elements(block, operation->a) + part.first;
+        if (part.count)
+            vector_add(part.count, a, a, operation->alpha,
+                       elements(block, operation->b) + part.first);
+    }
 }
 
 static void run_pair(const struct operation *operation, struct block *block) {
@@ -124,8 +139,14 @@ static void run_dot(const struct operation *operation, struct block *block) {
 }
 
 static void run_dot_regularized(const struct operation *operation, struct block *block) {
-    exact_add(&block->yields->sum, vector_dot(block->regularized, elements(block, operation->a),
-                                              elements(block, operation->b)));
+    const struct registers *registers = block->registers;
+    for (uint32_t i = 0; i < registers->regularized_count; i++) {
+        struct layout_span part = within(block, &registers->regularized[i]);
+        if (part.count)
+            exact_add(&block->yields->sum,
+                      vector_dot(part.count, elements(block, operation->a) + part.first,
+                                 elements(block, operation->b) + part.first));
+    }
 }
 
 static void run_max_abs(const struct operation *operation, struct block *block) {
@@ -206,8 +227,6 @@ void interpreter_run(const struct operation_list *list, struct registers *regist
         size_t left = registers->count - offset;
         block.offset = offset;
         block.count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
-        size_t regularized = registers->regularized > offset ? registers->regularized - offset : 0;
-        block.regularized = regularized < block.count ? regularized : block.count;
         run_block(list, &block, yields);
     }
     encode_yields(list, yields, scalars);

@@ -69,9 +69,18 @@ static bool same_shape(const struct registers *registers, const struct message_s
            registers->keeps_best == (bool)setup->keeps_best;
 }
 
-int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
+static int read_setup(const struct message_shard_setup *setup, struct layout *layout) {
+    const char *fault = layout_decode(setup->layout.data, setup->layout.length, layout);
     if (setup->history_type > HISTORY_DOUBLE)
-        return error_set(ERROR_INTERNAL, "set-up: a type of history that this shard does not know");
+        fault = "a type of history that this shard does not know";
+    return fault ? error_set(ERROR_INTERNAL, "set-up: %s", fault) : 0;
+}
+
+int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
+    struct layout layout;
+    int code = read_setup(setup, &layout);
+    if (code)
+        return code;
     if (same_shape(registers, setup)) {
         clear_vectors(registers);
     } else {
@@ -80,9 +89,10 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     }
     registers->first = setup->first;
     registers->examples = (double)setup->examples;
-    uint64_t regularized =
-        setup->regularized > setup->first ? setup->regularized - setup->first : 0;
-    registers->regularized = regularized < setup->count ? regularized : setup->count;
+    registers->layout = layout;
+    registers->regularized_count =
+        layout_regularized(&layout, setup->first, setup->count, registers->regularized);
+    layout_start(&layout, setup->first, setup->count, registers->vector[REGISTER_X].elements);
     registers->uniform = setup->uniform;
     registers->exponent = (int)setup->uniform_exponent;
     registers->exponents_set = 0;
@@ -105,19 +115,20 @@ void registers_release(struct registers *registers) {
     *registers = (struct registers){0};
 }
 
-int registers_set_exponents(struct registers *registers, uint32_t outputs, uint64_t first_feature,
-                            const int16_t *exponents, uint64_t features) {
+int registers_set_exponents(struct registers *registers, uint64_t first, const int16_t *exponents,
+                            uint64_t count) {
     if (registers->uniform)
         return error_set(ERROR_INTERNAL, "exponents came, but all columns have one");
     /* Pieces come in order, so the elements that are lacking are the last ones. */
     while (registers->exponents_set < registers->count) {
-        uint64_t feature = (registers->first + registers->exponents_set) / outputs;
-        if (feature < first_feature)
-            return error_set(ERROR_INTERNAL, "exponents of feature %llu are missing",
-                             (unsigned long long)feature);
-        if (feature - first_feature >= features)
+        uint64_t number =
+            layout_exponent_of(&registers->layout, registers->first + registers->exponents_set);
+        if (number < first)
+            return error_set(ERROR_INTERNAL, "exponents from %llu on are missing",
+                             (unsigned long long)number);
+        if (number - first >= count)
             break;
-        registers->exponents[registers->exponents_set++] = exponents[feature - first_feature];
+        registers->exponents[registers->exponents_set++] = exponents[number - first];
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "numeric/vector.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -16,9 +17,11 @@ struct vector {
 };
 
 struct registers {
-    uint64_t first;     /* of the range, in the whole vector */
-    size_t count;       /* elements of the range */
-    size_t regularized; /* of them, from the start */
+    uint64_t first;                              /* of the range, in the whole vector */
+    size_t count;                                /* elements of the range */
+    struct layout layout;                        /* of the whole vector */
+    struct layout_span regularized[TENSORS_MAX]; /* of the range, counted from its first element */
+    uint32_t regularized_count;
     double examples;
     uint32_t slots; /* of the history */
     enum history_type history_type;
@@ -26,7 +29,7 @@ struct registers {
     int exponent;         /* if so, this */
     int16_t *exponents;   /* else, one an element */
     size_t exponents_set; /* elements whose exponent came */
-    bool starts;          /* x starts where START says, else at zero */
+    bool starts;          /* x starts where START says, else as the layout does */
     size_t start_set;     /* elements of x that came */
     int64_t *sum;         /* the gradient, in fixed point */
     struct vector
@@ -36,14 +39,15 @@ struct registers {
     size_t history_stride; /* bytes from one history vector to the next */
 };
 
-/* Makes the vectors that `setup` describes, all zero; memory of the same shape is used again, so
- * that those who mapped it need no other. ERROR_INTERNAL if this build has no such history. */
+/* Makes the vectors that `setup` describes, all zero but x, which starts as the layout does; memory
+ * of the same shape is used again, so that those who mapped it need no other. ERROR_INTERNAL if
+ * this build has no such history. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
-/* Takes exponents of features first…, for features of `outputs` parameters each. */
-int registers_set_exponents(struct registers *registers, uint32_t outputs, uint64_t first_feature,
-                            const int16_t *exponents, uint64_t features);
+/* Takes exponents first…, as the layout numbers them. */
+int registers_set_exponents(struct registers *registers, uint64_t first, const int16_t *exponents,
+                            uint64_t count);
 
 /* Takes elements first… of the whole starting point into x. ERROR_INTERNAL if elements before them
  * are missing, or one is not finite. */

@@ -129,7 +129,7 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
 void tell_if_ready(struct shard *shard, struct outbox *out) {
     const struct saving *saving = &shard->saving;
     bool fenced = !saving->folder || saving->fenced >= shard->epoch;
-    if (shard->ready || !shard->outputs || !fenced || !registers_complete(&shard->registers))
+    if (shard->ready || !shard->set_up || !fenced || !registers_complete(&shard->registers))
         return;
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
@@ -140,7 +140,7 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
 /* Programs of the new attempt count from 1; what was begun or staged for an older one is stale. */
 static void begin_attempt(struct shard *shard, const struct message_shard_setup *setup) {
     shard->attempt = setup->attempt;
-    shard->outputs = setup->outputs;
+    shard->set_up = true;
     shard->ready = false;
     shard->last.number = shard->last.hash = 0;
     shard->begun = false;
@@ -151,7 +151,7 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
                     struct outbox *out) {
     (void)from;
     const struct message_shard_setup *setup = &message->shard_setup;
-    if (shard->outputs && setup->attempt < shard->attempt) {
+    if (shard->set_up && setup->attempt < shard->attempt) {
         shard->counters.stale++;
         return;
     }
@@ -170,12 +170,12 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
                   struct outbox *out) {
     (void)from;
     const struct message_exponents *exponents = &message->exponents;
-    if (!shard->outputs || exponents->attempt != shard->attempt) {
+    if (!shard->set_up || exponents->attempt != shard->attempt) {
         shard->counters.stale++;
         return;
     }
-    int code = registers_set_exponents(&shard->registers, shard->outputs, exponents->first_feature,
-                                       message->bulk.data, exponents->count);
+    int code = registers_set_exponents(&shard->registers, exponents->first, message->bulk.data,
+                                       exponents->count);
     if (code)
         shard_fail(shard, code, out);
     else
@@ -195,7 +195,7 @@ void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     (void)from;
     const struct message_start *start = &message->start;
-    if (!shard->outputs || start->attempt != shard->attempt ||
+    if (!shard->set_up || start->attempt != shard->attempt ||
         start->program != shard->last.number + 1) {
         shard->counters.stale++;
         return;

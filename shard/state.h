@@ -70,7 +70,7 @@ struct shard {
 
     /* what: from SHARD_SETUP, EXPONENTS and START */
     uint32_t attempt;
-    uint32_t outputs; /* 0: not set up */
+    bool set_up;
     bool ready;
     struct registers registers;
 

@@ -61,7 +61,8 @@ LIBRARIES = {
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'objective/objective.h': {'objective_name', 'objective_from_name',
-                              'objective_is_bounded', 'objective_parameters'},
+                              'objective_is_bounded', 'objective_layout',
+                              'objective_parameters'},
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

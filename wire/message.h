@@ -12,7 +12,7 @@
 #include "base/limits.h"
 
 /* Raised when a message changes its meaning; both ends must have the same. */
-#define PROTOCOL_VERSION 2
+#define PROTOCOL_VERSION 3
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);

@@ -2,11 +2,12 @@
  * What depends on the receiver's state (its range, its phase) the receiver checks.
  *
  * A message of the table that has no function here does not compile. */
+#include "base/layout.h"
 #include "wire/message.h"
 #include "wire/program.h"
 
 /* Elements of the longest vector that there may be. */
-#define ELEMENTS_MAX (BULK_BYTES_MAX / sizeof(double))
+#define ELEMENTS_MAX PARAMETERS_MAX
 
 /* Exit statuses that a worker may name: those of sysexits.h. */
 enum { STATUS_MIN = 64, STATUS_MAX = 78 };
@@ -92,12 +93,6 @@ static const char *fault_of_derivative(double derivative_max) {
     return unless(derivative_max >= 0, "a largest derivative below 0, or none");
 }
 
-static const char *fault_of_model(uint64_t parameters, uint32_t outputs) {
-    return FIRST_OF(
-        unless(parameters && parameters <= ELEMENTS_MAX, "a number of parameters out of range"),
-        unless(outputs && outputs <= CLASSES_MAX, "a number of outputs out of range"));
-}
-
 /* ---- one function a message ---- */
 
 #define FAULT_IN(name)                                                                             \
@@ -144,28 +139,33 @@ NOTHING_TO_CHECK(pong)
 
 /* set-up */
 
-/* The block is the unit of the fixed order in which sums are taken. */
-static const char *fault_of_blocks(const struct message_shard_setup *body) {
-    bool to_end = body->first + body->count == body->parameters;
-    return unless(!body->count || (body->first % BLOCK_ELEMENTS == 0 &&
-                                   (to_end || body->count % BLOCK_ELEMENTS == 0)),
+/* Some of the elements that the layout has. The block is the unit of the fixed order in which sums
+ * are taken. */
+static const char *fault_of_part(const struct message_shard_setup *body) {
+    struct layout layout;
+    const char *fault = layout_decode(body->layout.data, body->layout.length, &layout);
+    uint64_t all = layout_parameters(&layout);
+    if (!fault)
+        fault = fault_of_range(body->first, body->count, all);
+    if (fault || !body->count)
+        return fault;
+    bool to_end = body->first + body->count == all;
+    return unless(body->first % BLOCK_ELEMENTS == 0 &&
+                      (to_end || body->count % BLOCK_ELEMENTS == 0),
                   "a range that does not end on blocks");
 }
 
 FAULT_IN_BODY(shard_setup) {
-    return FIRST_OF(
-        fault_of_attempt(body->attempt), fault_of_model(body->parameters, body->outputs),
-        fault_of_range(body->first, body->count, body->parameters), fault_of_blocks(body),
-        unless(body->regularized <= body->parameters, "more regularised than there are"),
-        unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
-        unless(body->examples, "no examples"), fault_of_flag(body->uniform),
-        fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
-        fault_of_flag(body->keeps_best));
+    return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body),
+                    unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
+                    unless(body->examples, "no examples"), fault_of_flag(body->uniform),
+                    fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
+                    fault_of_flag(body->keeps_best));
 }
 
 FAULT_IN(exponents) {
     return FIRST_OF(fault_of_attempt(body->attempt),
-                    fault_of_elements(body->first_feature, body->count, sizeof(int16_t), bulk));
+                    fault_of_elements(body->first, body->count, sizeof(int16_t), bulk));
 }
 
 FAULT_IN(start) {
@@ -175,9 +175,11 @@ FAULT_IN(start) {
 }
 
 FAULT_IN_BODY(replica_setup) {
+    struct layout layout;
     return FIRST_OF(
         fault_of_attempt(body->attempt), unless(*body->set, "a set without a name"),
-        fault_of_model(body->parameters, body->outputs), fault_of_flag(body->intercept),
+        unless(*body->objective, "an objective without a name"),
+        layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
         unless(body->threads <= THREADS_MAX, "more threads than there may be"));
 }

@@ -69,10 +69,16 @@ static int size_up(struct training *run) {
         .classes = info->classes,
         .class_names = info->class_names,
     };
+    run->parameters = objective_layout(&run->shape);
+    if (!layout_parameters(&run->parameters))
+        return error_set(ERROR_DATA,
+                         "%u features of %u outputs each are more than the %llu parameters that a "
+                         "model may have",
+                         info->features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
-    return sizing_of(run->job, info, objective_parameters(&run->shape), &run->sizing);
+    return sizing_of(run->job, info, layout_parameters(&run->parameters), &run->sizing);
 }
 
 /* ---- workers ---- */
@@ -137,7 +143,7 @@ static int start_workers(struct training *run) {
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
  * not push them out at once. */
 static void size_history(struct training *run) {
-    uint64_t bytes = 2 * sizeof(float) * objective_parameters(&run->shape);
+    uint64_t bytes = 2 * sizeof(float) * layout_parameters(&run->parameters);
     uint64_t most = run->job->warm_start ? CURVATURE_BYTES_MAX / (bytes ? bytes : 1) : 0;
     run->pairs_kept = most < run->sizing.history ? (uint32_t)most : run->sizing.history;
     if (!run->job->history)
@@ -156,6 +162,7 @@ static int make_coordinator(struct training *run) {
                       .steps_max = job->max_steps,
                       .patience = job->early_stopping},
         .shape = run->shape,
+        .layout = run->parameters,
         .history_type = job->history_type,
         .data = set_info(run->set),
         .set_path = set_path(run->set),

@@ -36,6 +36,7 @@ struct training {
     struct holdout *holdout; /* or NULL */
     struct dataset_sources sources;
     struct objective_shape shape;
+    struct layout parameters;
     struct sizing sizing;
     char uuid[37];
     struct recorder recorder;

@@ -306,6 +306,7 @@ static struct coordinator *new_machine(struct process *process) {
     struct coordinator *machine = coordinator_new(&(struct coordinator_settings){
         .optimizer = job->optimizer,
         .shape = job->shape,
+        .layout = objective_layout(&job->shape),
         .history_type = job->history_type,
         .data = &job->data,
         .set_path = "the set",

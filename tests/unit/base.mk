@@ -1,6 +1,6 @@
 # unit tests of base/
 if HAVE_CMOCKA
-base_tests = tests/unit/test_error tests/unit/test_failpoint tests/unit/test_nearest
+base_tests = tests/unit/test_error tests/unit/test_failpoint tests/unit/test_nearest tests/unit/test_layout
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
@@ -13,3 +13,6 @@ tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_error_SOURCES = tests/unit/test_error.c
 tests_unit_test_error_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_layout_SOURCES = tests/unit/test_layout.c tests/unit/layout_fixture.h
+tests_unit_test_layout_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

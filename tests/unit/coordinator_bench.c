@@ -26,6 +26,7 @@ int bench_set_up(void **state) {
     f->settings = (struct coordinator_settings){
         .optimizer = {.memory = 5, .steps_max = 100},
         .shape = {.kind = OBJECTIVE_LOGISTIC, .features = 10000, .outputs = 1, .intercept = true},
+        .layout = layout_linear(10000, 1, true),
         .data = &f->data,
         .set_path = "/set",
         .run = "run",

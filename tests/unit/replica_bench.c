@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 
 /* ---- what comes out ---- */
@@ -152,8 +153,8 @@ void setup_message(struct bench *bench) {
                           .replica_setup = {.attempt = bench->attempt,
                                             .set = "data.set",
                                             .fingerprint = "f00",
-                                            .outputs = 1,
-                                            .parameters = PARAMETERS,
+                                            .objective = "logistic",
+                                            .layout = layout_blob(PARAMETERS, 1, 0),
                                             .shards = bench->shards,
                                             .flush_ms = FLUSH_MS}});
 }

@@ -11,6 +11,7 @@
 #include "numeric/exact.h"
 #include "numeric/vector.h"
 #include "shard/shard.h"
+#include "tests/unit/layout_fixture.h"
 #include "wire/program.h"
 
 enum { COORDINATOR_LINK = 1, REPLICA_LINK = 2, EPOCH = 5, REPLICA_INCARNATION = 70 };
@@ -66,11 +67,9 @@ static inline struct message greet(void) {
 static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t count) {
     return (struct message){.type = MESSAGE_SHARD_SETUP,
                             .shard_setup = {.attempt = 1,
-                                            .parameters = parameters,
+                                            .layout = layout_blob(parameters, 1, 0),
                                             .first = first,
                                             .count = count,
-                                            .regularized = parameters,
-                                            .outputs = 1,
                                             .slots = 6,
                                             .history_type = HISTORY_DOUBLE,
                                             .examples = 10,

@@ -119,8 +119,7 @@ static void checkpoints_of_another_run_shard_range_or_history_are_refused(void *
     assert_stranger_refused(&saved, greeting, with, digest, "belongs to shard 3, not to 4");
     greeting = hello();
     with.shard_setup.first -= BLOCK_ELEMENTS;
-    with.shard_setup.parameters -= BLOCK_ELEMENTS;
-    with.shard_setup.regularized = 0;
+    with.shard_setup.layout = layout_blob(with.shard_setup.first + with.shard_setup.count, 1, 0);
     assert_stranger_refused(&saved, greeting, with, digest, "from 8192 on, not 4196 from 4096");
     with = setup_saving(saved.folder, 2);
     with.shard_setup.history_type = HISTORY_DOUBLE;

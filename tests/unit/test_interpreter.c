@@ -8,7 +8,6 @@
 
 enum {
     N = 3 * BLOCK_ELEMENTS + 1000,
-    REGULARIZED = N - 500,
     SHARDS = 4,
     PAIRS = 3, /* slots 0, 1, 2; the last is the candidate */
     SCALARS = 4 * PAIRS + 4,
@@ -22,6 +21,22 @@ static const uint64_t ends[][SHARDS] = {
 };
 static const size_t shard_counts[] = {1, 2, 4};
 
+/* Regularised and others by turns, with borders within blocks and within ranges. */
+static struct layout layout_of_all(void) {
+    const struct layout_tensor tensors[] = {
+        {.name = "W1", .rows = 37, .columns = 123, .regularized = true},
+        {.name = "b1", .rows = 1, .columns = 101},
+        {.name = "b2", .rows = 1, .columns = 9},
+        {.name = "W2", .rows = N - 37 * 123 - 110 - 500, .columns = 1, .regularized = true},
+        {.name = "b3", .rows = 1, .columns = 500},
+    };
+    struct layout layout = {0};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        assert_true(layout_add(&layout, &tensors[i]));
+    assert_int_equal(layout_parameters(&layout), N);
+    return layout;
+}
+
 struct cluster {
     struct bench shards[SHARDS];
     uint64_t first[SHARDS], count[SHARDS];
@@ -31,12 +46,13 @@ struct cluster {
 static void cluster_init(struct cluster *cluster, size_t partition, enum history_type type) {
     uint64_t first = 0;
     cluster->shard_count = shard_counts[partition];
+    struct layout layout = layout_of_all();
     for (size_t i = 0; i < cluster->shard_count; i++) {
         cluster->first[i] = first;
         cluster->count[i] = ends[partition][i] - first;
         first = ends[partition][i];
         struct message message = setup(N, cluster->first[i], cluster->count[i]);
-        message.shard_setup.regularized = REGULARIZED;
+        message.shard_setup.layout = blob_of_layout(&layout);
         message.shard_setup.history_type = (uint8_t)type;
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);
@@ -208,11 +224,15 @@ static void measure(struct cluster *cluster, struct naive *naive, enum history_t
     naive_swap(naive, REGISTER_X, REGISTER_T);
     double **v = naive->v, max = 0;
     double *h_before = memory_new(N, sizeof *h_before);
+    double *t_regularized = memory_new(N, sizeof *t_regularized);
+    struct layout layout = layout_of_all();
     memcpy(h_before, v[REGISTER_H], N * sizeof *h_before);
     for (size_t i = 0; i < N; i++) {
         v[REGISTER_T][i] = v[REGISTER_X][i] + 0.37 * v[REGISTER_D][i];
-        if (i < REGULARIZED)
+        if (layout_locate(&layout, i).tensor->regularized) {
+            t_regularized[i] = v[REGISTER_T][i];
             v[REGISTER_H][i] += 0.01 * v[REGISTER_T][i];
+        }
         max = fmax(max, fabs(v[REGISTER_H][i]));
     }
     naive_pair(naive, type, 2);
@@ -220,7 +240,7 @@ static void measure(struct cluster *cluster, struct naive *naive, enum history_t
     collect(cluster, SCALARS, 3, yields);
     assert_dot(&yields->sums[0], N, h_before, v[REGISTER_D]);
     assert_dot(&yields->sums[1], N, v[REGISTER_H], v[REGISTER_D]);
-    assert_dot(&yields->sums[2], REGULARIZED, v[REGISTER_T], v[REGISTER_T]);
+    assert_dot(&yields->sums[2], N, t_regularized, t_regularized);
     assert_true(yields->max == max);
     for (size_t i = 0; i < 3; i++) {
         const size_t slot = operations[7].slots[i];
@@ -231,6 +251,7 @@ static void measure(struct cluster *cluster, struct naive *naive, enum history_t
         assert_dot(&four[3], N, naive->y[slot], naive->y[2]);
     }
     free(h_before);
+    free(t_regularized);
 }
 
 static void take_direction(struct cluster *cluster, struct naive *naive) {

@@ -126,8 +126,6 @@ static void kinds_go_by_name(void **state) {
     assert_int_equal(objective_from_name("hinge"), -1);
     assert_false(objective_is_bounded(OBJECTIVE_SQUARED));
     assert_int_equal(objective_parameters(&shapes[4]), (CANNED_FEATURES + 1) * 2);
-    assert_true(objective_is_known(OBJECTIVE_SOFTMAX));
-    assert_false(objective_is_known(255));
 }
 
 static void the_proof_repeats(void **state) {

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 
 /* ---- handshake and set-up ---- */
@@ -23,7 +24,7 @@ static void an_older_coordinator_is_refused(void **state) {
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .epoch = EPOCH - 1,
-                          .replica_setup = {.attempt = ATTEMPT, .shards = 1, .parameters = 1}});
+                          .replica_setup = {.attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);
 }
@@ -150,7 +151,8 @@ static void a_new_set_up_starts_over(void **state) {
                           .replica_setup = {.attempt = ATTEMPT + 1,
                                             .set = "other.set",
                                             .fingerprint = "f01",
-                                            .parameters = BLOCK_ELEMENTS,
+                                            .objective = "logistic",
+                                            .layout = layout_blob(BLOCK_ELEMENTS, 1, 0),
                                             .shards = 1}});
     asked(&bench, ACTION_STOP);
     assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);

@@ -20,6 +20,7 @@
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
+#include "tests/unit/layout_fixture.h"
 #include "wire/host.h"
 #include "wire/segment.h"
 
@@ -59,10 +60,8 @@ static void set_up(struct world *world, struct outbox *out) {
                             .replica_setup = {.attempt = 1,
                                               .set = set_path(world->set),
                                               .fingerprint = set_info(world->set)->fingerprint,
-                                              .objective = (uint8_t)world->shape.kind,
-                                              .outputs = 1,
-                                              .intercept = true,
-                                              .parameters = parameters(world),
+                                              .objective = objective_name(world->shape.kind),
+                                              .layout = layout_blob(world->shape.features, 1, 1),
                                               .shards = 1,
                                               .threads = (uint32_t)world->threads,
                                               .flush_ms = 5}});

@@ -74,7 +74,7 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
     struct bench bench;
     struct message message = setup(OUTPUTS * FEATURES, 0, OUTPUTS * FEATURES);
     message.shard_setup.uniform = 0;
-    message.shard_setup.outputs = OUTPUTS;
+    message.shard_setup.layout = layout_blob(OUTPUTS * FEATURES, OUTPUTS, 0);
     bench_init(&bench, message);
     assert_int_equal(bench.out.count, 0);
     int16_t exponents[FEATURES];
@@ -84,7 +84,7 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
     for (unsigned i = 0; i < 2; i++) {
         message = (struct message){.type = MESSAGE_EXPONENTS};
         message.exponents.attempt = 1;
-        message.exponents.first_feature = pieces[i];
+        message.exponents.first = pieces[i];
         message.exponents.count = pieces[i + 1] - pieces[i];
         message.bulk = (struct bulk){.data = exponents + pieces[i],
                                      .length = message.exponents.count * sizeof *exponents};
@@ -157,6 +157,31 @@ static void a_new_attempt_without_a_start_is_at_zero(void **state) {
     tell(&bench, COORDINATOR_LINK, start_piece(ones, 0, N)); /* of the old attempt */
     assert_memory_equal(read_register(&bench, REGISTER_X, 0, N), zeros, sizeof zeros);
     bench_release(&bench);
+}
+
+static void without_a_start_each_shard_makes_its_part_of_the_one_of_the_layout(void **state) {
+    (void)state;
+    enum { ALL = BLOCK_ELEMENTS + 50 };
+    struct layout layout = {.seed = 5};
+    layout_add(&layout, &(struct layout_tensor){.name = "W1",
+                                                .rows = ALL - 7,
+                                                .columns = 1,
+                                                .start = LAYOUT_START_UNIFORM,
+                                                .bound = 0.5});
+    layout_add(&layout, &(struct layout_tensor){.name = "b1", .rows = 1, .columns = 7});
+    static double all[ALL];
+    layout_start(&layout, 0, ALL, all);
+    for (uint64_t first = 0; first < ALL; first += BLOCK_ELEMENTS) {
+        struct bench bench;
+        uint64_t count = first ? ALL - first : BLOCK_ELEMENTS;
+        struct message message = setup(ALL, first, count);
+        message.shard_setup.layout = blob_of_layout(&layout);
+        bench_init(&bench, message);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+        assert_memory_equal(read_register(&bench, REGISTER_X, first, count), all + first,
+                            count * sizeof *all);
+        bench_release(&bench);
+    }
 }
 
 static void what_is_sent_for_a_program_is_in_its_register_until_that_has_run(void **state) {
@@ -360,6 +385,7 @@ int main(void) {
         cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),
         cmocka_unit_test(a_start_comes_in_pieces_and_the_shard_is_ready_when_all_is_there),
         cmocka_unit_test(a_new_attempt_without_a_start_is_at_zero),
+        cmocka_unit_test(without_a_start_each_shard_makes_its_part_of_the_one_of_the_layout),
         cmocka_unit_test(a_start_that_cannot_be_is_refused),
         cmocka_unit_test(what_is_sent_for_a_program_is_in_its_register_until_that_has_run),
         cmocka_unit_test(a_repeated_program_is_answered_from_memory),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/layout.h"
 #include "wire/message.h"
 #include "wire/program.h"
 
@@ -13,6 +14,66 @@ static const double elements[4];
 static const struct run runs[] = {{3, 4}, {9, 1}};
 static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
 static const uint8_t ids[2 * FLUSH_ID_BYTES];
+
+/* One tensor "w" of 3 blocks in a row, and one of so many rows and columns that their product
+ * wraps. */
+static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
+    {LAYOUT_VERSION,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     1,
+     0,
+     0,
+     0,
+     1,
+     'w',
+     1,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     3 * BLOCK_ELEMENTS / 256},
+    {LAYOUT_VERSION,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     1,
+     0,
+     0,
+     0,
+     1,
+     'w',
+     1,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     128,
+     2},
+};
 
 #define A_FLUSH                                                                                    \
     { .attempt = 1, .evaluation = 2, .incarnation = 70, .sequence = 1 }
@@ -30,16 +91,14 @@ static struct message sound(enum message_type type) {
         {.type = MESSAGE_PONG},
         {.type = MESSAGE_SHARD_SETUP,
          .shard_setup = {.attempt = 1,
-                         .parameters = 3 * BLOCK_ELEMENTS,
+                         .layout = {layouts[0], sizeof layouts[0]},
                          .first = BLOCK_ELEMENTS,
                          .count = BLOCK_ELEMENTS,
-                         .regularized = 5,
-                         .outputs = 1,
                          .slots = SLOTS_MAX,
                          .examples = 10,
                          .folder = ""}},
         {.type = MESSAGE_EXPONENTS,
-         .exponents = {.attempt = 1, .first_feature = 2, .count = 16},
+         .exponents = {.attempt = 1, .first = 2, .count = 16},
          .bulk = {.data = elements, .length = sizeof elements}},
         {.type = MESSAGE_START,
          .start = {.attempt = 1, .program = 1, .register_ = REGISTER_BEST, RANGE},
@@ -48,8 +107,8 @@ static struct message sound(enum message_type type) {
          .replica_setup = {.attempt = 1,
                            .set = "data.set",
                            .fingerprint = "f00",
-                           .outputs = 1,
-                           .parameters = 9,
+                           .objective = "logistic",
+                           .layout = {layouts[0], sizeof layouts[0]},
                            .shards = 2}},
         {.type = MESSAGE_SHARD_AT,
          .shard_at = {.attempt = 1, .incarnation = 33, .address = "unix:/s", RANGE}},
@@ -169,10 +228,8 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.first = 1, "blocks");
     REFUSES(SHARD_SETUP, shard_setup.count = UINT64_MAX, "beyond the end");
     REFUSES(SHARD_SETUP, shard_setup.first = 4 * BLOCK_ELEMENTS, "beyond the end");
-    REFUSES(SHARD_SETUP, shard_setup.parameters = UINT64_MAX, "parameters");
-    REFUSES(SHARD_SETUP, shard_setup.regularized = UINT64_MAX, "regularised");
-    REFUSES(SHARD_SETUP, shard_setup.outputs = 0, "outputs");
-    REFUSES(SHARD_SETUP, shard_setup.outputs = CLASSES_MAX + 1, "outputs");
+    REFUSES(SHARD_SETUP, shard_setup.layout.length--, "layout");
+    REFUSES(SHARD_SETUP, shard_setup.layout.data = layouts[1], "layout");
     REFUSES(SHARD_SETUP, shard_setup.slots = SLOTS_MAX + 1, "history");
     REFUSES(SHARD_SETUP, shard_setup.examples = 0, "examples");
     REFUSES(SHARD_SETUP, shard_setup.uniform = 2, "flag");
@@ -182,9 +239,9 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(REPLICA_SETUP, replica_setup.shards = 0, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.shards = SHARDS_MAX + 1, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.threads = THREADS_MAX + 1, "threads");
-    REFUSES(REPLICA_SETUP, replica_setup.parameters = 0, "parameters");
-    REFUSES(REPLICA_SETUP, replica_setup.outputs = 0, "outputs");
-    REFUSES(REPLICA_SETUP, replica_setup.intercept = 2, "flag");
+    REFUSES(REPLICA_SETUP, replica_setup.layout.length = 0, "layout");
+    REFUSES(REPLICA_SETUP, replica_setup.layout.data = layouts[1], "layout");
+    REFUSES(REPLICA_SETUP, replica_setup.objective = "", "name");
     REFUSES(REPLICA_SETUP, replica_setup.set = "", "name");
 }
 
@@ -193,7 +250,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
     REFUSES(EXPONENTS, bulk.length--, "another number");
     REFUSES(EXPONENTS, exponents.count = 15, "another number");
-    REFUSES(EXPONENTS, exponents.first_feature = UINT64_MAX, "beyond the end");
+    REFUSES(EXPONENTS, exponents.first = UINT64_MAX, "beyond the end");
     REFUSES(START, start.count = 3, "another number");
     REFUSES(START, start.count = wraps, "beyond the end");
     REFUSES(START, start.first = UINT64_MAX - 1, "beyond the end");

@@ -1,0 +1,233 @@
+#include "base/layout.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- making one ---- */
+
+static bool is_name(const char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    size_t length = strnlen(name, TENSOR_NAME_BYTES);
+    return length && length < TENSOR_NAME_BYTES && strspn(name, letters) == length;
+}
+
+/* Whether the elements of all tensors stay within PARAMETERS_MAX; nothing here may wrap. */
+static bool has_room(const struct layout *layout, const struct layout_tensor *tensor) {
+    uint64_t left = PARAMETERS_MAX - layout_parameters(layout);
+    return layout->count < TENSORS_MAX && tensor->columns && tensor->rows <= PARAMETERS_MAX &&
+           tensor->columns <= PARAMETERS_MAX && tensor->rows <= left / tensor->columns;
+}
+
+static bool has_rules(const struct layout_tensor *tensor) {
+    bool uniform = tensor->start == LAYOUT_START_UNIFORM;
+    return tensor->exponents <= LAYOUT_ONE_EXPONENT && tensor->start <= LAYOUT_START_UNIFORM &&
+           (uniform ? isfinite(tensor->bound) && tensor->bound >= 0 : tensor->bound == 0);
+}
+
+bool layout_add(struct layout *layout, const struct layout_tensor *tensor) {
+    if (!is_name(tensor->name) || layout_find(layout, tensor->name) || !has_room(layout, tensor) ||
+        !has_rules(tensor))
+        return false;
+    struct layout_tensor *added = &layout->tensor[layout->count];
+    *added = *tensor;
+    added->first = layout_parameters(layout);
+    added->first_exponent = layout_exponents(layout);
+    layout->count++;
+    return true;
+}
+
+struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept) {
+    const struct layout_tensor weight = {
+        .name = TENSOR_WEIGHT, .rows = features, .columns = outputs, .regularized = true};
+    const struct layout_tensor bias = {
+        .name = TENSOR_BIAS, .rows = 1, .columns = outputs, .exponents = LAYOUT_ONE_EXPONENT};
+    struct layout layout = {0};
+    bool fits = layout_add(&layout, &weight) && (!intercept || layout_add(&layout, &bias));
+    return fits ? layout : (struct layout){0};
+}
+
+/* ---- asking it ---- */
+
+static uint64_t elements_of(const struct layout_tensor *tensor) {
+    return tensor->rows * tensor->columns;
+}
+
+static uint64_t exponents_of(const struct layout_tensor *tensor) {
+    return tensor->exponents == LAYOUT_ONE_EXPONENT ? 1 : tensor->rows;
+}
+
+uint64_t layout_parameters(const struct layout *layout) {
+    if (!layout->count)
+        return 0;
+    const struct layout_tensor *last = &layout->tensor[layout->count - 1];
+    return last->first + elements_of(last);
+}
+
+uint64_t layout_exponents(const struct layout *layout) {
+    if (!layout->count)
+        return 0;
+    const struct layout_tensor *last = &layout->tensor[layout->count - 1];
+    return last->first_exponent + exponents_of(last);
+}
+
+const struct layout_tensor *layout_find(const struct layout *layout, const char *name) {
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (strcmp(layout->tensor[i].name, name) == 0)
+            return &layout->tensor[i];
+    return NULL;
+}
+
+static bool same_tensor(const struct layout_tensor *a, const struct layout_tensor *b) {
+    return strcmp(a->name, b->name) == 0 && a->rows == b->rows && a->columns == b->columns &&
+           a->regularized == b->regularized && a->exponents == b->exponents &&
+           a->start == b->start && a->bound == b->bound;
+}
+
+bool layout_equal(const struct layout *a, const struct layout *b) {
+    bool equal = a->seed == b->seed && a->count == b->count;
+    for (uint32_t i = 0; equal && i < a->count; i++)
+        equal = same_tensor(&a->tensor[i], &b->tensor[i]);
+    return equal;
+}
+
+struct layout_place layout_locate(const struct layout *layout, uint64_t element) {
+    const struct layout_tensor *tensor = layout->tensor;
+    while (element - tensor->first >= elements_of(tensor))
+        tensor++;
+    uint64_t within = element - tensor->first;
+    return (struct layout_place){tensor, within / tensor->columns, within % tensor->columns};
+}
+
+uint64_t layout_exponent_of(const struct layout *layout, uint64_t element) {
+    struct layout_place place = layout_locate(layout, element);
+    bool one = place.tensor->exponents == LAYOUT_ONE_EXPONENT;
+    return place.tensor->first_exponent + (one ? 0 : place.row);
+}
+
+void layout_advance(const struct layout *layout, struct layout_place *place) {
+    if (++place->column < place->tensor->columns)
+        return;
+    place->column = 0;
+    if (++place->row < place->tensor->rows)
+        return;
+    const struct layout_tensor *end = layout->tensor + layout->count;
+    place->row = 0;
+    do
+        place->tensor++;
+    while (place->tensor < end && !place->tensor->rows);
+    if (place->tensor == end)
+        place->tensor = NULL;
+}
+
+/* The part of a tensor in elements [first, first + count), counted from `first`. */
+static struct layout_span part_of(const struct layout_tensor *tensor, uint64_t first,
+                                  uint64_t count) {
+    uint64_t begin = tensor->first > first ? tensor->first : first;
+    uint64_t end = tensor->first + elements_of(tensor), most = first + count;
+    if (end > most)
+        end = most;
+    return (struct layout_span){begin - first, end > begin ? end - begin : 0};
+}
+
+uint32_t layout_regularized(const struct layout *layout, uint64_t first, uint64_t count,
+                            struct layout_span spans[TENSORS_MAX]) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < layout->count; i++) {
+        struct layout_span part = part_of(&layout->tensor[i], first, count);
+        if (!layout->tensor[i].regularized || !part.count)
+            continue;
+        if (found && spans[found - 1].first + spans[found - 1].count == part.first)
+            spans[found - 1].count += part.count;
+        else
+            spans[found++] = part;
+    }
+    return found;
+}
+
+/* ---- the start ---- */
+
+/* The finalizer of SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number
+ * generators): every bit of the argument changes about half of the bits of the answer. */
+static uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2⁶⁴ over the golden ratio: SplitMix64's step */
+
+/* 53 random bits, as an integer around 0 so that all before the product by the bound is exact. */
+static double uniform(uint64_t key, uint64_t element, double bound) {
+    int64_t bits = (int64_t)(mix(key + GOLDEN * (element + 1)) >> 11) - (INT64_C(1) << 52);
+    return (double)bits * 0x1p-52 * bound;
+}
+
+void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements) {
+    for (uint32_t t = 0; t < layout->count; t++) {
+        const struct layout_tensor *tensor = &layout->tensor[t];
+        struct layout_span part = part_of(tensor, first, count);
+        uint64_t key = mix(mix(layout->seed + GOLDEN) + GOLDEN * (t + 1));
+        for (uint64_t i = part.first; i < part.first + part.count; i++)
+            elements[i] = tensor->start == LAYOUT_START_UNIFORM
+                              ? uniform(key, first + i - tensor->first, tensor->bound)
+                              : 0;
+    }
+}
+
+/* ---- as a blob ---- */
+
+void layout_encode(const struct layout *layout, struct bytes *blob) {
+    bytes_put_u32(blob, LAYOUT_VERSION);
+    bytes_put_u64(blob, layout->seed);
+    bytes_put_u32(blob, layout->count);
+    for (uint32_t i = 0; i < layout->count; i++) {
+        const struct layout_tensor *tensor = &layout->tensor[i];
+        size_t length = strlen(tensor->name);
+        bytes_put_u8(blob, (uint8_t)length);
+        bytes_append(blob, tensor->name, length);
+        bytes_put_u64(blob, tensor->rows);
+        bytes_put_u64(blob, tensor->columns);
+        bytes_put_u8(blob, tensor->regularized);
+        bytes_put_u8(blob, (uint8_t)tensor->exponents);
+        bytes_put_u8(blob, (uint8_t)tensor->start);
+        bytes_put_f64(blob, tensor->bound);
+    }
+}
+
+/* A name that is too long, or holds a 0, is made one that no tensor may have. */
+static void read_name(struct cursor *cursor, char name[TENSOR_NAME_BYTES]) {
+    size_t length = cursor_u8(cursor);
+    const char *text = cursor_take(cursor, length);
+    if (text && length < TENSOR_NAME_BYTES && !memchr(text, 0, length))
+        memcpy(name, text, length);
+}
+
+static bool read_tensor(struct cursor *cursor, struct layout *layout) {
+    struct layout_tensor tensor = {0};
+    read_name(cursor, tensor.name);
+    tensor.rows = cursor_u64(cursor);
+    tensor.columns = cursor_u64(cursor);
+    uint8_t regularized = cursor_u8(cursor);
+    tensor.regularized = regularized;
+    tensor.exponents = (enum layout_exponents)cursor_u8(cursor);
+    tensor.start = (enum layout_start)cursor_u8(cursor);
+    tensor.bound = cursor_f64(cursor);
+    return !cursor->failed && regularized <= 1 && layout_add(layout, &tensor);
+}
+
+const char *layout_decode(const void *blob, size_t length, struct layout *layout) {
+    struct cursor cursor = cursor_over(blob, length);
+    *layout = (struct layout){0};
+    if (cursor_u32(&cursor) != LAYOUT_VERSION)
+        return "a layout of another version";
+    layout->seed = cursor_u64(&cursor);
+    uint32_t count = cursor_u32(&cursor);
+    if (cursor.failed || count > TENSORS_MAX)
+        return "a layout of more tensors than there may be, or cut short";
+    for (uint32_t i = 0; i < count; i++)
+        if (!read_tensor(&cursor, layout))
+            return "a layout with a tensor that cannot be";
+    if (cursor_left(&cursor))
+        return "a layout with more bytes than tensors";
+    return layout_parameters(layout) ? NULL : "a layout without parameters";
+}

@@ -1,0 +1,91 @@
+/* The layout of the parameters: what each element of the one long vector is.
+ *
+ * The vector is a short list of tensors, one behind the other, each row-major. Its elements are
+ * numbered from 0 over all tensors, and so are its exponents: how the gradient's elements are put
+ * into fixed point (numeric/fixed.h). A linear model of F features and K outputs has
+ *
+ *   weight   F × K   regularised, an exponent a row (a feature)
+ *   bias     1 × K   not regularised, one exponent; only with an intercept
+ *
+ * It travels as one blob: version u32, seed u64, tensors u32, and for each its name (u8 length and
+ * text), rows u64, columns u64, regularised u8, exponents u8, start u8, bound f64. */
+#ifndef DML_BASE_LAYOUT_H
+#define DML_BASE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+
+/* Raised whenever a blob of the old version would be read wrongly; both ends must have the same. */
+#define LAYOUT_VERSION 1
+
+#define TENSOR_WEIGHT "weight"
+#define TENSOR_BIAS "bias"
+
+enum layout_exponents { LAYOUT_EXPONENT_A_ROW, LAYOUT_ONE_EXPONENT };
+enum layout_start { LAYOUT_START_ZERO, LAYOUT_START_UNIFORM };
+
+struct layout_tensor {
+    char name[TENSOR_NAME_BYTES]; /* letters, digits and _; with its 0 */
+    uint64_t rows, columns;       /* a tensor may have no rows */
+    bool regularized;
+    enum layout_exponents exponents;
+    enum layout_start start;
+    double bound;                   /* UNIFORM: evenly in [−bound, bound) */
+    uint64_t first, first_exponent; /* where it begins in the vector: layout_add() finds them */
+};
+
+struct layout {
+    uint64_t seed; /* of the start */
+    uint32_t count;
+    struct layout_tensor tensor[TENSORS_MAX];
+};
+
+/* Puts a tensor behind those that are there: false, and nothing is added, if there is no room, or
+ * its name is taken or none, or a size is beyond the limits. Zeroed memory has no tensors. */
+bool layout_add(struct layout *layout, const struct layout_tensor *tensor);
+
+/* Of a linear model; no tensors at all if it is beyond the limits. */
+struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept);
+
+uint64_t layout_parameters(const struct layout *layout);
+uint64_t layout_exponents(const struct layout *layout);
+const struct layout_tensor *layout_find(const struct layout *layout,
+                                        const char *name); /* or NULL */
+bool layout_equal(const struct layout *a, const struct layout *b);
+
+/* Where an element is. */
+struct layout_place {
+    const struct layout_tensor *tensor;
+    uint64_t row, column;
+};
+
+/* Of an element below layout_parameters(). */
+struct layout_place layout_locate(const struct layout *layout, uint64_t element);
+uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
+
+/* Goes to the next element; at the end, to no tensor: NULL. */
+void layout_advance(const struct layout *layout, struct layout_place *place);
+
+/* The regularised ones among elements [first, first + count), as spans counted from `first`, rising
+ * and apart from each other. Returns how many. */
+struct layout_span {
+    uint64_t first, count;
+};
+uint32_t layout_regularized(const struct layout *layout, uint64_t first, uint64_t count,
+                            struct layout_span spans[TENSORS_MAX]);
+
+/* Where elements [first, first + count) start. Each is a function of the seed, its tensor's place
+ * in the list and its own in the tensor, by integer arithmetic and one product: whoever has a part
+ * of the vector makes it, to the same bits. */
+void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements);
+
+void layout_encode(const struct layout *layout, struct bytes *blob);
+
+/* Takes a blob as it came off the wire; NULL, or what is wrong with it (a constant). */
+const char *layout_decode(const void *blob, size_t length, struct layout *layout);
+
+#endif
