@@ -9,6 +9,7 @@ include tests/unit/store.mk
 include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
+include tests/fuzz/local.mk
 include tests/integration/local.mk
 include tests/browser/local.mk
 include tests/sim/local.mk

@@ -13,15 +13,3 @@ tests_unit_test_pack_LDADD = $(DATA_TEST_LIBS)
 tests_unit_test_set_LDADD = $(DATA_TEST_LIBS)
 tests_unit_test_set_holdout_LDADD = $(DATA_TEST_LIBS)
 endif
-
-# `make fuzz` builds the fuzzers of the text parsers with clang: ./fuzz_csv -max_total_time=60
-EXTRA_DIST += tests/fuzz/fuzz_text.h tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_csv.c
-CLEANFILES += fuzz_libsvm fuzz_csv
-.PHONY: fuzz
-fuzz: fuzz_libsvm fuzz_csv
-fuzz_libsvm fuzz_csv:
-	clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -ffp-contract=off -I$(srcdir) $(srcdir)/tests/fuzz/$@.c \
-	    $(srcdir)/data/batch.c $(srcdir)/data/csv.c $(srcdir)/data/csv_layout.c \
-	    $(srcdir)/data/format.c $(srcdir)/data/libsvm.c $(srcdir)/data/number.c \
-	    $(srcdir)/base/error.c $(srcdir)/base/memory.c -lm -o $@

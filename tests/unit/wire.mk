@@ -2,8 +2,8 @@ if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting
-check_PROGRAMS += $(wire_tests) tests/fuzz/fuzz_frame
-TESTS += $(wire_tests) tests/fuzz/fuzz_frame
+check_PROGRAMS += $(wire_tests)
+TESTS += $(wire_tests)
 endif
 
 tests_unit_test_message_SOURCES = tests/unit/test_message.c
@@ -17,9 +17,6 @@ tests_unit_test_peer_SOURCES = tests/unit/test_peer.c tests/unit/connect_fixture
 tests_unit_test_peer_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_frame_SOURCES = tests/unit/test_frame.c tests/unit/peer_fixture.h
 tests_unit_test_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-EXTRA_DIST += tests/fuzz/corpus-frame
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
-tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 tests_unit_test_address_SOURCES = tests/unit/test_address.c tests/unit/connect_fixture.h
 tests_unit_test_address_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_host_SOURCES = tests/unit/test_host.c tests/unit/connect_fixture.h

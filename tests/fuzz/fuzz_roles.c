@@ -1,0 +1,236 @@
+/* Drives the real state machines of all roles with messages of which some are odd, lost, repeated
+ * or sent to the wrong one. They must survive all that passes the check of its fields, and what
+ * they send must pass it as well.
+ *
+ * An input is a course of events. With files: replays those. Without: those of the corpus, and
+ * courses drawn from seeds, as many as the environment's DML_FUZZ says. For libFuzzer:
+ * ./configure CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined', and link this
+ * with -DLIBFUZZER and -fsanitize=fuzzer. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "tests/fuzz/odd_message.h"
+#include "tests/fuzz/small_cluster.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+
+/* What any of the roles would have to reserve memory for: the check of fields lets pass what some
+ * machine could hold. */
+#define PARAMETERS_SMALL (UINT64_C(1) << 16)
+
+enum { REMEMBERED = 16 };
+
+/* Messages sent lately, to be sent again to anybody. */
+struct memory {
+    struct packet packets[REMEMBERED];
+    size_t count;
+};
+
+static void remember(struct memory *memory, const struct packet *packet) {
+    struct packet *place = &memory->packets[memory->count++ % REMEMBERED];
+    packet_release(place);
+    *place = packet_copy(packet);
+}
+
+static bool is_small(const struct message *message) {
+    if (message->type == MESSAGE_SHARD_SETUP)
+        return message->shard_setup.parameters <= PARAMETERS_SMALL;
+    return message->type != MESSAGE_REPLICA_SETUP ||
+           message->replica_setup.parameters <= PARAMETERS_SMALL;
+}
+
+static struct message message_of(const struct packet *packet) {
+    struct message message;
+    const char *why;
+    if (message_decode(packet->type, packet->body, packet->body_length, &message, &why)) {
+        printf("%s cannot be read: %s\n", message_name(packet->type), why);
+        abort();
+    }
+    message.epoch = packet->epoch;
+    message.bulk = (struct bulk){.data = packet->bulk, .length = packet->bulk_length};
+    return message;
+}
+
+/* What a role has sent must be sound. */
+static void assert_sound(const struct packet *packet) {
+    struct message message = message_of(packet);
+    const char *fault = message_fault(&message);
+    if (!fault)
+        return;
+    printf("a role sent %s: %s\n", message_name(packet->type), fault);
+    abort();
+}
+
+static void hand_over(struct small_cluster *cluster, struct packet *packet, bool odd,
+                      struct draw *draw) {
+    struct message message = message_of(packet);
+    if (odd)
+        odd_message(&message, packet->bulk, draw);
+    if (message_fault(&message))
+        small_cluster_break(cluster, packet->from, packet->to); /* as wire/inlet.c does */
+    else if (is_small(&message))
+        small_cluster_give(cluster, packet->from, packet->to, &message);
+}
+
+static void deliver(struct small_cluster *cluster, struct memory *memory, bool odd,
+                    struct draw *draw) {
+    size_t waiting = cluster->packet_count < 256 ? cluster->packet_count : 256;
+    struct packet packet =
+        small_cluster_take(cluster, waiting > 1 ? draw_below(draw, (uint32_t)waiting) : 0);
+    assert_sound(&packet);
+    remember(memory, &packet);
+    hand_over(cluster, &packet, odd, draw);
+    packet_release(&packet);
+}
+
+/* Sends what was sent before once more; from and to somebody else as a rule. */
+static void repeat(struct small_cluster *cluster, const struct memory *memory, struct draw *draw) {
+    size_t known = memory->count < REMEMBERED ? memory->count : REMEMBERED;
+    if (!known)
+        return;
+    struct packet packet = packet_copy(&memory->packets[draw_below(draw, (uint32_t)known)]);
+    if (draw_below(draw, 4)) {
+        packet.from = (uint8_t)draw_below(draw, NODES);
+        packet.to = (uint8_t)draw_below(draw, NODES);
+    }
+    packet.epoch += draw_below(draw, 8) == 1;
+    if (packet.to != COORDINATOR || packet.from != COORDINATOR)
+        hand_over(cluster, &packet, draw_below(draw, 2), draw);
+    packet_release(&packet);
+}
+
+static void disturb(struct small_cluster *cluster, struct draw *draw) {
+    switch (draw_below(draw, 6)) {
+    case 0:
+        small_cluster_next_coordinator(cluster);
+        break;
+    case 1:
+        cluster->disk.full = !cluster->disk.full;
+        break;
+    case 2:
+        cluster->store.full = draw_below(draw, 8) == 0;
+        break;
+    default:
+        small_cluster_break(cluster, (uint8_t)draw_below(draw, NODES),
+                            (uint8_t)draw_below(draw, NODES));
+    }
+}
+
+/* `rate` of 256 messages are odd, and as many are repeated. */
+static void one_event(struct small_cluster *cluster, struct memory *memory, uint32_t rate,
+                      struct draw *draw) {
+    uint32_t event = draw_byte(draw);
+    if (event == 255)
+        disturb(cluster, draw);
+    else if (event >= 253)
+        small_cluster_tick(cluster, (int64_t)draw_byte(draw) << draw_below(draw, 28));
+    else if (event >= 230)
+        small_cluster_work(cluster);
+    else if (event >= 230 - rate)
+        repeat(cluster, memory, draw);
+    else if (cluster->packet_count)
+        deliver(cluster, memory, event < rate, draw);
+    else if (!small_cluster_work(cluster))
+        small_cluster_tick(cluster, 2000000);
+}
+
+/* Over all inputs. */
+static struct cluster_counts counts;
+
+static void add_counts(const struct cluster_counts *more) {
+    counts.messages += more->messages;
+    counts.steps += more->steps;
+    counts.durable += more->durable;
+    counts.coordinators += more->coordinators;
+    counts.workers += more->workers;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
+    struct draw draw = {data, length};
+    struct small_cluster cluster;
+    struct memory memory = {0};
+    uint8_t flags = draw_byte(&draw);
+    small_cluster_init(&cluster, &(struct cluster_options){.uniform = flags & 1,
+                                                           .keeps_best = flags & 2,
+                                                           .starts = flags & 4,
+                                                           .squared = flags & 8});
+    while (draw.left)
+        one_event(&cluster, &memory, 1u << (flags >> 4 & 3), &draw);
+    for (size_t i = 0; i < REMEMBERED; i++)
+        packet_release(&memory.packets[i]);
+    add_counts(&cluster.counts);
+    small_cluster_release(&cluster);
+    return 0;
+}
+
+#ifndef LIBFUZZER
+
+enum { INPUT_BYTES_MAX = 1 << 16, COURSES = 200, COURSE_BYTES = 8192 };
+
+static int replay_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return 1;
+    uint8_t *data = memory_new(INPUT_BYTES_MAX, 1);
+    size_t length = fread(data, 1, INPUT_BYTES_MAX, file);
+    fclose(file);
+    LLVMFuzzerTestOneInput(data, length);
+    free(data);
+    return 0;
+}
+
+/* How many files there were. */
+static unsigned replay_corpus(void) {
+    const char *source = getenv("DML_SOURCE");
+    char *folder = memory_format("%s/tests/fuzz/corpus-roles", source ? source : ".");
+    DIR *entries = opendir(folder);
+    unsigned files = 0;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        char *path = memory_format("%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.' && !replay_file(path))
+            files++;
+        free(path);
+    }
+    if (entries)
+        closedir(entries);
+    free(folder);
+    return files;
+}
+
+/* Drawn from a seed, so that one that fails can be had again. */
+static void run_course(uint64_t seed) {
+    static uint8_t course[COURSE_BYTES];
+    struct random random;
+    random_init(&random, seed);
+    for (size_t i = 0; i < sizeof course; i++)
+        course[i] = (uint8_t)(random_next(&random) >> 32);
+    LLVMFuzzerTestOneInput(course, sizeof course);
+}
+
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (replay_file(argv[i]))
+            return 1;
+    if (argc > 1)
+        return 0;
+    const char *first = getenv("DML_FUZZ_SEED"), *wanted = getenv("DML_FUZZ");
+    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t courses = wanted ? strtoull(wanted, NULL, 10) : COURSES;
+    printf("1..2\n");
+    for (uint64_t i = 0; i < courses; i++)
+        run_course(seed + i);
+    printf("ok 1 - the roles survive odd messages\n");
+    printf("# %llu courses: %llu messages, %llu steps, %llu of them durable, %llu coordinators, "
+           "%llu workers\n",
+           (unsigned long long)courses, (unsigned long long)counts.messages,
+           (unsigned long long)counts.steps, (unsigned long long)counts.durable,
+           (unsigned long long)counts.coordinators, (unsigned long long)counts.workers);
+    printf("ok 2 - the roles survive the corpus # %u files\n", replay_corpus());
+    return 0;
+}
+
+#endif

@@ -1,0 +1,38 @@
+# What takes bytes of others. In `make check` two programs replay their corpora and damage inputs in
+# seeded ways; DML_FUZZ=N DML_FUZZ_SEED=N tests/fuzz/fuzz_roles runs N courses from a seed on.
+FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles
+check_PROGRAMS += $(FUZZERS)
+TESTS += $(FUZZERS)
+EXTRA_DIST += tests/fuzz/corpus-frame
+
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
+tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
+
+tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/draw.h \
+	tests/fuzz/odd_message.c tests/fuzz/odd_message.h \
+	tests/fuzz/small_cluster.c tests/fuzz/small_cluster.h \
+	tests/sim/disk.c tests/sim/disk.h tests/sim/store.c tests/sim/store.h
+tests_fuzz_fuzz_roles_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \
+	$(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
+
+# `make fuzz` builds fuzzers with clang: ./fuzz_csv -max_total_time=60
+EXTRA_DIST += tests/fuzz/fuzz_text.h tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_csv.c
+TEXT_FUZZERS = fuzz_libsvm fuzz_csv
+CLEANFILES += $(TEXT_FUZZERS) fuzz_roles
+FUZZ_CC = clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	-ffp-contract=off -DLIBFUZZER -I$(srcdir) -I.
+.PHONY: fuzz
+fuzz: $(TEXT_FUZZERS) fuzz_roles
+$(TEXT_FUZZERS):
+	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
+	    $(srcdir)/data/batch.c $(srcdir)/data/csv.c $(srcdir)/data/csv_layout.c \
+	    $(srcdir)/data/format.c $(srcdir)/data/libsvm.c $(srcdir)/data/number.c \
+	    $(srcdir)/base/error.c $(srcdir)/base/memory.c -lm -o $@
+fuzz_roles:
+	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
+	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
+	        $(libobjective_a_SOURCES) $(libnumeric_a_SOURCES)) \
+	    wire/bulk.c wire/mapping.c wire/message.c wire/outbox.c wire/program.c wire/segment.c \
+	    wire/validity.c base/bytes.c base/clock.c base/error.c base/failpoint.c base/file.c \
+	    base/hash.c base/memory.c $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
+	    $(LAPACKE_LIBS) $(BLAS_LIBS) -lm -o $(abs_builddir)/$@

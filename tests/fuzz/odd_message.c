@@ -1,0 +1,134 @@
+#include "tests/fuzz/odd_message.h"
+
+#include <string.h>
+
+#include "wire/program.h"
+
+static uint64_t odd_number(uint64_t value, struct draw *draw) {
+    switch (draw_below(draw, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return 1;
+    case 2:
+        return value + 1;
+    case 3:
+        return value - 1;
+    case 4:
+        return UINT64_MAX;
+    case 5:
+        return draw_byte(draw);
+    case 6:
+        return UINT64_C(1) << draw_below(draw, 64);
+    default:
+        return draw_u64(draw);
+    }
+}
+
+static double odd_double(double value, struct draw *draw) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits = draw_below(draw, 2) ? draw_u64(draw) : bits ^ UINT64_C(1) << draw_below(draw, 64);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
+static const char *odd_text(const char *text, struct draw *draw) {
+    static const char *const odd[] = {"", "x", "/", "../x", "unix:", "%s\n", "\xff\xfe"};
+    uint32_t number = draw_below(draw, sizeof odd / sizeof *odd + 1);
+    return number < sizeof odd / sizeof *odd ? odd[number] : text;
+}
+
+static void flip_bytes(uint8_t *data, size_t length, struct draw *draw) {
+    for (uint32_t hits = draw_below(draw, 4) + 1; hits && length; hits--)
+        data[draw_u64(draw) % length] = draw_byte(draw);
+}
+
+/* A copy with some bytes changed or the end cut off. */
+static struct blob odd_bytes(const void *data, uint32_t length, struct draw *draw) {
+    static _Alignas(8) uint8_t copy[1 << 16];
+    if (length > sizeof copy)
+        return (struct blob){data, length};
+    if (length)
+        memcpy(copy, data, length);
+    if (draw_below(draw, 2))
+        flip_bytes(copy, length, draw);
+    else if (length)
+        length = (uint32_t)(draw_u64(draw) % length);
+    return (struct blob){copy, length};
+}
+
+static struct run_list odd_runs(struct run_list list, struct draw *draw) {
+    const uint32_t size = sizeof *list.items;
+    struct blob odd = odd_bytes(list.items, list.length * size, draw);
+    return (struct run_list){odd.data, odd.length / size};
+}
+
+static struct u64_list odd_u64s(struct u64_list list, struct draw *draw) {
+    const uint32_t size = sizeof *list.items;
+    struct blob odd = odd_bytes(list.items, list.length * size, draw);
+    return (struct u64_list){odd.data, odd.length / size};
+}
+
+static void odd_flush(struct flush_id *id, struct draw *draw) {
+    switch (draw_below(draw, 4)) {
+    case 0:
+        id->attempt = (uint32_t)odd_number(id->attempt, draw);
+        break;
+    case 1:
+        id->evaluation = (uint32_t)odd_number(id->evaluation, draw);
+        break;
+    case 2:
+        id->incarnation = odd_number(id->incarnation, draw);
+        break;
+    default:
+        id->sequence = (uint32_t)odd_number(id->sequence, draw);
+    }
+}
+
+/* Changes the field of this number, and counts them. */
+static uint32_t change_field(struct message *message, uint32_t chosen, struct draw *draw) {
+    uint32_t field_number = 0;
+#define FIELD(change)                                                                              \
+    if (field_number++ == chosen)                                                                  \
+        change;
+#define U8(field) FIELD(body->field = (uint8_t)odd_number(body->field, draw))
+#define U32(field) FIELD(body->field = (uint32_t)odd_number(body->field, draw))
+#define U64(field) FIELD(body->field = odd_number(body->field, draw))
+#define I64(field) FIELD(body->field = (int64_t)odd_number((uint64_t)body->field, draw))
+#define F64(field) FIELD(body->field = odd_double(body->field, draw))
+#define TEXT(field) FIELD(body->field = odd_text(body->field, draw))
+#define BLOB(field) FIELD(body->field = odd_bytes(body->field.data, body->field.length, draw))
+#define RUNS(field) FIELD(body->field = odd_runs(body->field, draw))
+#define U64S(field) FIELD(body->field = odd_u64s(body->field, draw))
+#define FLUSH(field) FIELD(odd_flush(&body->field, draw))
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    case MESSAGE_##NAME: {                                                                         \
+        struct message_##name *body = &message->name;                                              \
+        fields break;                                                                              \
+    }
+    switch (message->type) {
+#include "wire/messages.def"
+    }
+#undef MESSAGE
+    return field_number;
+}
+
+/* So that what lies behind the hash is reached as a rule. */
+static void sign_program(struct message_program *program, struct draw *draw) {
+    if (draw_below(draw, 8))
+        program->hash = program_hash(program->operations.data, program->operations.length);
+}
+
+void odd_message(struct message *message, uint8_t *bulk, struct draw *draw) {
+    uint32_t fields = change_field(message, UINT32_MAX, draw);
+    uint32_t chosen = draw_below(draw, fields + 1);
+    if (chosen < fields)
+        change_field(message, chosen, draw);
+    else if (message->bulk.length && draw_below(draw, 4))
+        flip_bytes(bulk, message->bulk.length, draw);
+    else if (message->bulk.length)
+        message->bulk.length = draw_u64(draw) % message->bulk.length;
+    if (message->type == MESSAGE_PROGRAM)
+        sign_program(&message->program, draw);
+}

@@ -1,0 +1,562 @@
+#define _GNU_SOURCE
+#include "tests/fuzz/small_cluster.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "numeric/vector.h"
+#include "wire/peer.h"
+
+enum {
+    FEATURES = 2 * BLOCK_ELEMENTS - 1,
+    PARAMETERS = FEATURES + 1, /* with the intercept: a block for each shard */
+    CURVED = 48,               /* elements that the quadratic depends on */
+    CHUNKS = 6,
+    HELD_OUT = 1, /* of them */
+    EXPONENT = 30,
+    STRANGERS = 1000000, /* their links are numbered from here on */
+};
+
+/* Roles log what others did wrong, which here is all the time. */
+enum log_level log_level_now = LOG_ERROR;
+
+void log_line(enum log_level level, const char *format, ...) {
+    (void)level, (void)format;
+}
+
+/* No bulk comes from a connection here. */
+void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
+    (void)peer, (void)kept;
+    abort();
+}
+
+/* ---- packets ---- */
+
+/* 64-byte aligned, as bulk is; never NULL. */
+static uint8_t *copy_of(const void *data, size_t length) {
+    uint8_t *copy = NULL;
+    if (posix_memalign((void **)&copy, 64, length ? length : 1))
+        abort();
+    if (length)
+        memcpy(copy, data, length);
+    return copy;
+}
+
+struct packet packet_copy(const struct packet *packet) {
+    struct packet copy = *packet;
+    copy.body = copy_of(packet->body, packet->body_length);
+    copy.bulk = copy_of(packet->bulk, packet->bulk_length);
+    return copy;
+}
+
+void packet_release(struct packet *packet) {
+    free(packet->body);
+    free(packet->bulk);
+}
+
+static void post(struct small_cluster *cluster, uint8_t from, uint8_t to,
+                 const struct outbox *outbox, const struct envelope *envelope) {
+    if (cluster->packet_count == cluster->packet_capacity) {
+        cluster->packet_capacity = 2 * cluster->packet_capacity + 64;
+        cluster->packets =
+            memory_resize(cluster->packets, cluster->packet_capacity, sizeof *cluster->packets);
+    }
+    cluster->packets[cluster->packet_count++] =
+        (struct packet){.from = from,
+                        .to = to,
+                        .type = envelope->type,
+                        .epoch = envelope->epoch,
+                        .body = copy_of(outbox_body(outbox, envelope), envelope->body_length),
+                        .body_length = envelope->body_length,
+                        .bulk = copy_of(envelope->bulk.data, envelope->bulk.length),
+                        .bulk_length = envelope->bulk.length};
+}
+
+struct packet small_cluster_take(struct small_cluster *cluster, size_t number) {
+    struct packet *packets = cluster->packets;
+    size_t first = 0;
+    while (packets[first].from != packets[number].from || packets[first].to != packets[number].to)
+        first++;
+    struct packet taken = packets[first];
+    cluster->packet_count--;
+    memmove(packets + first, packets + first + 1,
+            (cluster->packet_count - first) * sizeof *packets);
+    return taken;
+}
+
+static void drop_packets(struct small_cluster *cluster, uint8_t a, uint8_t b) {
+    size_t kept = 0;
+    for (size_t i = 0; i < cluster->packet_count; i++) {
+        struct packet *packet = &cluster->packets[i];
+        if ((packet->from == a && packet->to == b) || (packet->from == b && packet->to == a))
+            packet_release(packet);
+        else
+            cluster->packets[kept++] = *packet;
+    }
+    cluster->packet_count = kept;
+}
+
+/* ---- connections ---- */
+
+static bool is_shard(uint8_t node) {
+    return node < SHARDS;
+}
+
+/* Links of the coordinator are numbers of workers. */
+static void join_nodes(struct small_cluster *cluster, uint8_t a, uint8_t b) {
+    cluster->links[a][b] = ++cluster->last_link;
+    cluster->links[b][a] = ++cluster->last_link;
+}
+
+static void disconnect(struct small_cluster *cluster, uint8_t a, uint8_t b) {
+    cluster->links[a][b] = cluster->links[b][a] = 0;
+    drop_packets(cluster, a, b);
+}
+
+static uint8_t node_of(const struct small_cluster *cluster, uint8_t at, uint32_t link) {
+    if (at == COORDINATOR)
+        return cluster->links[at][link] ? (uint8_t)link : (uint8_t)NODES;
+    for (uint8_t of = 0; of < NODES && link; of++)
+        if (cluster->links[at][of] == link)
+            return of;
+    return NODES;
+}
+
+/* What a role wants sent. */
+static void drain(struct small_cluster *cluster, uint8_t from, const struct outbox *outbox) {
+    for (size_t i = 0; i < outbox->count; i++) {
+        uint8_t to = node_of(cluster, from, outbox->envelopes[i].to);
+        if (to < NODES)
+            post(cluster, from, to, outbox, &outbox->envelopes[i]);
+    }
+}
+
+/* ---- shards ---- */
+
+static void carry_out_shard(struct small_cluster *cluster, uint8_t node, struct outbox *out) {
+    struct shard_action action;
+    while (shard_next_action(cluster->shards[node], &action)) {
+        if (action.kind == SHARD_WRITE) {
+            cluster->writing[node] = action;
+            cluster->writes[node] = true;
+        } else {
+            shard_carry_out(cluster->shards[node], &cluster->disk.disk, &action, out);
+        }
+    }
+}
+
+static void after_shard(struct small_cluster *cluster, uint8_t node, struct outbox *out) {
+    carry_out_shard(cluster, node, out);
+    drain(cluster, node, out);
+    outbox_release(out);
+    error_clear();
+}
+
+static void finish_write(struct small_cluster *cluster, uint8_t node) {
+    struct outbox out;
+    outbox_init(&out);
+    cluster->writes[node] = false;
+    shard_carry_out(cluster->shards[node], &cluster->disk.disk, &cluster->writing[node], &out);
+    after_shard(cluster, node, &out);
+}
+
+static void new_shard(struct small_cluster *cluster, uint8_t node) {
+    static const struct shard_self self = {.host = "here", .description = "fuzzed", .proof = 9};
+    if (cluster->writes[node])
+        finish_write(cluster, node);
+    shard_free(cluster->shards[node]);
+    cluster->shards[node] = shard_new(&self);
+}
+
+/* ---- replicas ---- */
+
+static void after_replica(struct small_cluster *cluster, uint8_t node, struct outbox *out);
+
+static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
+                              const struct action *action, struct outbox *out) {
+    struct replica_work *work = &cluster->replicas[node - SHARDS];
+    switch (action->kind) {
+    case ACTION_OPEN_SET:
+        work->computing = work->gathering = false;
+        work->summed = 0;
+        work->curved = action->setup.parameters < CURVED ? (uint32_t)action->setup.parameters
+                                                         : (uint32_t)CURVED;
+        replica_opened(work->replica, 0, "", cluster->now_ns, out);
+        break;
+    case ACTION_CONNECT:
+        if (action->shard >= SHARDS) {
+            replica_connected(work->replica, action->shard, 0, ERROR_UNAVAILABLE, "nobody there",
+                              out);
+            break;
+        }
+        disconnect(cluster, node, (uint8_t)action->shard);
+        join_nodes(cluster, node, (uint8_t)action->shard);
+        replica_connected(work->replica, action->shard, cluster->links[node][action->shard], 0, "",
+                          out);
+        break;
+    case ACTION_CLOSE:
+        if (node_of(cluster, node, action->link) < SHARDS)
+            small_cluster_break(cluster, node, node_of(cluster, node, action->link));
+        break;
+    case ACTION_COMPUTE:
+        work->computing = true;
+        work->computation = action->computation;
+        break;
+    case ACTION_STOP:
+        break;
+    case ACTION_GATHER:
+        work->gathering = true;
+        work->into = action->into;
+        break;
+    }
+}
+
+static void after_replica(struct small_cluster *cluster, uint8_t node, struct outbox *out) {
+    struct replica_work *work = &cluster->replicas[node - SHARDS];
+    struct action action;
+    while (replica_next_action(work->replica, &action))
+        carry_out_replica(cluster, node, &action, out);
+    drain(cluster, node, out);
+    outbox_release(out);
+    error_clear();
+}
+
+static double curvature(uint32_t element) {
+    return 1 + 10 * (element % 7);
+}
+
+/* Σ curvature/2·(x − 1)², once for each chunk. */
+static void compute(struct small_cluster *cluster, uint8_t node) {
+    struct replica_work *work = &cluster->replicas[node - SHARDS];
+    const struct computation *computation = &work->computation;
+    struct computed answer = {.values = CURVED};
+    double loss = 0;
+    for (uint32_t i = 0; i < work->curved; i++) {
+        double off = computation->parameters[i] - 1;
+        loss += curvature(i) / 2 * off * off;
+        answer.derivative_max = fmax(answer.derivative_max, fabs(off));
+    }
+    exact_init(&answer.loss);
+    exact_init(&answer.holdout_loss);
+    exact_add(&answer.loss, loss * computation->count);
+    exact_add(&answer.holdout_loss, loss);
+    answer.exceeded = cluster->options.squared &&
+                      answer.derivative_max > ldexp(1, computation->derivative_exponent);
+    work->summed = computation->clear ? 0 : work->summed;
+    work->summed += computation->gradient ? computation->count % 1024 : 0;
+    work->derivative_exponent = computation->derivative_exponent;
+    work->computing = false;
+    struct outbox out;
+    outbox_init(&out);
+    replica_computed(work->replica, &answer, cluster->now_ns, &out);
+    after_replica(cluster, node, &out);
+}
+
+static int64_t fixed(double value) {
+    return fabs(value) < 0x1p60 ? (int64_t)value : 1;
+}
+
+static void gather(struct small_cluster *cluster, uint8_t node) {
+    struct replica_work *work = &cluster->replicas[node - SHARDS];
+    for (uint32_t i = 0; i < work->curved; i++) {
+        double slope = curvature(i) * (work->computation.parameters[i] - 1);
+        work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->derivative_exponent));
+    }
+    work->gathering = false;
+    work->summed = 0;
+    struct outbox out;
+    outbox_init(&out);
+    replica_gathered(work->replica, cluster->now_ns, &out);
+    after_replica(cluster, node, &out);
+}
+
+static void new_replica(struct small_cluster *cluster, uint8_t node) {
+    static const struct replica_identity identity = {
+        .threads = 1, .proof = 8, .host = "here", .description = "fuzzed"};
+    struct replica_work *work = &cluster->replicas[node - SHARDS];
+    replica_free(work->replica);
+    *work = (struct replica_work){.replica = replica_new(&identity)};
+}
+
+/* ---- the coordinator ---- */
+
+static void start_worker(struct small_cluster *cluster, uint8_t node) {
+    for (uint8_t other = 0; other < COORDINATOR; other++)
+        if (cluster->links[node][other])
+            small_cluster_break(cluster, node, other);
+    disconnect(cluster, COORDINATOR, node);
+    cluster->counts.workers++;
+    if (is_shard(node))
+        new_shard(cluster, node);
+    else
+        new_replica(cluster, node);
+}
+
+static int keep_record(struct small_cluster *cluster, const struct record *record) {
+    const uint8_t *blobs = cluster->output.blobs.data;
+    switch (record->kind) {
+    case RECORD_ATTEMPT:
+        return virtual_store_attempt(&cluster->store, record->attempt);
+    case RECORD_JOURNAL:
+        virtual_store_journal(&cluster->store, blobs + record->journal.offset,
+                              record->journal.length, record->journal.begins);
+        return 0;
+    case RECORD_STEP:
+        cluster->counts.steps++;
+        return 0;
+    case RECORD_DURABLE_STEP:
+        cluster->counts.durable++;
+        return virtual_store_durable(&cluster->store, record->durable.step,
+                                     blobs + record->durable.offset, record->durable.length,
+                                     record->durable.digests, SHARDS);
+    case RECORD_ROLL_BACK:
+        virtual_store_roll_back(&cluster->store, record->roll_back.to_start,
+                                record->roll_back.step);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Records first, then messages; workers that are to be started afterwards, for that calls the
+ * coordinator again. */
+static void after_coordinator(struct small_cluster *cluster, int code) {
+    bool starts[COORDINATOR] = {false};
+    struct output *output = &cluster->output;
+    uint64_t epoch = cluster->store.epoch;
+    for (uint32_t i = 0; i < output->record_count && !code; i++) {
+        if (output->records[i].kind == RECORD_START)
+            starts[output->records[i].start] = true;
+        code = keep_record(cluster, &output->records[i]);
+    }
+    if (!code)
+        code = virtual_store_flush(&cluster->store);
+    if (!code)
+        drain(cluster, COORDINATOR, &output->messages);
+    output_clear(output);
+    error_clear();
+    if (code) { /* it dismisses its workers */
+        for (uint8_t node = 0; node < COORDINATOR; node++)
+            start_worker(cluster, node);
+        small_cluster_next_coordinator(cluster);
+        return;
+    }
+    for (uint8_t node = 0; node < COORDINATOR && cluster->store.epoch == epoch; node++) {
+        if (!starts[node])
+            continue;
+        start_worker(cluster, node);
+        join_nodes(cluster, COORDINATOR, node);
+        coordinator_opened(cluster->coordinator, node, cluster->now_ns, output);
+        after_coordinator(cluster, 0);
+    }
+}
+
+static struct coordinator *new_coordinator(struct small_cluster *cluster) {
+    static const char *const addresses[SHARDS] = {"unix:/0", "unix:/1"};
+    const struct cluster_options *options = &cluster->options;
+    struct store_saved saved;
+    struct store_blob *journal;
+    virtual_store_read(&cluster->store, &saved, &journal);
+    struct coordinator *coordinator = coordinator_new(&(struct coordinator_settings){
+        .optimizer = {.memory = 4,
+                      .steps_max = 30,
+                      .gradient_tolerance = 1e-9,
+                      .patience = options->keeps_best ? 3 : 0},
+        .shape = {.kind = options->squared ? OBJECTIVE_SQUARED : OBJECTIVE_LOGISTIC,
+                  .features = FEATURES,
+                  .outputs = 1,
+                  .intercept = true},
+        .history_type = HISTORY_DOUBLE,
+        .data = &cluster->data,
+        .set_path = "the set",
+        .run = "run",
+        .epoch = virtual_store_epoch(&cluster->store),
+        .shards = SHARDS,
+        .replicas = REPLICAS,
+        .portion_chunks = 2,
+        .backup_copies = true,
+        .flush_ms = 1,
+        .shard_addresses = addresses,
+        .shards_folder = "shards",
+        .restarts_max = 1000,
+        .start = options->starts ? cluster->point : NULL,
+        .start_pairs = cluster->point + PARAMETERS,
+        .start_pair_count = options->starts,
+        .pairs_kept = 2,
+        .saved = saved.attempt ? &saved : NULL,
+    });
+    free(journal);
+    return coordinator;
+}
+
+void small_cluster_next_coordinator(struct small_cluster *cluster) {
+    for (uint8_t node = 0; node < COORDINATOR; node++) {
+        uint32_t link = cluster->links[node][COORDINATOR];
+        struct outbox out;
+        outbox_init(&out);
+        disconnect(cluster, COORDINATOR, node);
+        if (is_shard(node) && link)
+            shard_peer_gone(cluster->shards[node], link);
+        else if (link)
+            replica_gone(cluster->replicas[node - SHARDS].replica, link, &out);
+        outbox_release(&out);
+    }
+    coordinator_free(cluster->coordinator);
+    cluster->counts.coordinators++;
+    cluster->store.full = false;
+    virtual_store_crash(&cluster->store);
+    output_clear(&cluster->output);
+    cluster->coordinator = new_coordinator(cluster);
+    coordinator_begin(cluster->coordinator, cluster->now_ns, &cluster->output);
+    for (uint8_t node = 0; node < COORDINATOR; node++) {
+        join_nodes(cluster, COORDINATOR, node);
+        coordinator_opened(cluster->coordinator, node, cluster->now_ns, &cluster->output);
+    }
+    after_coordinator(cluster, 0);
+}
+
+/* ---- what happens ---- */
+
+static void gone(struct small_cluster *cluster, uint8_t at, uint8_t of, uint32_t link) {
+    struct outbox out;
+    outbox_init(&out);
+    if (at == COORDINATOR) {
+        int code = coordinator_lost(cluster->coordinator, of, "the connection broke",
+                                    cluster->now_ns, &cluster->output);
+        after_coordinator(cluster, code);
+    } else if (is_shard(at)) {
+        shard_peer_gone(cluster->shards[at], link);
+    } else {
+        replica_gone(cluster->replicas[at - SHARDS].replica, link, &out);
+        after_replica(cluster, at, &out);
+        return;
+    }
+    outbox_release(&out);
+}
+
+void small_cluster_break(struct small_cluster *cluster, uint8_t a, uint8_t b) {
+    uint32_t at_a = cluster->links[a][b], at_b = cluster->links[b][a];
+    if (!at_a)
+        return;
+    disconnect(cluster, a, b);
+    if (a == COORDINATOR) {
+        gone(cluster, b, a, at_b); /* before the coordinator may start it anew */
+        gone(cluster, a, b, at_a);
+    } else {
+        gone(cluster, a, b, at_a);
+        gone(cluster, b, a, at_b);
+    }
+}
+
+void small_cluster_give(struct small_cluster *cluster, uint8_t from, uint8_t to,
+                        const struct message *message) {
+    uint32_t link =
+        cluster->links[to][from] ? cluster->links[to][from] : STRANGERS + ++cluster->last_link;
+    struct outbox out;
+    outbox_init(&out);
+    cluster->counts.messages++;
+    if (to == COORDINATOR && cluster->links[to][from]) {
+        int code = coordinator_step(cluster->coordinator, from, message, cluster->now_ns,
+                                    &cluster->output);
+        after_coordinator(cluster, code);
+    } else if (is_shard(to)) {
+        shard_step(cluster->shards[to], link, message, cluster->now_ns, &out);
+        after_shard(cluster, to, &out);
+    } else if (to != COORDINATOR) {
+        replica_step(cluster->replicas[to - SHARDS].replica, link, message, cluster->now_ns, &out);
+        after_replica(cluster, to, &out);
+    }
+}
+
+bool small_cluster_work(struct small_cluster *cluster) {
+    bool any = false;
+    for (uint8_t node = 0; node < COORDINATOR; node++) {
+        bool writes = is_shard(node) && cluster->writes[node];
+        bool computes = !is_shard(node) && cluster->replicas[node - SHARDS].computing;
+        bool gathers = !is_shard(node) && cluster->replicas[node - SHARDS].gathering;
+        any |= writes || computes || gathers;
+        if (writes)
+            finish_write(cluster, node);
+        else if (computes)
+            compute(cluster, node);
+        else if (gathers)
+            gather(cluster, node);
+    }
+    return any;
+}
+
+void small_cluster_tick(struct small_cluster *cluster, int64_t ns) {
+    cluster->now_ns += ns;
+    int code = coordinator_tick(cluster->coordinator, cluster->now_ns, &cluster->output);
+    after_coordinator(cluster, code);
+    for (uint8_t node = SHARDS; node < COORDINATOR; node++) {
+        struct replica *replica = cluster->replicas[node - SHARDS].replica;
+        if (cluster->now_ns < replica_deadline_ns(replica))
+            continue;
+        struct outbox out;
+        outbox_init(&out);
+        replica_timer(replica, cluster->now_ns, &out);
+        after_replica(cluster, node, &out);
+    }
+}
+
+/* ---- life ---- */
+
+static void make_data(struct small_cluster *cluster) {
+    cluster->exponents = memory_new(PARAMETERS, sizeof *cluster->exponents);
+    cluster->point = memory_new((size_t)3 * PARAMETERS, sizeof *cluster->point);
+    for (size_t i = 0; i < PARAMETERS; i++)
+        cluster->exponents[i] = EXPONENT;
+    for (size_t i = 0; i < CURVED; i++) {
+        cluster->point[PARAMETERS + i] = 1;
+        cluster->point[2 * PARAMETERS + i] = curvature((uint32_t)i);
+    }
+    cluster->data = (struct set_info){.rows = 100,
+                                      .values = 1000,
+                                      .features = FEATURES,
+                                      .chunks = CHUNKS,
+                                      .exponent = cluster->exponents,
+                                      .uniform = cluster->options.uniform,
+                                      .uniform_exponent = EXPONENT,
+                                      .fingerprint = "f",
+                                      .label_max_abs = 3,
+                                      .holdout_chunks = HELD_OUT,
+                                      .holdout_rows = 10};
+}
+
+void small_cluster_init(struct small_cluster *cluster, const struct cluster_options *options) {
+    *cluster = (struct small_cluster){.options = *options, .now_ns = 1000000000};
+    make_data(cluster);
+    output_init(&cluster->output);
+    virtual_disk_init(&cluster->disk);
+    for (uint8_t node = 0; node < COORDINATOR; node++)
+        start_worker(cluster, node);
+    small_cluster_next_coordinator(cluster);
+}
+
+void small_cluster_release(struct small_cluster *cluster) {
+    for (uint8_t a = 0; a < NODES; a++)
+        for (uint8_t b = 0; b < NODES; b++)
+            drop_packets(cluster, a, b);
+    for (uint8_t node = 0; node < SHARDS; node++) {
+        if (cluster->writes[node])
+            finish_write(cluster, node);
+        shard_free(cluster->shards[node]);
+    }
+    for (size_t i = 0; i < REPLICAS; i++)
+        replica_free(cluster->replicas[i].replica);
+    coordinator_free(cluster->coordinator);
+    for (uint8_t a = 0; a < NODES; a++)
+        for (uint8_t b = 0; b < NODES; b++)
+            drop_packets(cluster, a, b);
+    output_release(&cluster->output);
+    virtual_disk_release(&cluster->disk);
+    virtual_store_release(&cluster->store);
+    free(cluster->packets);
+    free(cluster->exponents);
+    free(cluster->point);
+}

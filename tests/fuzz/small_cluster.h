@@ -1,0 +1,95 @@
+/* A coordinator, shards and replicas in one process: the real state machines, with a network that
+ * is told what to do with each message. The work of replicas is a small quadratic; disks and the
+ * database are those of the simulator. */
+#ifndef DML_TESTS_FUZZ_SMALL_CLUSTER_H
+#define DML_TESTS_FUZZ_SMALL_CLUSTER_H
+
+#include "coordinator/coordinator.h"
+#include "replica/replica.h"
+#include "shard/shard.h"
+#include "tests/sim/disk.h"
+#include "tests/sim/store.h"
+
+enum { SHARDS = 2, REPLICAS = 2, COORDINATOR = SHARDS + REPLICAS, NODES };
+
+/* A message under way. */
+struct packet {
+    uint8_t from, to; /* nodes */
+    enum message_type type;
+    uint64_t epoch;
+    uint8_t *body, *bulk; /* owned, each of its exact size, so that reading beyond it is seen */
+    size_t body_length, bulk_length;
+};
+
+struct cluster_options {
+    bool uniform;    /* one exponent for all columns */
+    bool keeps_best; /* early stopping */
+    bool starts;     /* from a point, with curvature pairs */
+    bool squared;    /* an objective whose derivative has no bound */
+};
+
+struct replica_work {
+    struct replica *replica;
+    bool computing, gathering; /* what is not answered yet: */
+    struct computation computation;
+    int64_t *into;
+    uint32_t curved;         /* elements that the loss depends on */
+    int derivative_exponent; /* of what is summed up */
+    uint32_t summed;         /* chunks in the sums */
+};
+
+/* How far it came. */
+struct cluster_counts {
+    uint64_t messages, steps, durable, coordinators, workers;
+};
+
+struct small_cluster {
+    struct cluster_options options;
+    struct cluster_counts counts;
+    int64_t now_ns;
+
+    struct coordinator *coordinator;
+    struct output output;
+    struct set_info data;
+    int16_t *exponents;
+    double *point; /* where to start, and behind it one curvature pair */
+    struct virtual_store store;
+
+    struct shard *shards[SHARDS];
+    struct shard_action writing[SHARDS];
+    bool writes[SHARDS]; /* … is not answered yet */
+    struct virtual_disk disk;
+
+    struct replica_work replicas[REPLICAS];
+
+    uint32_t links[NODES][NODES]; /* [at][of]: the number of the link at a node to another; 0 */
+    uint32_t last_link;
+    struct packet *packets; /* under way, in the order they were sent */
+    size_t packet_count, packet_capacity;
+};
+
+void small_cluster_init(struct small_cluster *cluster, const struct cluster_options *options);
+void small_cluster_release(struct small_cluster *cluster);
+
+/* The coordinator is gone, and the next one takes over. */
+void small_cluster_next_coordinator(struct small_cluster *cluster);
+
+/* The connection of two nodes is gone, with all that was under way. */
+void small_cluster_break(struct small_cluster *cluster, uint8_t a, uint8_t b);
+
+/* Hands a message over, from a node or, if they are not connected, from a stranger. */
+void small_cluster_give(struct small_cluster *cluster, uint8_t from, uint8_t to,
+                        const struct message *message);
+
+/* Answers what replicas and disks were asked for; false if they were asked for nothing. */
+bool small_cluster_work(struct small_cluster *cluster);
+
+/* Time passes. */
+void small_cluster_tick(struct small_cluster *cluster, int64_t ns);
+
+/* Takes the first packet off the queue that has the same ends as packet `number`; release it. */
+struct packet small_cluster_take(struct small_cluster *cluster, size_t number);
+struct packet packet_copy(const struct packet *packet);
+void packet_release(struct packet *packet);
+
+#endif
