@@ -29,8 +29,7 @@ MAY_INCLUDE = {
 AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
-# them: its parts, of which few see the inside of steering, and tests of what is within.
-BENCHES = r'tests/unit/(coordinator_bench|test_(api|coordinator|recovery|starting|takeover))\.c'
+# them: its parts, of which few see the inside of steering, and the bench of their tests.
 STEERING = (r'coordinator/(evaluating|handing|reading|rejoining|steering|steering_state|view)\.c'
             r'|coordinator/steering_parts\.h')
 PRIVATE = {
@@ -40,7 +39,7 @@ PRIVATE = {
     'coordinator/steering.h': r'coordinator/\w+\.[ch]',
     'coordinator/coder.h': r'coordinator/\w+\.[ch]',
     'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_takeover\.c',
-    'coordinator/steering_parts.h': rf'{STEERING}|{BENCHES}',
+    'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c',
 }
 
 # Headers of libraries, and the only files that may include them.

@@ -39,6 +39,7 @@ int bench_set_up(void **state) {
         .shards_folder = "",
         .restarts_max = 3,
     };
+    f->derivative_max = 0.5;
     output_init(&f->out);
     bench_begin(f, &f->settings);
     error_clear();
@@ -172,7 +173,8 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
         .portions = {.items = &run, .length = 1},
         .loss = {.data = encoded.data, .length = (uint32_t)encoded.length},
         .holdout_loss = {.data = holdout.data, .length = (uint32_t)holdout.length},
-        .derivative_max = 0.5,
+        .derivative_max = f->derivative_max,
+        .exceeded = f->exceeded,
         .incarnations = {.items = incarnations, .length = 2},
         .busy_ns = 1000,
     };
@@ -255,4 +257,36 @@ void bench_start_durable(struct fixture *f) {
     bench_finish_first(f, 1, 0.5);
     bench_checkpointed(f, SHARD_0, 11);
     bench_checkpointed(f, SHARD_1, 22);
+}
+
+/* ---- inside ---- */
+
+void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
+    workload_of(f->coordinator, replica)->chunks_per_ns = chunks_per_ns;
+}
+
+void bench_rest(struct fixture *f, uint32_t replica) {
+    workload_of(f->coordinator, replica)->idle = true;
+}
+
+void bench_back_up(struct fixture *f, uint32_t replica) {
+    workload_of(f->coordinator, replica)->handed[0].backed_up = true;
+}
+
+void bench_hand_out_all(struct fixture *f) {
+    struct run run;
+    while (plan_take(&f->coordinator->steering->plan, 0, CHUNKS, &run))
+        continue;
+}
+
+void bench_add_durable(struct fixture *f, uint64_t step) {
+    struct recovery *recovery = &f->coordinator->recovery;
+    const struct bytes *state = &recovery->durable[0].state;
+    recovery->durable_count = 2;
+    recovery->durable[1].step = step;
+    bytes_append(&recovery->durable[1].state, state->data, state->length);
+}
+
+const struct optimizer *bench_optimizer(const struct fixture *f) {
+    return &f->coordinator->steering->optimizer;
 }

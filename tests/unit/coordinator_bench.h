@@ -15,6 +15,8 @@ struct fixture {
     struct output out;
     struct set_info data;
     struct coordinator_settings settings;
+    double derivative_max; /* as flushes say … */
+    bool exceeded;         /* … and whether that is beyond the bound */
 };
 
 /* For cmocka: a coordinator that has greeted all four. */
@@ -69,5 +71,19 @@ void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest);
 
 /* A coordinator with a folder for checkpoints, every step durable, after its first evaluation. */
 void bench_start_durable(struct fixture *f);
+
+/* ---- inside the machine: what would take a test long to bring about, or cannot be seen ---- */
+
+/* The replica computes so many chunks a nanosecond. */
+void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns);
+/* It was told to rest. */
+void bench_rest(struct fixture *f, uint32_t replica);
+/* The first chunks that it was handed have been given to another one too. */
+void bench_back_up(struct fixture *f, uint32_t replica);
+/* All chunks that wait are taken, by nobody that is there. */
+void bench_hand_out_all(struct fixture *f);
+/* There is an older durable step, with the state of the newest. */
+void bench_add_durable(struct fixture *f, uint64_t step);
+const struct optimizer *bench_optimizer(const struct fixture *f);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -63,6 +64,19 @@ static inline int durable(struct store *store, int64_t run, uint32_t attempt, ui
     int code = store_durable_step(store, run, attempt, step, data, length, digests, 2);
     free(data);
     return code;
+}
+
+/* Does `work` in a process of its own that dies without closing anything. */
+static inline void in_a_process_that_dies(void (*work)(void)) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        work();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)

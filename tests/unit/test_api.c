@@ -17,7 +17,6 @@
 #include "coordinator/status/api.h"
 #include "coordinator/status/chunks.h"
 #include "coordinator/status/metrics.h"
-#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static char folder[64];
@@ -246,7 +245,7 @@ static void the_map_tells_who_has_and_who_counted_each_chunk(void **state) {
     expect_map("[[2,1,0],[2,0,-1],[2,1,1],[2,0,-1]]");
     bench_flush(bench, REPLICA_1, 0, 4, 2);
     expect_map("[[2,1,0],[2,0,-1],[2,3,1],[2,0,-1]]");
-    workload_of(bench->coordinator, REPLICA_0)->handed[0].backed_up = true;
+    bench_back_up(bench, REPLICA_0);
     expect_map("[[2,2,0],[2,0,-1],[2,3,1],[2,0,-1]]");
     bench_flush(bench, REPLICA_1, 1, 0, 2); /* the copy was faster */
     expect_map("[[2,3,1],[2,0,-1],[2,3,1],[2,0,-1]]");

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 
@@ -290,8 +289,8 @@ static void an_exceeded_bound_is_redone_with_one_that_holds(void **state) {
     bench_begin(f, &f->settings);
     bench_start(f);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.derivative_exponent, 2);
-    f->coordinator->steering->evaluation.exceeded = true;
-    f->coordinator->steering->evaluation.derivative_max = 1000;
+    f->derivative_max = 1000;
+    f->exceeded = true;
     count_all(f);
     bench_folded(f, SHARD_0, REPLICA_0, 0);
     bench_folded(f, SHARD_1, REPLICA_0, 0);

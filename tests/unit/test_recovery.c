@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static void restored(struct fixture *f, uint32_t link, uint32_t status) {
@@ -96,14 +95,12 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     struct fixture *f = *state;
     int64_t ms = 1000000;
     bench_start(f);
-    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6; /* a chunk a millisecond */
-    workload_of(f->coordinator, REPLICA_1)->chunks_per_ns = 1e-6;
+    bench_pace(f, REPLICA_0, 1e-6); /* a chunk a millisecond */
+    bench_pace(f, REPLICA_1, 1e-6);
     bench_flush(f, REPLICA_0, 1, 0, 2);
-    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6;
-    struct run run;
-    while (plan_take(&f->coordinator->steering->plan, 0, 8, &run))
-        continue; /* all is handed out, to somebody */
-    workload_of(f->coordinator, REPLICA_0)->idle = true;
+    bench_pace(f, REPLICA_0, 1e-6);
+    bench_hand_out_all(f);
+    bench_rest(f, REPLICA_0);
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 10 * ms, &f->out);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
@@ -112,7 +109,7 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     assert_int_equal(copy.portion.first, 4);
     assert_int_equal(copy.portion.flags, PORTION_SOLO | PORTION_LAST);
     assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
-    workload_of(f->coordinator, REPLICA_0)->idle = true;
+    bench_rest(f, REPLICA_0);
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 500 * ms, &f->out); /* once is enough */
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
@@ -120,12 +117,10 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
 
 /* All is handed out: replica 1 is slow with chunks 4 and 5, replica 0 has nothing left to do. */
 static void leave_a_straggler(struct fixture *f) {
-    struct run run;
     bench_start(f);
-    while (plan_take(&f->coordinator->steering->plan, 0, 8, &run))
-        continue;
-    workload_of(f->coordinator, REPLICA_0)->chunks_per_ns = 1e-6; /* a chunk a millisecond */
-    workload_of(f->coordinator, REPLICA_1)->chunks_per_ns = 1e-8;
+    bench_hand_out_all(f);
+    bench_pace(f, REPLICA_0, 1e-6); /* a chunk a millisecond */
+    bench_pace(f, REPLICA_1, 1e-8);
 }
 
 static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
@@ -240,11 +235,7 @@ static void an_answer_of_an_older_attempt_changes_nothing(void **state) {
 static void a_damaged_checkpoint_sends_all_to_the_older_step(void **state) {
     struct fixture *f = *state;
     bench_start_durable(f);
-    struct durable_step *older = &f->coordinator->recovery.durable[1];
-    f->coordinator->recovery.durable_count = 2;
-    older->step = 99;
-    bytes_append(&older->state, f->coordinator->recovery.durable[0].state.data,
-                 f->coordinator->recovery.durable[0].state.length);
+    bench_add_durable(f, 99);
     bench_lose(f, SHARD_1);
     bench_ready(f, SHARD_0);
     restored(f, SHARD_0, 65);
@@ -267,7 +258,9 @@ static void a_checkpoint_that_cannot_be_written_costs_only_itself(void **state) 
     message.checkpointed = (struct message_checkpointed){
         .attempt = 1, .step = 0, .status = 74, .reason = "No space left on device"};
     assert_int_equal(bench_feed(f, SHARD_0, message), 0);
-    assert_false(f->coordinator->recovery.sealing.running);
+    bench_checkpointed(f, SHARD_1, 22); /* too late: that checkpoint is over */
+    assert_int_equal(coordinator_view(f->coordinator).stale, 1);
+    assert_false(coordinator_view(f->coordinator).durable);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
 }
 

@@ -5,7 +5,6 @@
 
 #include <cmocka.h>
 
-#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
 
 static const double *start_everywhere(struct fixture *f) {
@@ -101,8 +100,8 @@ static void pairs_are_loaded_before_the_first_evaluation_and_again_after_a_loss(
         assert_pair_sent(f, pairs + 2 * 10001, 2);
         bench_answer(f, (double[]){0, 0, 1, 1, 0, 0, 6, 2}, 8);
         assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
-        assert_int_equal(f->coordinator->steering->optimizer.history.pairs, 2);
-        assert_true(f->coordinator->steering->optimizer.history.gamma == 3);
+        assert_int_equal(bench_optimizer(f)->history.pairs, 2);
+        assert_true(bench_optimizer(f)->history.gamma == 3);
         bench_lose(f, SHARD_1);
         assert_true(bench_recorded(f, RECORD_ROLL_BACK)->roll_back.to_start);
         bench_return(f, SHARD_1);
@@ -117,7 +116,7 @@ static void a_pair_without_curvature_is_passed_over(void **state) {
     bench_begin(f, &f->settings);
     bench_start(f);
     bench_answer(f, (double[]){0, 0, -1, 2}, 4);
-    assert_int_equal(f->coordinator->steering->optimizer.history.pairs, 0);
+    assert_int_equal(bench_optimizer(f)->history.pairs, 0);
     assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE), 1);
 }
 

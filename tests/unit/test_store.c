@@ -1,7 +1,6 @@
 /* The store's rows: what goes in comes out, and what is broken is named. */
 #include <math.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "tests/unit/store_fixture.h"
 
@@ -23,19 +22,6 @@ static int count_step(void *context, const struct store_step *step) {
     assert_true(step->loss == 1.0 / (1.0 + (double)step->step));
     ++*next;
     return 0;
-}
-
-/* Does `work` in a process of its own that dies without closing anything. */
-static void in_a_process_that_dies(void (*work)(void)) {
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        work();
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
 }
 
 static void epochs_rise_across_openings(void **state) {

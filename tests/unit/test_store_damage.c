@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/hash.h"
 
@@ -204,18 +203,12 @@ static void fill_the_disk(void) {
     struct store_saved saved;
     if (store_saved_read(store, 1, &saved) || state_of(&saved) != states[state_count - 1])
         _exit(4);
-    _exit(0);
 }
 
 static void a_full_disk_at_a_commit_leaves_the_earlier_state(void **state) {
     (void)state;
     make_run(false);
-    pid_t child = fork();
-    if (child == 0)
-        fill_the_disk();
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    in_a_process_that_dies(fill_the_disk);
     struct store *store = opened();
     struct store_saved saved;
     assert_int_equal(store_saved_read(store, 1, &saved), 0);

@@ -1,10 +1,8 @@
 #include "tests/unit/store_fixture.h"
 
-#include <sys/wait.h>
-
 #include "tests/unit/store_schema_1.h"
 
-static void work_of_a_process_that_dies(void) {
+static void save_and_journal(void) {
     struct store *store;
     if (store_open(folder, &store))
         _exit(1);
@@ -16,17 +14,11 @@ static void work_of_a_process_that_dies(void) {
         store_journal(store, run, "verdict", 7, false) || store_flush(store) ||
         store_journal(store, run, "unflushed", 9, false))
         _exit(1);
-    _exit(0);
 }
 
 static void what_was_saved_is_read_after_a_crash(void **state) {
     (void)state;
-    pid_t child = fork();
-    if (child == 0)
-        work_of_a_process_that_dies();
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    in_a_process_that_dies(save_and_journal);
     struct store *store = opened();
     struct store_saved saved;
     assert_int_equal(store_saved_read(store, 1, &saved), 0);

@@ -8,9 +8,7 @@
 #include <cmocka.h>
 
 #include "coordinator/state.h"
-#include "coordinator/steering_parts.h"
 #include "tests/unit/coordinator_bench.h"
-#include "wire/program.h"
 
 static void a_state_survives_being_stored(void **state) {
     struct fixture *f = *state;
@@ -32,7 +30,7 @@ static void a_state_survives_being_stored(void **state) {
     assert_memory_equal(first.data, second.data, first.length);
     struct optimizer_point decoded = coordinator_view(f->coordinator).answer;
     assert_memory_equal(&decoded, &best, sizeof best);
-    assert_true(f->coordinator->steering->optimizer.search.unscaled); /* the first search */
+    assert_true(bench_optimizer(f)->search.unscaled); /* the first search */
     bytes_release(&first);
     bytes_release(&second);
 }
@@ -65,6 +63,7 @@ struct kept {
     struct bytes entries[8];
     struct store_blob blobs[8];
     uint32_t count;
+    uint64_t hash; /* of the program that was out */
 };
 
 static void keep(struct kept *kept, const struct fixture *f) {
@@ -113,6 +112,7 @@ static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t
  * is replaced by another of the next epoch, to whom all four say welcome. */
 static struct flush_id replace(struct fixture *f, struct kept *kept) {
     bench_start(f);
+    kept->hash = bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.hash;
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 200000000, &f->out);
     keep(kept, f);
@@ -136,10 +136,8 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_REJOINING);
     assert_true(coordinator_worker(f->coordinator, REPLICA_1).incarnation == incarnation);
     bench_welcome_all(f);
-    uint64_t hash = program_hash(f->coordinator->steering->program.data,
-                                 f->coordinator->steering->program.length);
-    holding(f, SHARD_0, 1, hash, &flush);
-    holding(f, SHARD_1, 1, hash, &flush);
+    holding(f, SHARD_0, 1, kept.hash, &flush);
+    holding(f, SHARD_1, 1, kept.hash, &flush);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
     assert_int_equal(coordinator_view(f->coordinator).attempt, 1);
     assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
@@ -173,10 +171,8 @@ static void a_shard_that_folded_what_is_not_journalled_sends_all_back(void **sta
     struct kept kept = {0};
     struct flush_id flush = replace(f, &kept);
     bench_welcome_all(f);
-    uint64_t hash = program_hash(f->coordinator->steering->program.data,
-                                 f->coordinator->steering->program.length);
     flush.sequence++;
-    holding(f, SHARD_0, 1, hash, &flush);
+    holding(f, SHARD_0, 1, kept.hash, &flush);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
     assert_int_equal(coordinator_view(f->coordinator).attempt, 2);
     release(&kept);
