@@ -165,6 +165,19 @@ static int no_such_column(const struct cells *first, bool header, const char *wh
                      first->count);
 }
 
+/* A file without labels lacks the last column, so that all others stand where they did. */
+static int check_count(const struct format *format, const struct cells *first) {
+    uint32_t expected = format->options->columns;
+    bool unlabelled = format->label == first->count;
+    if (!expected || first->count == (unlabelled ? expected - 1 : expected))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s:%llu: %u column%s%s, where the data that was trained on has %u, the "
+                     "label's included",
+                     first->path, (unsigned long long)first->number, first->count,
+                     first->count == 1 ? "" : "s", unlabelled ? " and no label" : "", expected);
+}
+
 static int resolve(struct format *format, const struct cells *first) {
     const struct source_options *options = format->options;
     format->columns = first->count;
@@ -172,6 +185,9 @@ static int resolve(struct format *format, const struct cells *first) {
         options->label ? find_column(first, format->header, options->label) : first->count - 1;
     if (format->label == first->count && !options->label_optional)
         return no_such_column(first, format->header, "take the label from", options->label);
+    int code = check_count(format, first);
+    if (code)
+        return code;
     format->skip = memory_new(first->count, sizeof *format->skip);
     for (const char *const *name = options->skip; name && *name; name++) {
         uint32_t column = find_column(first, format->header, *name);

@@ -20,6 +20,7 @@ libdata_a_SOURCES = \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/split.c \
 	data/source.c data/source.h \
-	data/source_paths.c
+	data/source_paths.c \
+	data/source_shape.c
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)
 DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS)

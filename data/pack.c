@@ -122,7 +122,7 @@ static void add_text(struct hash_stream *stream, const char *text) {
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
     uint64_t numbers[] = {options->format, options->header, options->bad_lines_max,
-                          options->label_optional};
+                          options->label_optional, options->columns};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
     for (const char *const *skip = options->skip; skip && *skip; skip++)
@@ -235,16 +235,6 @@ static int find_pack(const char *packs, const char *source, const struct pack_fa
     return 0;
 }
 
-/* The lines that were skipped, each with its reason as far as the pack kept them. */
-static void report_rejected(const struct pack *pack) {
-    const struct pack_facts *facts = pack->facts;
-    for (uint32_t i = 0; i < facts->reasons; i++)
-        log_warning("skipped: %s", pack->reason[i]);
-    if (facts->rejected > facts->reasons)
-        log_warning("%s: skipped %llu malformed lines in all", pack->source,
-                    (unsigned long long)facts->rejected);
-}
-
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
@@ -269,6 +259,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     /* The same content may have been packed under another name. */
     free((*pack)->source);
     (*pack)->source = memory_copy_string(source);
-    report_rejected(*pack);
+    const struct pack_facts *facts = (*pack)->facts;
+    source_warn_rejected(source, facts->rejected, (*pack)->reason, facts->reasons);
     return 0;
 }

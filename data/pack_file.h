@@ -13,7 +13,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 4
+#define PACK_VERSION 5
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -35,6 +35,8 @@ struct pack_facts {
     uint32_t type;         /* enum value_type: that of the widest block */
     uint32_t label_column; /* CSV: from 1; 0 for none */
     uint32_t named;        /* 1 if there are names */
+    uint32_t columns;      /* CSV: how many; else 0 */
+    uint32_t unused;
     uint64_t source_bytes, text_bytes, rejected;
     int64_t source_time_ns; /* modification time */
     uint64_t path_hash;     /* of the source's absolute path */
@@ -42,7 +44,7 @@ struct pack_facts {
     char source_hash[40]; /* HASH128_TEXT, padded with 0 */
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 176, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 184, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,

@@ -72,6 +72,7 @@ void pack_report(const struct pack *pack, struct source_report *report) {
                                      .text_bytes = facts->text_bytes,
                                      .rows = facts->rows,
                                      .values = facts->values,
+                                     .columns = facts->columns,
                                      .label_column = facts->label_column,
                                      .rejected = facts->rejected};
     memcpy(report->hash, facts->source_hash, sizeof report->hash);

@@ -249,6 +249,7 @@ static int write_sections(struct pack_writer *writer, const struct source_report
 static void note_report(struct pack_facts *facts, const struct source_report *report) {
     facts->values = report->values;
     facts->format = report->format;
+    facts->columns = report->columns;
     facts->label_column = report->label_column;
     facts->source_bytes = report->bytes;
     facts->text_bytes = report->text_bytes;

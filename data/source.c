@@ -176,6 +176,7 @@ static int finish(struct reader *reader) {
     report->bytes = input_stored_bytes(reader->input);
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);
+    report->columns = reader->format.columns;
     if (reader->format.kind == FORMAT_CSV && reader->format.label < reader->format.columns)
         report->label_column = reader->format.label + 1;
     return 0;

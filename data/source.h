@@ -20,6 +20,8 @@ struct source_options {
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
     uint64_t bad_lines_max;  /* malformed lines that are skipped and reported before an error */
     bool label_optional;     /* for prediction: rows may come without their label */
+    uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
+                         as many as the first line has */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
@@ -45,12 +47,33 @@ struct source_report {
     char hash[HASH128_TEXT]; /* of the bytes as stored */
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
+    uint32_t columns;      /* CSV: how many; else 0 */
     uint32_t label_column; /* CSV: from 1; 0 if there is none */
     uint64_t rejected;     /* malformed lines skipped */
     char **rejected_reasons; /* of the first 100, "FILE:LINE: why"; NULL-terminated; or NULL */
 };
 
 void source_report_release(struct source_report *report);
+
+/* Logs the lines that were skipped, each with its reason as far as `reasons` of them are known. */
+void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,
+                          uint32_t reasons);
+
+/* What files were found to be, so that others are read alike: "auto" and 0 where they differ. */
+struct source_shape {
+    enum source_format format;
+    enum csv_header header;
+    uint32_t columns, label_column; /* as in struct source_report */
+    char label[16];                 /* that column as text */
+};
+
+/* Adds a file to those seen; `first`: there were none. */
+void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first);
+
+/* The options for reading a file as those of that shape, which were read with `options`. Strings
+ * belong to both. */
+struct source_options source_options_alike(const struct source_options *options,
+                                           const struct source_shape *shape);
 
 /* Called with the rows in order, by one thread at a time but not always the same one; an answer
  * other than 0 ends the reading with that code. */

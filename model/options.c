@@ -22,6 +22,8 @@ json_t *score_options_json(const struct source_options *options) {
     for (const char *const *name = options->skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));
     json_object_set_new(object, "skip", skip);
+    if (options->columns)
+        json_object_set_new(object, "columns", json_integer(options->columns));
     return object;
 }
 
@@ -83,6 +85,8 @@ int score_options(const struct model *model, struct source_options *options) {
     }
     options->format = (enum source_format)format;
     options->header = (enum csv_header)header;
+    json_int_t columns = json_integer_value(json_object_get(source, "columns"));
+    options->columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;
     options->label = read_label(source, &model->layout, options);
     return 0;
 }

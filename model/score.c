@@ -140,7 +140,8 @@ static int check_names(struct scorer *scorer) {
         if (!same)
             return error_set(ERROR_DATA,
                              "%s:1: column %llu is named \"%s\", but \"%s\" in the data that the "
-                             "model was trained on",
+                             "model was trained on; if this file has no header line, use "
+                             "--set csv.header=no",
                              scorer->path, (unsigned long long)column, names[column - 1],
                              layout->feature_names[j]);
     }
@@ -170,13 +171,24 @@ static int take_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
+static void warn_rejected(const char *path, const struct source_report *report) {
+    uint32_t reasons = 0;
+    while (report->rejected_reasons && report->rejected_reasons[reasons])
+        reasons++;
+    source_warn_rejected(path, report->rejected, (const char *const *)report->rejected_reasons,
+                         reasons);
+}
+
 static int read_files(struct scorer *scorer, char *const *paths,
                       const struct source_options *options, unsigned threads) {
     for (; *paths; paths++) {
         scorer->path = *paths;
         scorer->names_checked = false;
-        int code = source_read(*paths, options, threads, take_rows, scorer, &scorer->report);
-        source_report_release(&scorer->report);
+        struct source_report *report = &scorer->report;
+        int code = source_read(*paths, options, threads, take_rows, scorer, report);
+        if (!code)
+            warn_rejected(*paths, report);
+        source_report_release(report);
         if (code)
             return code;
     }

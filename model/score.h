@@ -46,8 +46,8 @@ int score_packs(const struct model *model, struct pack *const *packs, uint32_t c
  * seen in training if they are 0. A new reference. */
 json_t *score_figures_json(const struct score_figures *figures);
 
-/* Reading options as they are stored with a model: its details have them as "source". A new
- * reference. */
+/* Reading options as they are stored with a model, what was found out about the files included
+ * (source_options_alike()): its details have them as "source". A new reference. */
 json_t *score_options_json(const struct source_options *options);
 
 /* The reading options a model was trained with, from its details; those that are not there are the

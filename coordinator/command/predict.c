@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
+#include "coordinator/job/job.h"
 #include "model/score.h"
 
 static unsigned threads_here(void) {
@@ -23,6 +24,8 @@ static int score_operands(const struct options *options, bool label_optional, FI
         return code;
     struct source_options reading;
     code = score_options(model, &reading);
+    if (!code)
+        code = job_set_reading(options->settings, options->settings_count, &reading);
     if (!code) {
         reading.label_optional = label_optional;
         size_t files = (size_t)options->operands_count - 1;
@@ -31,8 +34,8 @@ static int score_operands(const struct options *options, bool label_optional, FI
         code = score_files(model, paths, &reading, threads_here(), predictions,
                            options->json ? SCORE_JSON : SCORE_PLAIN, figures);
         free(paths);
-        score_options_release(&reading);
     }
+    score_options_release(&reading);
     model_close(model);
     return code;
 }

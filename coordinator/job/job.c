@@ -321,6 +321,41 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
     return 0;
 }
 
+static bool is_about_reading(const struct key *key) {
+    return key->offset >= offsetof(struct job, source) &&
+           key->offset < offsetof(struct job, source) + sizeof(struct source_options);
+}
+
+static int refuse_unless_reading(const char *setting) {
+    char *name = memory_format("%.*s", (int)strcspn(setting, "="), setting);
+    const struct key *key = key_find(name);
+    int code = 0;
+    if (!key || !is_about_reading(key)) {
+        char allowed[256] = "";
+        for (size_t i = 0, used = 0; i < keys_count; i++)
+            if (is_about_reading(&keys[i]))
+                used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
+                                         used ? ", " : "", keys[i].name);
+        code =
+            error_set(ERROR_USAGE, "--set %s: only how data is read can be set here; allowed: %s",
+                      setting, allowed);
+    }
+    free(name);
+    return code;
+}
+
+int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options) {
+    struct job job = {.source = *options};
+    int code = 0;
+    for (uint32_t i = 0; !code && i < count; i++) {
+        code = refuse_unless_reading(settings[i]);
+        if (!code)
+            code = set(&job, settings[i]);
+    }
+    *options = job.source;
+    return code;
+}
+
 void job_free(struct job *job) {
     if (!job)
         return;

@@ -60,6 +60,10 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
              const char *state, struct job **job);
 void job_free(struct job *job);
 
+/* Applies settings, KEY=VALUE of --set, to reading options whose strings are on the heap: for data
+ * that no job file goes with. ERROR_USAGE also for a key that is not about reading. */
+int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options);
+
 /* The share of the rows that is held out by hash, in (0, 1); 0: none is. */
 double job_holdout_share(const struct job *job);
 

@@ -31,8 +31,9 @@ static int make_result(struct training *run) {
 }
 
 static json_t *model_details(const struct training *run) {
+    struct source_options alike = source_options_alike(&run->job->source, &run->sources.shape);
     return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
-                     job_settings(run->job), "source", score_options_json(&run->job->source),
+                     job_settings(run->job), "source", score_options_json(&alike),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
                      numeric_description(), "start", json_object_get(run->result, "start"));
 }
@@ -88,14 +89,14 @@ static int score_test(struct training *run) {
         return 0;
     struct model *model = NULL;
     struct score_figures figures;
+    struct source_options alike = source_options_alike(&run->job->source, &run->sources.shape);
     char **paths = NULL;
     int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
     if (!code)
         code = model_open(run->model_folder, &model);
     if (!code)
-        code =
-            score_files(model, paths, &run->job->source,
-                        run->sizing.threads ? run->sizing.threads : 1, NULL, SCORE_PLAIN, &figures);
+        code = score_files(model, paths, &alike, run->sizing.threads ? run->sizing.threads : 1,
+                           NULL, SCORE_PLAIN, &figures);
     if (!code)
         json_object_set_new(run->result, "test", score_figures_json(&figures));
     model_close(model);

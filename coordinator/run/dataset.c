@@ -107,11 +107,11 @@ static void list_release(struct pack_list *list) {
     free(list->packs);
 }
 
-static int pack_one(const struct job *job, const char *folder, const char *path,
+static int pack_one(const struct source_options *options, const char *folder, const char *path,
                     struct pack **pack) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
-    int code = pack_of_source(folder, path, &job->source, threads_here(), pack, &made);
+    int code = pack_of_source(folder, path, options, threads_here(), pack, &made);
     if (code)
         return code;
     if (!made) {
@@ -122,7 +122,7 @@ static int pack_one(const struct job *job, const char *folder, const char *path,
     return 0;
 }
 
-static int pack_all(const struct job *job, const char *folder, char *const *paths,
+static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
                     struct pack_list *list) {
     uint32_t count = 0;
     while (paths[count])
@@ -130,7 +130,7 @@ static int pack_all(const struct job *job, const char *folder, char *const *path
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
     while (!code && list->count < count) {
-        code = pack_one(job, folder, paths[list->count], &list->packs[list->count]);
+        code = pack_one(options, folder, paths[list->count], &list->packs[list->count]);
         if (!code)
             list->count++;
     }
@@ -192,13 +192,33 @@ void dataset_sources_release(struct dataset_sources *sources) {
     *sources = (struct dataset_sources){0};
 }
 
+/* Answers what the packs' files were found to be. Lines of one table have the same columns. */
+static int find_shape(const struct pack_list *data, struct source_shape *shape) {
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < data->count; i++) {
+        struct source_report report;
+        pack_report(data->packs[i], &report);
+        source_shape_add(shape, &report, i == 0);
+        uint32_t here = report.columns;
+        source_report_release(&report);
+        if (columns && here && columns != here)
+            return error_set(ERROR_DATA, "%s has %u columns, but the files before it have %u",
+                             pack_source(data->packs[i]), here, columns);
+        columns = here ? here : columns;
+    }
+    return 0;
+}
+
 static int pack_and_merge(const struct job *job, const char *folder,
                           const struct dataset_paths *paths, struct set **set,
                           struct holdout **holdout, struct dataset_sources *sources) {
     struct pack_list data = {0}, held_out = {0};
-    int code = pack_all(job, folder, paths->data, &data);
+    int code = pack_all(&job->source, folder, paths->data, &data);
     if (!code)
-        code = pack_all(job, folder, paths->holdout, &held_out);
+        code = find_shape(&data, &sources->shape);
+    struct source_options alike = source_options_alike(&job->source, &sources->shape);
+    if (!code)
+        code = pack_all(&alike, folder, paths->holdout, &held_out);
     if (!code)
         code = merge(job, folder, &data, &held_out, set);
     if (!code) {

@@ -28,6 +28,7 @@ struct dataset_source {
 struct dataset_sources {
     struct dataset_source *items;
     uint32_t count;
+    struct source_shape shape; /* of those that are trained on */
 };
 void dataset_sources_release(struct dataset_sources *sources);
 

@@ -4,7 +4,7 @@ scoring."""
 
 import sys
 
-from harness import BAD_DATA, dml, main, shared, test, train, write_job
+from harness import BAD_DATA, USAGE, dml, main, shared, test, train, write_job
 
 
 def csv_rows(rows, label=lambda k: 'yes' if k * 7 % 5 < 2 else 'no'):
@@ -38,6 +38,90 @@ def the_first_row_of_adult_is_a_row(folder):
     finished = dml('run', job)
     assert finished.status == BAD_DATA and 'adult.data.gz:1: column 2 holds "State-gov"' in \
         finished.stderr, finished
+
+
+def trained(folder, header=None, objective='logistic', **csv):
+    """The state folder of a model of 60 rows; with `header`, of named columns."""
+    data = csv_file(folder, csv_rows(60), header=header)
+    train(write_job(folder, data=[data.name], l2=1e-2, objective=objective, csv=csv))
+    return folder / 'job.state'
+
+
+def test_data(folder, data, **settings):
+    """The result of training as trained() does, with `data` to test on, or what refuses it."""
+    return dml('run', write_job(folder, data=['data.csv'], test=[data.name], l2=1e-2,
+                                **settings), '--json', '--fresh')
+
+
+def scores(folder, data, *arguments):
+    return [dml(command, folder / 'job.state', data, *arguments)
+            for command in ('predict', 'evaluate')]
+
+
+@test
+def rows_are_scored_as_training_found_them_whatever_the_first_looks_like(folder):
+    trained(folder)
+    for first in 'NA,,missing,yes', 'a,b,c,yes', ',3,1,yes', 'x,3,1,yes':
+        data = csv_file(folder, [first, *csv_rows(5)], 'new.csv')
+        for finished in [*scores(folder, data), test_data(folder, data)]:
+            assert finished.status == BAD_DATA and not finished.stdout, finished
+            assert 'new.csv:1: column 1' in finished.stderr, finished
+        predicted, evaluated = scores(folder, data, '--set', 'bad_lines=1')
+        assert len(predicted.stdout.splitlines()) == 5, predicted
+        assert 'skipped: ' in predicted.stderr and 'new.csv:1: ' in predicted.stderr, predicted
+        assert 'examples         5' in evaluated.stdout, evaluated
+
+
+@test
+def a_header_is_expected_where_training_had_one(folder):
+    trained(folder, header='a,b,c,y')
+    data = csv_file(folder, csv_rows(5), 'new.csv')
+    for finished in [*scores(folder, data), test_data(folder, data)]:
+        assert finished.status == BAD_DATA and 'column 1 is named "0"' in finished.stderr, finished
+    predicted, evaluated = scores(folder, data, '--set', 'csv.header=no')
+    assert len(predicted.stdout.splitlines()) == 5, predicted
+    assert 'examples         5' in evaluated.stdout, evaluated
+
+
+@test
+def rows_of_more_or_fewer_columns_are_refused_at_the_first(folder):
+    trained(folder)
+    for row, said in ('1,2,3,4,yes', '5 columns, where'), ('1,2', '2 columns and no label, where'):
+        data = csv_file(folder, [row, *csv_rows(5)], 'new.csv')
+        finished = dml('predict', folder / 'job.state', data)
+        assert finished.status == BAD_DATA and f'new.csv:1: {said}' in finished.stderr, finished
+    csv_file(folder, ['1,2,3,4,yes'], 'other.csv')
+    finished = dml('run', write_job(folder, data=['data.csv', 'other.csv']))
+    assert finished.status == BAD_DATA and 'other.csv has 5 columns' in finished.stderr, finished
+
+
+@test
+def a_single_column_is_csv_again_for_a_model_of_csv(folder):
+    rows = [f'{k % 9},{"yes" if k * 7 % 5 < 2 else "no"}' for k in range(60)]
+    train(write_job(folder, data=[csv_file(folder, rows).name], l2=1e-2))
+    data = csv_file(folder, ['0', '1'], 'new.csv')
+    labelled = csv_file(folder, ['0,no', '1,yes'], 'labelled.csv')
+    predicted = dml('predict', folder / 'job.state', data)
+    assert len(set(predicted.stdout.splitlines())) == 2, predicted
+    assert predicted.stdout == dml('predict', folder / 'job.state', labelled).stdout, predicted
+
+
+@test
+def a_holdout_is_read_as_its_data_was(folder):
+    data = csv_file(folder, csv_rows(60))
+    csv_file(folder, ['a,b,c,yes', *csv_rows(9)], 'held.csv')
+    job = write_job(folder, data=[data.name], l2=1e-2, holdout=['held.csv'])
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA and 'held.csv:1: column 1 holds "a"' in finished.stderr, \
+        finished
+
+
+@test
+def predict_takes_only_settings_that_say_how_data_is_read(folder):
+    trained(folder)
+    for finished in scores(folder, folder / 'data.csv', '--set', 'l2=1'):
+        assert finished.status == USAGE and not finished.stdout, finished
+        assert 'allowed: format, csv.header, csv.label, csv.skip, bad_lines' in finished.stderr
 
 
 # ---- labels ----

@@ -190,8 +190,11 @@ static void an_error_of_reading_ends_the_scoring(void **state) {
 static void reading_options_come_back_as_they_were_stored(void **state) {
     (void)state;
     static const char *const skip[] = {"id", "7", NULL};
-    struct source_options stored = {
-        .format = FORMAT_CSV, .header = CSV_HEADER_NO, .label = "class", .skip = skip};
+    struct source_options stored = {.format = FORMAT_CSV,
+                                    .header = CSV_HEADER_NO,
+                                    .label = "class",
+                                    .skip = skip,
+                                    .columns = 12};
     struct model model = {.details = json_object()};
     json_object_set_new(model.details, "source", score_options_json(&stored));
     struct source_options options;
@@ -199,6 +202,7 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     assert_int_equal(options.format, FORMAT_CSV);
     assert_int_equal(options.header, CSV_HEADER_NO);
     assert_string_equal(options.label, "class");
+    assert_int_equal(options.columns, 12);
     assert_string_equal(options.skip[0], "id");
     assert_string_equal(options.skip[1], "7");
     assert_null(options.skip[2]);

@@ -1,0 +1,43 @@
+/* What was found out about files: for reading others alike, and for people. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "data/source.h"
+
+static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
+    return first || a == b ? b : 0;
+}
+
+void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first) {
+    enum csv_header header = report->format != FORMAT_CSV ? CSV_HEADER_AUTO
+                             : report->column_names       ? CSV_HEADER_YES
+                                                          : CSV_HEADER_NO;
+    if (first || shape->format != report->format)
+        shape->format = first ? report->format : FORMAT_AUTO;
+    if (first || shape->header != header)
+        shape->header = first ? header : CSV_HEADER_AUTO;
+    shape->columns = same_or_0(shape->columns, report->columns, first);
+    shape->label_column = same_or_0(shape->label_column, report->label_column, first);
+    snprintf(shape->label, sizeof shape->label, "%u", shape->label_column);
+}
+
+struct source_options source_options_alike(const struct source_options *options,
+                                           const struct source_shape *shape) {
+    struct source_options alike = *options;
+    if (shape->format != FORMAT_AUTO)
+        alike.format = shape->format;
+    if (shape->header != CSV_HEADER_AUTO)
+        alike.header = shape->header;
+    if (!alike.label && shape->label_column)
+        alike.label = shape->label;
+    alike.columns = shape->columns;
+    return alike;
+}
+
+void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,
+                          uint32_t reasons) {
+    for (uint32_t i = 0; i < reasons; i++)
+        log_warning("skipped: %s", reason[i]);
+    if (rejected > reasons)
+        log_warning("%s: skipped %llu malformed lines in all", path, (unsigned long long)rejected);
+}
