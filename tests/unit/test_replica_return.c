@@ -8,6 +8,47 @@
 #include "base/error.h"
 #include "tests/unit/replica_bench.h"
 
+/* ---- what the tests begin with ---- */
+
+static int being_set_up(void **state) {
+    static struct bench bench;
+    *state = &bench;
+    bench_new(&bench, 1);
+    set_up(&bench);
+    return 0;
+}
+
+static int ready(void **state, uint32_t shards) {
+    static struct bench bench;
+    *state = &bench;
+    bench_ready(&bench, shards);
+    return 0;
+}
+
+static int ready_1(void **state) {
+    return ready(state, 1);
+}
+
+/* In evaluation 1, with its parameters. */
+static int begun_1(void **state) {
+    ready(state, 1);
+    begin(*state, 1);
+    return 0;
+}
+
+static int begun_2(void **state) {
+    ready(state, 2);
+    begin(*state, 1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    bench_free(*state);
+    return 0;
+}
+
+/* ---- another coordinator ---- */
+
 /* The next coordinator takes up the run where it was. */
 static void set_up_again(struct bench *bench) {
     setup_message(bench);
@@ -30,255 +71,216 @@ static void coordinator_returns(struct bench *bench) {
 }
 
 static void the_next_coordinator_is_told_of_flushes_without_a_verdict(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 2);
-    begin(&bench, 1);
-    struct flush_id decided = solo(&bench, 0), reported = solo(&bench, 2);
+    struct bench *bench = *state;
+    struct flush_id decided = solo(bench, 0), reported = solo(bench, 2);
     for (uint32_t i = 0; i < 2; i++)
-        staged(&bench, i, decided);
+        staged(bench, i, decided);
     for (uint32_t i = 0; i < 2; i++)
-        staged(&bench, i, reported);
-    sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
-    sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
-    verdict(&bench, decided, true);
-    coordinator_returns(&bench);
-    nothing_more(&bench); /* it may not know yet where the run is */
-    set_up_again(&bench);
-    struct message_flushed again = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+        staged(bench, i, reported);
+    sent(bench, COORDINATOR, MESSAGE_FLUSHED);
+    sent(bench, COORDINATOR, MESSAGE_FLUSHED);
+    verdict(bench, decided, true);
+    coordinator_returns(bench);
+    nothing_more(bench); /* it may not know yet where the run is */
+    set_up_again(bench);
+    struct message_flushed again = sent(bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&again.flush, &reported));
     assert_int_equal(again.incarnations.items[1], 101);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    nothing_more(&bench);
-    verdict(&bench, reported, true);
-    assert_int_equal(replica_counters(bench.replica)->accepted, 2);
-    bench_free(&bench);
+    sent(bench, COORDINATOR, MESSAGE_WANT);
+    nothing_more(bench);
+    verdict(bench, reported, true);
+    assert_int_equal(replica_counters(bench->replica)->accepted, 2);
 }
 
 static void shards_are_sent_again_what_they_ignored_in_the_name_of_the_former(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 2);
-    begin(&bench, 1);
-    struct flush_id id = solo(&bench, 0);
-    staged(&bench, 0, id);
-    coordinator_returns(&bench);
-    struct message again = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
+    struct bench *bench = *state;
+    struct flush_id id = solo(bench, 0);
+    staged(bench, 0, id);
+    coordinator_returns(bench);
+    struct message again = sent(bench, FIRST_SHARD + 1, MESSAGE_STAGE);
     assert_true(flush_id_equal(&again.stage.flush, &id));
-    assert_int_equal(again.bulk.length, count_of(&bench, 1) * 8);
-    nothing_more(&bench);
-    staged(&bench, 1, id);
-    nothing_more(&bench);
-    set_up_again(&bench);
-    sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    assert_int_equal(again.bulk.length, count_of(bench, 1) * 8);
+    nothing_more(bench);
+    staged(bench, 1, id);
+    nothing_more(bench);
+    set_up_again(bench);
+    sent(bench, COORDINATOR, MESSAGE_FLUSHED);
+    sent(bench, COORDINATOR, MESSAGE_WANT);
 
-    evaluate(&bench, 2); /* and the question for the trial point */
-    sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
-    sent(&bench, FIRST_SHARD + 1, MESSAGE_FETCH);
-    parameters(&bench, 2, 0);
-    coordinator_returns(&bench);
-    sent(&bench, FIRST_SHARD + 1, MESSAGE_FETCH);
-    nothing_more(&bench);
-    bench_free(&bench);
+    evaluate(bench, 2); /* and the question for the trial point */
+    sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    sent(bench, FIRST_SHARD + 1, MESSAGE_FETCH);
+    parameters(bench, 2, 0);
+    coordinator_returns(bench);
+    sent(bench, FIRST_SHARD + 1, MESSAGE_FETCH);
+    nothing_more(bench);
 }
 
 static void a_shard_that_ignored_the_greeting_is_greeted_again(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_new(&bench, 1);
-    set_up(&bench);
-    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
-    shard_at(&bench, 0, 100);
-    connect_shard(&bench, 0);
-    coordinator_returns(&bench);
-    sent(&bench, FIRST_SHARD, MESSAGE_GREET);
-    nothing_more(&bench);
-    greeted(&bench, 0);
-    sent(&bench, COORDINATOR, MESSAGE_READY);
-    bench_free(&bench);
+    struct bench *bench = *state;
+    replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
+    shard_at(bench, 0, 100);
+    connect_shard(bench, 0);
+    coordinator_returns(bench);
+    sent(bench, FIRST_SHARD, MESSAGE_GREET);
+    nothing_more(bench);
+    greeted(bench, 0);
+    sent(bench, COORDINATOR, MESSAGE_READY);
 }
 
 static void work_goes_on_without_a_coordinator_and_is_reported_to_the_next(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    evaluate(&bench, 1);
-    portion(&bench, 1, 0, PORTION_SOLO);
-    portion(&bench, 1, 2, 0);
-    fetch(&bench, 1);
-    started(&bench, 0);
-    replica_gone(bench.replica, COORDINATOR, &bench.outbox);
-    computed(&bench, 0.5, false);
-    struct flush_id id = flushed(&bench);
-    started(&bench, 2);
-    nothing_more(&bench); /* WANT has nowhere to go */
-    staged(&bench, 0, id);
-    nothing_more(&bench);
-    coordinator_returns(&bench);
-    set_up_again(&bench);
-    struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+    struct bench *bench = *state;
+    evaluate(bench, 1);
+    portion(bench, 1, 0, PORTION_SOLO);
+    portion(bench, 1, 2, 0);
+    fetch(bench, 1);
+    started(bench, 0);
+    replica_gone(bench->replica, COORDINATOR, &bench->outbox);
+    computed(bench, 0.5, false);
+    struct flush_id id = flushed(bench);
+    started(bench, 2);
+    nothing_more(bench); /* WANT has nowhere to go */
+    staged(bench, 0, id);
+    nothing_more(bench);
+    coordinator_returns(bench);
+    set_up_again(bench);
+    struct message_flushed report = sent(bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&report.flush, &id));
-    nothing_more(&bench); /* it computes */
-    computed(&bench, 0.5, false);
-    flushed(&bench); /* what the next one does not know of goes by itself */
-    portion(&bench, 1, 4, PORTION_LAST);
-    started(&bench, 4);
-    bench_free(&bench);
+    nothing_more(bench); /* it computes */
+    computed(bench, 0.5, false);
+    flushed(bench); /* what the next one does not know of goes by itself */
+    portion(bench, 1, 4, PORTION_LAST);
+    started(bench, 4);
 }
 
 static void portions_not_begun_are_left_to_the_next_coordinator(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    evaluate(&bench, 1);
-    portion(&bench, 1, 0, 0);
-    portion(&bench, 1, 2, 0);
-    fetch(&bench, 1);
-    started(&bench, 0);
-    coordinator_returns(&bench);
-    set_up_again(&bench);
-    nothing_more(&bench);
-    struct message_stage stage = one_portion_computed(&bench);
+    struct bench *bench = *state;
+    evaluate(bench, 1);
+    portion(bench, 1, 0, 0);
+    portion(bench, 1, 2, 0);
+    fetch(bench, 1);
+    started(bench, 0);
+    coordinator_returns(bench);
+    set_up_again(bench);
+    nothing_more(bench);
+    struct message_stage stage = one_portion_computed(bench);
     assert_int_equal(stage.portions.items[0].first, 0);
-    nothing_more(&bench);
-    portion(&bench, 1, 2, PORTION_LAST);
-    started(&bench, 2);
-    bench_free(&bench);
+    nothing_more(bench);
+    portion(bench, 1, 2, PORTION_LAST);
+    started(bench, 2);
 }
 
 static void a_replica_at_rest_wants_nothing(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    begin(&bench, 1);
-    rest(&bench, 1);
-    coordinator_returns(&bench);
-    set_up_again(&bench);
-    bench_free(&bench);
+    struct bench *bench = *state;
+    rest(bench, 1);
+    coordinator_returns(bench);
+    set_up_again(bench);
 }
 
 static void a_failure_is_told_again(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_new(&bench, 1);
-    set_up(&bench);
-    replica_opened(bench.replica, ERROR_DATA, "data.set: damaged", bench.now_ns, &bench.outbox);
-    sent(&bench, COORDINATOR, MESSAGE_FAILED);
-    coordinator_returns(&bench);
-    assert_string_equal(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason,
+    struct bench *bench = *state;
+    replica_opened(bench->replica, ERROR_DATA, "data.set: damaged", bench->now_ns, &bench->outbox);
+    sent(bench, COORDINATOR, MESSAGE_FAILED);
+    coordinator_returns(bench);
+    assert_string_equal(sent(bench, COORDINATOR, MESSAGE_FAILED).failed.reason,
                         "data.set: damaged");
-    set_up(&bench); /* opens it anew */
-    bench_free(&bench);
+    set_up(bench); /* opens it anew */
 }
 
 static void another_incarnation_forgets_everything_but_the_set(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    begin(&bench, 1);
+    struct bench *bench = *state;
     struct flush_id id = {0};
     for (uint32_t i = 0; i < FLUSH_BUFFERS_MAX; i++)
-        id = solo(&bench, 2 * i);
-    bench.incarnation++;
-    coordinator_returns(&bench);
-    assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_GREET).greet.incarnation, bench.incarnation);
-    nothing_more(&bench);
-    staged(&bench, 0, id);
-    verdict(&bench, id, true);
-    assert_int_equal(replica_counters(bench.replica)->stale, 2);
-    greeted(&bench, 0);
-    nothing_more(&bench); /* not before it is set up */
-    setup_message(&bench);
-    nothing_more(&bench);
-    shard_at(&bench, 0, 100);
-    sent(&bench, COORDINATOR, MESSAGE_READY);
-    begin(&bench, 1); /* the same evaluation, with every buffer free */
+        id = solo(bench, 2 * i);
+    bench->incarnation++;
+    coordinator_returns(bench);
+    assert_int_equal(sent(bench, FIRST_SHARD, MESSAGE_GREET).greet.incarnation, bench->incarnation);
+    nothing_more(bench);
+    staged(bench, 0, id);
+    verdict(bench, id, true);
+    assert_int_equal(replica_counters(bench->replica)->stale, 2);
+    greeted(bench, 0);
+    nothing_more(bench); /* not before it is set up */
+    setup_message(bench);
+    nothing_more(bench);
+    shard_at(bench, 0, 100);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    begin(bench, 1); /* the same evaluation, with every buffer free */
     for (uint32_t i = 0; i < FLUSH_BUFFERS_MAX; i++)
-        assert_int_equal(solo(&bench, 2 * i).incarnation, bench.incarnation);
-    bench_free(&bench);
+        assert_int_equal(solo(bench, 2 * i).incarnation, bench->incarnation);
 }
 
 /* ---- a new attempt ---- */
 
 static void a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 2);
-    begin(&bench, 1);
-    struct flush_id id = solo(&bench, 0);
-    portion(&bench, 1, 2, PORTION_LAST);
-    started(&bench, 2);
-    bench.attempt++;
-    setup_message(&bench);
-    asked(&bench, ACTION_STOP);
-    nothing_more(&bench); /* neither opened nor closed */
-    evaluate(&bench, 1);
-    shard_at(&bench, 0, 100);
-    nothing_more(&bench);
-    shard_at(&bench, 1, 201); /* this one was lost */
-    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD + 1);
-    connect_shard(&bench, 1);
-    nothing_more(&bench);
-    give(&bench, FIRST_SHARD + 1, (struct message){.type = MESSAGE_GREETED, .greeted = {1, 201}});
-    assert_int_equal(sent(&bench, COORDINATOR, MESSAGE_READY).ready.attempt, bench.attempt);
-    nothing_more(&bench); /* the workers still have the old point */
-    computed(&bench, 0.5, false);
-    staged(&bench, 0, id);
-    fetch(&bench, 1);
-    portion(&bench, 1, 0, PORTION_LAST);
-    assert_true(started(&bench, 0).clear);
-    struct message_stage stage = one_portion_computed(&bench);
-    assert_int_equal(stage.flush.attempt, bench.attempt);
-    sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
-    bench_free(&bench);
+    struct bench *bench = *state;
+    struct flush_id id = solo(bench, 0);
+    portion(bench, 1, 2, PORTION_LAST);
+    started(bench, 2);
+    bench->attempt++;
+    setup_message(bench);
+    asked(bench, ACTION_STOP);
+    nothing_more(bench); /* neither opened nor closed */
+    evaluate(bench, 1);
+    shard_at(bench, 0, 100);
+    nothing_more(bench);
+    shard_at(bench, 1, 201); /* this one was lost */
+    assert_int_equal(asked(bench, ACTION_CLOSE).link, FIRST_SHARD + 1);
+    connect_shard(bench, 1);
+    nothing_more(bench);
+    give(bench, FIRST_SHARD + 1, (struct message){.type = MESSAGE_GREETED, .greeted = {1, 201}});
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, bench->attempt);
+    nothing_more(bench); /* the workers still have the old point */
+    computed(bench, 0.5, false);
+    staged(bench, 0, id);
+    fetch(bench, 1);
+    portion(bench, 1, 0, PORTION_LAST);
+    assert_true(started(bench, 0).clear);
+    struct message_stage stage = one_portion_computed(bench);
+    assert_int_equal(stage.flush.attempt, bench->attempt);
+    sent(bench, FIRST_SHARD + 1, MESSAGE_STAGE);
 }
 
 static void the_same_attempt_set_up_again_goes_on_where_it_was(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    begin(&bench, 1);
-    portion(&bench, 1, 0, PORTION_LAST);
-    started(&bench, 0);
-    coordinator_returns(&bench);
-    set_up_again(&bench);
-    evaluate(&bench, 1); /* known */
-    nothing_more(&bench);
-    computed(&bench, 0.5, false);
-    flushed(&bench);
-    bench_free(&bench);
+    struct bench *bench = *state;
+    portion(bench, 1, 0, PORTION_LAST);
+    started(bench, 0);
+    coordinator_returns(bench);
+    set_up_again(bench);
+    evaluate(bench, 1); /* known */
+    nothing_more(bench);
+    computed(bench, 0.5, false);
+    flushed(bench);
 }
 
 static void a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_ready(&bench, 1);
-    replica_gone(bench.replica, FIRST_SHARD, &bench.outbox);
-    asked(&bench, ACTION_CONNECT);
-    replica_connected(bench.replica, 0, 0, ERROR_UNAVAILABLE, "nobody listens", &bench.outbox);
-    nothing_more(&bench);
-    shard_at(&bench, 0, 100);
-    connect_shard(&bench, 0);
-    nothing_more(&bench);
-    greeted(&bench, 0);
-    sent(&bench, COORDINATOR, MESSAGE_READY);
-    bench_free(&bench);
+    struct bench *bench = *state;
+    replica_gone(bench->replica, FIRST_SHARD, &bench->outbox);
+    asked(bench, ACTION_CONNECT);
+    replica_connected(bench->replica, 0, 0, ERROR_UNAVAILABLE, "nobody listens", &bench->outbox);
+    nothing_more(bench);
+    shard_at(bench, 0, 100);
+    connect_shard(bench, 0);
+    nothing_more(bench);
+    greeted(bench, 0);
+    sent(bench, COORDINATOR, MESSAGE_READY);
 }
+
+#define TEST(name, begin) cmocka_unit_test_setup_teardown(name, begin, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_coordinator_is_told_of_flushes_without_a_verdict),
-        cmocka_unit_test(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former),
-        cmocka_unit_test(a_shard_that_ignored_the_greeting_is_greeted_again),
-        cmocka_unit_test(work_goes_on_without_a_coordinator_and_is_reported_to_the_next),
-        cmocka_unit_test(portions_not_begun_are_left_to_the_next_coordinator),
-        cmocka_unit_test(a_replica_at_rest_wants_nothing),
-        cmocka_unit_test(a_failure_is_told_again),
-        cmocka_unit_test(another_incarnation_forgets_everything_but_the_set),
-        cmocka_unit_test(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there),
-        cmocka_unit_test(the_same_attempt_set_up_again_goes_on_where_it_was),
-        cmocka_unit_test(a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again),
+        TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
+        TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),
+        TEST(a_shard_that_ignored_the_greeting_is_greeted_again, being_set_up),
+        TEST(work_goes_on_without_a_coordinator_and_is_reported_to_the_next, ready_1),
+        TEST(portions_not_begun_are_left_to_the_next_coordinator, ready_1),
+        TEST(a_replica_at_rest_wants_nothing, begun_1),
+        TEST(a_failure_is_told_again, being_set_up),
+        TEST(another_incarnation_forgets_everything_but_the_set, begun_1),
+        TEST(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there, begun_2),
+        TEST(the_same_attempt_set_up_again_goes_on_where_it_was, begun_1),
+        TEST(a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again, ready_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
