@@ -51,6 +51,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/request.c coordinator/status/request.h \
 	coordinator/status/response.c coordinator/status/response.h \
 	coordinator/status/result.c coordinator/status/result.h \
+	coordinator/status/stage.c coordinator/status/stage.h \
 	coordinator/status/tally.c coordinator/status/tally.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
@@ -58,9 +59,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
-	coordinator/run/interruption.c coordinator/run/interruption.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
 	coordinator/run/lock.c coordinator/run/lock.h \
+	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/sets.c coordinator/run/sets.h \

@@ -68,7 +68,9 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
     write_duration(json_number_value(json_object_get(status, "seconds")), duration,
                    sizeof duration);
     terminal_put_cut(out, colors, STYLE_HEADING, member_text(status, "job"), NAME_COLUMNS);
-    fprintf(out, " run %lld: ", member_count(status, "run"));
+    if (member_count(status, "run"))
+        fprintf(out, " run %lld", member_count(status, "run"));
+    fputs(": ", out);
     terminal_put(out, colors, style_of(member_text(status, "state")), member_text(status, "state"));
     if (strcmp(reason, "-") != 0) {
         fputs(", ", out);

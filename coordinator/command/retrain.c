@@ -14,7 +14,6 @@
 #include "coordinator/publish/outcome.h"
 #include "coordinator/publish/versions.h"
 #include "coordinator/run/dataset.h"
-#include "coordinator/run/interruption.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/training.h"
@@ -35,8 +34,10 @@ struct retrain {
     char *identity; /* job_identity() */
     struct material now;
     struct last_run last;
-    struct outcome outcome; /* of what was done last */
-    bool idle;              /* there was nothing to do */
+    struct score_figures figures; /* of the last run's model on the holdout, … */
+    bool scored;                  /* … if they are known */
+    struct outcome outcome;       /* of what was done last */
+    bool idle;                    /* there was nothing to do */
 };
 
 /* ---- training ---- */
@@ -82,6 +83,8 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     if (!code) {
         json_decref(r->outcome.result);
         r->outcome.result = json_incref(training->result);
+        r->figures = training->figures;
+        r->scored = r->now.holdout != NULL;
     }
     training->holdout = NULL;
     training->sources = (struct dataset_sources){0};
@@ -143,6 +146,7 @@ static int do_task(struct retrain *r, enum task task) {
     if (r->outcome.code) /* of the task before, which another follows */
         log_error("%s", r->outcome.text);
     r->outcome.code = 0;
+    r->scored = false;
     show_progress(r);
     if (task == TASK_DECIDE) {
         log_info("run %lld has ended, and it is still open whether it goes live",
@@ -156,8 +160,8 @@ static int do_task(struct retrain *r, enum task task) {
     }
     show_progress(r);
     return code ? code
-                : outcome_decide(&r->publisher, r->training.job, r->now.holdout, r->last.run,
-                                 &r->outcome);
+                : outcome_decide(&r->publisher, r->training.job, r->now.holdout,
+                                 r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
 }
 
 static void note_no_new_data(struct retrain *r) {
@@ -192,10 +196,14 @@ static int do_all(struct retrain *r) {
 
 /* ---- the command ---- */
 
+static int read_data(void *context) {
+    struct retrain *r = context;
+    return dataset_open(r->training.job, &r->now.set, &r->now.holdout, &r->now.sources,
+                        &r->now.seconds);
+}
+
 static int open_data(struct retrain *r) {
-    progress_stage("looking for new data");
-    int code = dataset_open(r->training.job, &r->now.set, &r->now.holdout, &r->now.sources,
-                            &r->now.seconds);
+    int code = loop_beside(&r->training.loop, STAGE_PACKING, read_data, r);
     if (!code)
         r->now.fingerprint = memory_copy_string(set_info(r->now.set)->fingerprint);
     return code;
@@ -215,7 +223,8 @@ static int prune(struct retrain *r) {
 static int work(struct retrain *r) {
     const struct job *job = r->training.job;
     int code = training_open(&r->training);
-    r->publisher = (struct publisher){.store = r->training.store,
+    r->publisher = (struct publisher){.loop = &r->training.loop,
+                                      .store = r->training.store,
                                       .state = job->state,
                                       .job = job->name,
                                       .on_publish = job->on_publish};
@@ -264,7 +273,11 @@ static void release(struct retrain *r) {
 
 int command_retrain(const struct options *options) {
     struct options quiet = *options;
-    struct retrain r = {.training = {.options = &quiet, .command = "retrain", .lock = -1}};
+    struct retrain r = {.training = {.options = &quiet,
+                                     .command = "retrain",
+                                     .lock = -1,
+                                     .started_ns = clock_monotonic_ns(),
+                                     .started_ms = clock_wall_ms()}};
     quiet.quiet |= options->cron; /* the workers too */
     numeric_setup();
     int code = job_read(options->operands[0], options->settings, options->settings_count,
@@ -272,7 +285,6 @@ int command_retrain(const struct options *options) {
     if (code)
         return code;
     r.identity = job_identity(r.training.job);
-    interruption_open();
     progress_open(!quiet.quiet);
     code = work(&r);
     progress_close();

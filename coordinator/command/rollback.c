@@ -19,6 +19,7 @@
 
 struct rollback {
     const struct options *options;
+    struct loop loop;
     char *state;
     int lock;
     struct store *store;
@@ -61,9 +62,12 @@ static bool names_job_file(const struct options *options) {
            S_ISREG(status.st_mode);
 }
 
-static struct publisher publisher_of(const struct rollback *r) {
-    return (struct publisher){
-        .store = r->store, .state = r->state, .job = r->job, .on_publish = r->on_publish};
+static struct publisher publisher_of(struct rollback *r) {
+    return (struct publisher){.loop = &r->loop,
+                              .store = r->store,
+                              .state = r->state,
+                              .job = r->job,
+                              .on_publish = r->on_publish};
 }
 
 /* ---- which version ---- */
@@ -141,7 +145,9 @@ static int show(const struct rollback *r) {
 }
 
 static int work(struct rollback *r) {
-    int code = state_lock(r->state, &r->lock);
+    int code = loop_open(&r->loop);
+    if (!code)
+        code = state_lock(r->state, &r->lock);
     if (!code)
         code = store_open_existing(r->state, &r->store);
     if (!code)
@@ -166,6 +172,7 @@ int command_rollback(const struct options *options) {
     if (code)
         return code;
     code = work(&r);
+    loop_close(&r.loop);
     store_close(r.store);
     if (r.lock >= 0)
         close(r.lock);

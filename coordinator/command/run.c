@@ -1,7 +1,6 @@
 /* `run`: from a job file to a model, which is then live. */
 #include "base/clock.h"
 #include "coordinator/command/command.h"
-#include "coordinator/run/interruption.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/training.h"
@@ -10,6 +9,7 @@
 /* What a command that was killed left unsettled comes first: a run may take long. */
 static int train(struct training *training) {
     struct publisher publisher = {.store = training->store,
+                                  .loop = &training->loop,
                                   .state = training->job->state,
                                   .job = training->job->name,
                                   .on_publish = training->job->on_publish};
@@ -42,7 +42,6 @@ int command_run(const struct options *options) {
                         options->state, &training.job);
     if (code)
         return code;
-    interruption_open();
     progress_open(!options->quiet);
     code = training_open(&training);
     if (!code)

@@ -1,7 +1,6 @@
 #include "coordinator/publish/judge.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +9,21 @@
 #include "base/memory.h"
 #include "coordinator/job/gate.h"
 
-#define OBJECTIVE_TEXT 32
+static int score_opened(const struct holdout *holdout, const struct model *model,
+                        const char *objective, struct score_figures *figures) {
+    if (objective && strcmp(model->layout.objective, objective))
+        return error_set(ERROR_DATA, "its objective is %s, not %s", model->layout.objective,
+                         objective);
+    return holdout_score(holdout, model, figures);
+}
 
-static int score(const struct holdout *holdout, const char *folder, struct score_figures *figures,
-                 char objective[OBJECTIVE_TEXT]) {
+/* `objective` is what the model's must be, or NULL. */
+static int score(const struct holdout *holdout, const char *folder, const char *objective,
+                 struct score_figures *figures) {
     struct model *model = NULL;
     int code = model_open(folder, &model);
     if (!code)
-        code = holdout_score(holdout, model, figures);
-    if (!code)
-        snprintf(objective, OBJECTIVE_TEXT, "%s", model->layout.objective);
+        code = score_opened(holdout, model, objective, figures);
     model_close(model);
     return code;
 }
@@ -28,15 +32,12 @@ static int score(const struct holdout *holdout, const char *folder, struct score
 static const struct score_figures nothing = {.loss = NAN, .accuracy = NAN, .auc = NAN, .rmse = NAN};
 
 /* Losses of different objectives are no measure of one another. */
-static void score_live(const struct holdout *holdout, const char *folder, const char *objective,
-                       struct judgement *judgement, struct score_figures *figures) {
-    char of_live[OBJECTIVE_TEXT];
-    if (score(holdout, folder, figures, of_live)) {
-        log_error("the live model cannot be compared with: %s", error_text());
+static void score_live(const struct trial *trial, struct judgement *judgement,
+                       struct score_figures *figures) {
+    const char *objective = objective_name(trial->job->objective);
+    if (score(trial->holdout, trial->live, objective, figures)) {
+        log_error("the live model %s cannot be compared with: %s", trial->live, error_text());
         error_clear();
-        *figures = nothing;
-    } else if (strcmp(of_live, objective)) {
-        log_error("the live model %s has another objective and cannot be compared with", folder);
         *figures = nothing;
     } else {
         judgement->live = score_figures_json(figures);
@@ -65,19 +66,25 @@ static void apply_gate(const struct job *job, const struct score_figures *new,
         free(good);
 }
 
-int judge(const struct job *job, const struct holdout *holdout, const char *new, const char *live,
-          struct judgement *judgement) {
+/* The figures of the new model: those that it was written with, or made again after a crash. */
+static int score_new(const struct trial *trial, struct score_figures *figures) {
+    if (!trial->figures)
+        return score(trial->holdout, trial->new, NULL, figures);
+    *figures = *trial->figures;
+    return 0;
+}
+
+int judge(const struct trial *trial, struct judgement *judgement) {
     struct score_figures of_new = nothing, of_live = nothing;
-    char objective[OBJECTIVE_TEXT] = "";
     *judgement = (struct judgement){.gate = json_array()};
-    int code = holdout ? score(holdout, new, &of_new, objective) : 0;
+    int code = trial->holdout ? score_new(trial, &of_new) : 0;
     if (code)
         return code;
-    if (holdout)
+    if (trial->holdout)
         judgement->new = score_figures_json(&of_new);
-    if (holdout && live)
-        score_live(holdout, live, objective, judgement, &of_live);
-    apply_gate(job, &of_new, live ? &of_live : NULL, judgement);
+    if (trial->holdout && trial->live)
+        score_live(trial, judgement, &of_live);
+    apply_gate(trial->job, &of_new, trial->live ? &of_live : NULL, judgement);
     return 0;
 }
 

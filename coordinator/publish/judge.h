@@ -8,6 +8,15 @@
 #include "coordinator/run/holdout.h"
 #include "coordinator/job/job.h"
 
+/* What is judged. */
+struct trial {
+    const struct job *job;
+    const struct holdout *holdout; /* NULL if the job has none, and then so is its gate */
+    const char *new, *live;        /* folders of models; `live` is NULL if none is live */
+    const struct score_figures
+        *figures; /* of the new one on the holdout if they are known, or NULL */
+};
+
 struct judgement {
     bool holds;         /* the gate, or there is none */
     char *why;          /* for people: which conditions hold, or those that do not */
@@ -15,11 +24,9 @@ struct judgement {
     json_t *new, *live; /* figures on the holdout; NULL: there are none */
 };
 
-/* Judges the model in folder `new` against that in folder `live`, NULL if none is live. `holdout`
- * is NULL if the job has none, and then so is its gate. A live model that cannot be read or scored
- * is reported, and fulfils nothing. Release it also after a failure. */
-int judge(const struct job *job, const struct holdout *holdout, const char *new, const char *live,
-          struct judgement *judgement);
+/* Judges the new model against the live one. A live model that cannot be read or scored is
+ * reported, and fulfils nothing. Takes long. Release it also after a failure. */
+int judge(const struct trial *trial, struct judgement *judgement);
 void judgement_release(struct judgement *judgement);
 
 #endif

@@ -62,19 +62,33 @@ static int settle(const struct publisher *publisher, int64_t run, const struct j
     return 0;
 }
 
+struct judging {
+    struct trial trial;
+    struct judgement judgement;
+};
+
+static int work_on_judgement(void *context) {
+    struct judging *judging = context;
+    return judge(&judging->trial, &judging->judgement);
+}
+
 int outcome_decide(const struct publisher *publisher, const struct job *job,
-                   const struct holdout *holdout, int64_t run, struct outcome *outcome) {
+                   const struct holdout *holdout, const struct score_figures *figures, int64_t run,
+                   struct outcome *outcome) {
     char *new_folder = publish_folder(publisher->state, run);
     char *live_folder = publish_live_folder(publisher->state);
-    struct judgement judgement;
-    progress_stage("judging the model");
-    int code = judge(job, holdout, new_folder, live_folder, &judgement);
+    struct judging judging = {.trial = {.job = job,
+                                        .holdout = holdout,
+                                        .new = new_folder,
+                                        .live = live_folder,
+                                        .figures = figures}};
+    int code = loop_beside(publisher->loop, STAGE_JUDGING, work_on_judgement, &judging);
     progress_close();
     if (!code) {
-        add_figures(outcome->result, &judgement);
-        code = settle(publisher, run, &judgement, outcome);
+        add_figures(outcome->result, &judging.judgement);
+        code = settle(publisher, run, &judging.judgement, outcome);
     }
-    judgement_release(&judgement);
+    judgement_release(&judging.judgement);
     free(new_folder);
     free(live_folder);
     return code;

@@ -20,9 +20,11 @@ void outcome_set(struct outcome *outcome, int code, char *text);
 void outcome_release(struct outcome *outcome);
 
 /* Decides whether the model of a run goes live, and settles that. The run's folder and the result
- * are there; `holdout` is NULL if the job has none. That a model is refused or on_publish fails is
+ * are there; `holdout` is NULL if the job has none, `figures` (of the model on it) if they are not
+ * known. That a model is refused or on_publish fails is
  * no error of this: the outcome has it. */
 int outcome_decide(const struct publisher *publisher, const struct job *job,
-                   const struct holdout *holdout, int64_t run, struct outcome *outcome);
+                   const struct holdout *holdout, const struct score_figures *figures, int64_t run,
+                   struct outcome *outcome);
 
 #endif

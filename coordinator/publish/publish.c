@@ -1,8 +1,10 @@
+#define _GNU_SOURCE
 #include "coordinator/publish/publish.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/interruption.h"
 #include "model/model.h"
 
 int64_t publish_live(const char *state) {
@@ -58,43 +59,96 @@ static char *absolute(const char *path) {
     return found ? found : memory_copy_string(path);
 }
 
-static void export_folder(const char *name, const char *path) {
-    char *full = absolute(path);
-    setenv(name, full, 1);
-    free(full);
+/* What the command finds in its environment besides that of this process. */
+enum { VARIABLES = 7 };
+static const char *const variable_names[VARIABLES] = {
+    "DML_JOB", "DML_RUN", "DML_KIND", "DML_MODEL_SHA256", "DML_STATE", "DML_MODEL", "DML_PREVIOUS"};
+
+struct environment {
+    char *own[VARIABLES];
+    char **all; /* NULL-terminated: these, and those of this process */
+};
+
+/* Takes the value over. */
+static void set_variable(struct environment *environment, unsigned i, char *value) {
+    environment->own[i] = memory_format("%s=%s", variable_names[i], value);
+    free(value);
 }
 
-/* In the child. What the command prints goes to standard error: standard output is the result's. */
-static _Noreturn void become(const struct publisher *publisher, const struct history_item *item,
-                             const char *sha256) {
-    char run[24];
-    char *model = publish_folder(publisher->state, item->run);
-    char *previous = publish_folder(publisher->state, item->previous_run);
-    snprintf(run, sizeof run, "%lld", (long long)item->run);
-    setenv("DML_JOB", publisher->job, 1);
-    setenv("DML_RUN", run, 1);
-    setenv("DML_KIND", decision_text(item->decision), 1);
-    setenv("DML_MODEL_SHA256", sha256, 1);
-    export_folder("DML_STATE", publisher->state);
-    export_folder("DML_MODEL", model);
-    if (item->previous_run)
-        export_folder("DML_PREVIOUS", previous);
-    else
-        setenv("DML_PREVIOUS", "", 1);
-    signal(SIGPIPE, SIG_DFL);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    execl("/bin/sh", "sh", "-c", publisher->on_publish, (char *)NULL);
-    _exit(127);
+static char *absolute_folder(const struct publisher *publisher, int64_t run) {
+    char *folder = publish_folder(publisher->state, run);
+    char *full = absolute(folder);
+    free(folder);
+    return full;
 }
 
-static int wait_for(pid_t child, int *status) {
-    pid_t ended;
-    interruption_pass_to(child);
-    do
-        ended = waitpid(child, status, 0);
-    while (ended < 0 && errno == EINTR);
-    interruption_pass_to(0);
-    return ended < 0 ? error_set_errno(ERROR_UNAVAILABLE, "cannot wait for on_publish") : 0;
+static bool is_own(const char *variable) {
+    size_t length = strcspn(variable, "=");
+    for (unsigned i = 0; i < VARIABLES; i++)
+        if (strlen(variable_names[i]) == length && !strncmp(variable, variable_names[i], length))
+            return true;
+    return false;
+}
+
+static void environment_init(struct environment *environment, const struct publisher *publisher,
+                             const struct history_item *item, const char *sha256) {
+    size_t count = 0, kept = 0;
+    set_variable(environment, 0, memory_copy_string(publisher->job));
+    set_variable(environment, 1, memory_format("%lld", (long long)item->run));
+    set_variable(environment, 2, memory_copy_string(decision_text(item->decision)));
+    set_variable(environment, 3, memory_copy_string(sha256));
+    set_variable(environment, 4, absolute(publisher->state));
+    set_variable(environment, 5, absolute_folder(publisher, item->run));
+    set_variable(environment, 6,
+                 item->previous_run ? absolute_folder(publisher, item->previous_run)
+                                    : memory_copy_string(""));
+    while (environ[count])
+        count++;
+    environment->all = memory_new(VARIABLES + count + 1, sizeof(char *));
+    for (; kept < VARIABLES; kept++)
+        environment->all[kept] = environment->own[kept];
+    for (size_t i = 0; i < count; i++)
+        if (!is_own(environ[i]))
+            environment->all[kept++] = environ[i];
+    environment->all[kept] = NULL;
+}
+
+static void environment_release(struct environment *environment) {
+    for (unsigned i = 0; i < VARIABLES; i++)
+        free(environment->own[i]);
+    free(environment->all);
+}
+
+/* What the command prints goes to standard error: standard output is the result's. */
+static int spawn(const char *command, char *const *environment, pid_t *child) {
+    char *arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, standard;
+    sigemptyset(&none);
+    sigemptyset(&standard);
+    sigaddset(&standard, SIGPIPE);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &standard);
+    int failed = posix_spawn(child, "/bin/sh", &actions, &attributes, arguments, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    errno = failed;
+    return failed ? error_set_errno(ERROR_UNAVAILABLE, "cannot start on_publish") : 0;
+}
+
+static int run_command(const struct publisher *publisher, const struct history_item *item,
+                       const char *sha256, int *status) {
+    struct environment environment;
+    pid_t child;
+    environment_init(&environment, publisher, item, sha256);
+    int code = spawn(publisher->on_publish, environment.all, &child);
+    environment_release(&environment);
+    return code ? code : loop_wait(publisher->loop, STAGE_ANNOUNCING, child, status);
 }
 
 /* How a command ended: "status 3", "signal 9". */
@@ -111,13 +165,7 @@ static int announce(const struct publisher *publisher, const struct history_item
     int code = store_model_of(publisher->store, item->run, &folder, &sha256);
     if (code)
         return code;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child < 0)
-        return error_set_errno(ERROR_UNAVAILABLE, "cannot start on_publish");
-    if (child == 0)
-        become(publisher, item, sha256);
-    code = wait_for(child, &status);
+    code = run_command(publisher, item, sha256, &status);
     if (code)
         return code;
     char *end = ending(status);
@@ -150,6 +198,7 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
 
 static int settle(const struct publisher *publisher, const struct history_item *item) {
     int announced = 0, code = 0;
+    loop_poll(publisher->loop); /* a signal that came meanwhile ends the command here */
     if (item->decision != DECISION_REFUSED) {
         code = switch_to(publisher, item->run);
         if (!code)

@@ -8,9 +8,11 @@
 #ifndef DML_COORDINATOR_PUBLISH_PUBLISH_H
 #define DML_COORDINATOR_PUBLISH_PUBLISH_H
 
+#include "coordinator/run/loop.h"
 #include "coordinator/status/history.h"
 
 struct publisher {
+    struct loop *loop; /* on_publish runs beside it */
     struct store *store;
     const char *state;      /* folder */
     const char *job;        /* name */

@@ -29,13 +29,34 @@ static void name_shards_folder(struct training *run, int64_t number) {
 
 /* ---- where it starts ---- */
 
+/* Reading and writing models beside the loop. */
+struct starting {
+    const struct training *run;
+    const struct model *model;
+    struct model *opened;
+};
+
+static int work_on_opening(void *context) {
+    struct starting *starting = context;
+    return model_open(starting->run->start_from, &starting->opened);
+}
+
+static int work_on_start(void *context) {
+    const struct starting *starting = context;
+    const struct training *run = starting->run;
+    return start_write(run->shards_folder, run->uuid, starting->model, &run->layout,
+                       run->job->vanished == VANISHED_KEEP, run->sizing.history);
+}
+
 /* The model to start from; NULL where there is none or it does not fit, and then the log says why.
  * One that cannot be read is an error. */
-static int open_model(const struct training *run, struct model **model) {
+static int open_model(struct training *run, struct model **model) {
+    struct starting starting = {.run = run};
     *model = NULL;
     if (!run->start_from)
         return 0;
-    int code = model_open(run->start_from, model);
+    int code = loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &starting);
+    *model = starting.opened;
     if (code || !model_fits(*model, &run->layout))
         return code;
     log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
@@ -119,8 +140,8 @@ static int prepare_folder(struct training *run, const struct model *model, int64
     folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
     if (!model)
         return 0;
-    return start_write(run->shards_folder, run->uuid, model, &run->layout,
-                       run->job->vanished == VANISHED_KEEP, run->sizing.history);
+    struct starting starting = {.run = run, .model = model};
+    return loop_beside(&run->loop, STAGE_STARTING, work_on_start, &starting);
 }
 
 /* What the run is trained on; files of the holdout are not. */

@@ -2,7 +2,6 @@
 
 #include <event2/event.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,11 +9,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/loop.h"
 #include "wire/connecting.h"
 #include "wire/peer.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
+#define DISMISS_MS 2000
 #define RETRY_MS 500     /* between attempts to connect to a worker that someone else started */
 #define LAST_WORDS_MS 20 /* from the end of a connection to that of its process, if it ended */
 
@@ -36,7 +37,7 @@ struct cluster {
     struct cluster_options options;
     struct link *links;
     struct output out;
-    struct event *ticker, *limit, *interrupt, *terminate;
+    struct event *ticker, *limit;
     enum reason stopping; /* the reason to stop for, REASON_NONE if none */
     bool dismissed;
     int code; /* what the run ends with */
@@ -111,6 +112,8 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     struct link *link = context;
     struct cluster *cluster = link->cluster;
     (void)peer;
+    if (cluster->dismissed)
+        return;
     after_step(cluster, coordinator_step(cluster->coordinator, link->number, message,
                                          clock_monotonic_ns(), &cluster->out));
 }
@@ -289,12 +292,6 @@ void cluster_cancel(struct cluster *cluster) {
     stop(cluster, REASON_CANCELLED);
 }
 
-static void on_signal(evutil_socket_t number, short events, void *context) {
-    (void)events;
-    log_info("%s: stopping", number == SIGINT ? "interrupted" : "terminated");
-    cluster_cancel(context);
-}
-
 static void add_events(struct cluster *cluster) {
     struct timeval tick = {.tv_usec = TICK_MS * 1000};
     cluster->ticker = event_new(cluster->base, -1, EV_PERSIST, on_tick, cluster);
@@ -306,10 +303,6 @@ static void add_events(struct cluster *cluster) {
         cluster->limit = evtimer_new(cluster->base, on_limit, cluster);
         event_add(cluster->limit, &limit);
     }
-    cluster->interrupt = evsignal_new(cluster->base, SIGINT, on_signal, cluster);
-    cluster->terminate = evsignal_new(cluster->base, SIGTERM, on_signal, cluster);
-    event_add(cluster->interrupt, NULL);
-    event_add(cluster->terminate, NULL);
 }
 
 /* ---- life ---- */
@@ -348,27 +341,41 @@ int cluster_run(struct cluster *cluster) {
     drain(cluster);
     if (!cluster->code && coordinator_phase(cluster->coordinator) != PHASE_STOPPED)
         event_base_dispatch(cluster->base);
-    event_del(cluster->interrupt); /* nobody would look at it before the workers are dismissed */
-    event_del(cluster->terminate);
     return cluster->code;
 }
 
-static size_t queued(const struct cluster *cluster) {
-    size_t bytes = 0;
+static bool all_sent(const void *context) {
+    const struct cluster *cluster = context;
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
-        if (cluster->links[i].peer)
-            bytes += peer_queued(cluster->links[i].peer);
-    return bytes;
+        if (cluster->links[i].peer && peer_queued(cluster->links[i].peer))
+            return false;
+    return true;
+}
+
+/* From here on nothing is asked of the machine, and no worker is started. */
+static void come_to_rest(struct cluster *cluster) {
+    cluster->dismissed = true;
+    launch_listen(cluster->options.launch, NULL);
+    event_del(cluster->ticker);
+    if (cluster->limit)
+        event_del(cluster->limit);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct link *link = &cluster->links[i];
+        event_del(link->starter);
+        event_del(link->teller);
+        connecting_free(link->connecting);
+        link->connecting = NULL;
+    }
 }
 
 void cluster_dismiss(struct cluster *cluster, const char *why) {
-    int64_t deadline_ns = clock_monotonic_ns() + 2 * NS_PER_S;
-    cluster->dismissed = true;
+    if (cluster->dismissed)
+        return;
+    come_to_rest(cluster);
     coordinator_dismiss(cluster->coordinator, why, &cluster->out);
     send_messages(cluster);
     output_clear(&cluster->out);
-    while (queued(cluster) && clock_monotonic_ns() < deadline_ns)
-        event_base_loop(cluster->base, EVLOOP_ONCE);
+    loop_until(cluster->base, DISMISS_MS, all_sent, cluster);
 }
 
 static void event_drop(struct event *event) {
@@ -382,8 +389,6 @@ void cluster_free(struct cluster *cluster) {
     launch_listen(cluster->options.launch, NULL);
     event_drop(cluster->ticker);
     event_drop(cluster->limit);
-    event_drop(cluster->interrupt);
-    event_drop(cluster->terminate);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
         struct link *link = &cluster->links[i];
         event_drop(link->starter);

@@ -35,14 +35,15 @@ struct cluster_options {
 struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
                             const struct cluster_options *options);
 
-/* Runs until the model was read, or the run failed or was cancelled. SIGINT and SIGTERM cancel: the
- * last step is made durable first; the second one does not wait for that. */
+/* Runs until the model was read, or the run failed or was cancelled. */
 int cluster_run(struct cluster *cluster);
 
-/* Ends the run at its last accepted point, as SIGTERM does. */
+/* Ends the run at its last accepted point: the last step is made durable first. The second call
+ * does not wait for that. */
 void cluster_cancel(struct cluster *cluster);
 
-/* Tells the workers to exit and waits until they were told. */
+/* Tells the workers to exit and waits until they were told, while the loop turns. Nothing more
+ * happens to the coordinator then. Harmless the second time. */
 void cluster_dismiss(struct cluster *cluster, const char *why);
 
 void cluster_free(struct cluster *cluster);

@@ -38,17 +38,20 @@ static json_t *model_details(const struct training *run) {
                      numeric_description(), "start", json_object_get(run->result, "start"));
 }
 
+static int work_on_holdout(void *context) {
+    struct training *run = context;
+    struct model model;
+    int code = model_writer_view(run->recorder.writer, &model);
+    return code ? code : holdout_score(run->holdout, &model, &run->figures);
+}
+
 /* Before the model is published, whose details have the figures. */
 static int score_holdout(struct training *run) {
-    struct model model;
-    struct score_figures figures;
     if (!run->holdout)
         return 0;
-    int code = model_writer_view(run->recorder.writer, &model);
+    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_holdout, run);
     if (!code)
-        code = holdout_score(run->holdout, &model, &figures);
-    if (!code)
-        json_object_set_new(run->result, "holdout", score_figures_json(&figures));
+        json_object_set_new(run->result, "holdout", score_figures_json(&run->figures));
     return code;
 }
 
@@ -63,44 +66,71 @@ static int record_model(struct training *run, const char *sha256) {
     return code;
 }
 
-static int write_model(struct training *run) {
+/* A model on its way to the disk. */
+struct writing {
+    struct training *run;
+    json_t *details;
     char sha256[SHA256_TEXT];
-    int code = model_writer_hash(run->recorder.writer, sha256);
+};
+
+static int work_on_model(void *context) {
+    struct writing *writing = context;
+    struct recorder *recorder = &writing->run->recorder;
+    int code = model_writer_hash(recorder->writer, writing->sha256);
     if (code)
         return code;
-    if (run->recorder.curvature)
-        code = curvature_writer_publish(run->recorder.curvature, sha256);
-    run->recorder.curvature = NULL;
+    if (recorder->curvature)
+        code = curvature_writer_publish(recorder->curvature, writing->sha256);
+    recorder->curvature = NULL;
     if (code)
         return code;
-    json_t *details = model_details(run);
-    code = model_writer_publish(run->recorder.writer, details);
-    run->recorder.writer = NULL;
-    json_decref(details);
-    if (code)
-        return code;
-    code = record_model(run, sha256);
-    result_add_model(run->result, run->model_folder, sha256);
+    code = model_writer_publish(recorder->writer, writing->details);
+    recorder->writer = NULL;
     return code;
 }
 
-static int score_test(struct training *run) {
-    if (!run->job->test[0])
-        return 0;
-    struct model *model = NULL;
+static int write_model(struct training *run) {
+    struct writing writing = {.run = run, .details = model_details(run)};
+    int code = loop_beside(&run->loop, STAGE_WRITING, work_on_model, &writing);
+    json_decref(writing.details);
+    if (code)
+        return code;
+    code = record_model(run, writing.sha256);
+    result_add_model(run->result, run->model_folder, writing.sha256);
+    return code;
+}
+
+/* The test data, scored with the model as others will read it. */
+struct testing {
+    const struct training *run;
     struct score_figures figures;
+};
+
+static int work_on_test(void *context) {
+    struct testing *testing = context;
+    const struct training *run = testing->run;
     struct source_options alike = source_options_alike(&run->job->source, &run->sources.shape);
+    struct model *model = NULL;
     char **paths = NULL;
     int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
+    failpoint(FAILPOINT_score);
     if (!code)
         code = model_open(run->model_folder, &model);
     if (!code)
         code = score_files(model, paths, &alike, run->sizing.threads ? run->sizing.threads : 1,
-                           NULL, SCORE_PLAIN, &figures);
-    if (!code)
-        json_object_set_new(run->result, "test", score_figures_json(&figures));
+                           NULL, SCORE_PLAIN, &testing->figures);
     model_close(model);
     source_paths_free(paths);
+    return code;
+}
+
+static int score_test(struct training *run) {
+    struct testing testing = {.run = run};
+    if (!run->job->test[0])
+        return 0;
+    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_test, &testing);
+    if (!code)
+        json_object_set_new(run->result, "test", score_figures_json(&testing.figures));
     return code;
 }
 
@@ -127,6 +157,12 @@ static int end_cancelled(struct training *run) {
                      (unsigned long long)coordinator_view(run->coordinator).step);
 }
 
+static int remove_checkpoints(void *context) {
+    struct training *run = context;
+    folder_remove(run->shards_folder);
+    return 0;
+}
+
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
     int code = make_result(run);
@@ -146,11 +182,10 @@ static int end_done(struct training *run) {
         return code;
     failpoint(FAILPOINT_run_ended);
     if (!reason_can_resume(reason))
-        folder_remove(run->shards_folder);
-    return 0;
+        code = loop_beside(&run->loop, STAGE_ENDING, remove_checkpoints, run);
+    return code;
 }
 
 int training_conclude(struct training *run) {
-    bool cancelled = coordinator_phase(run->coordinator) != PHASE_READ;
-    return cancelled ? end_cancelled(run) : end_done(run);
+    return run->cancelled ? end_cancelled(run) : end_done(run);
 }

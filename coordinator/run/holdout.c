@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 
 struct holdout {
@@ -63,6 +64,7 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data) {
 
 int holdout_score(const struct holdout *holdout, const struct model *model,
                   struct score_figures *figures) {
+    failpoint(FAILPOINT_score);
     int code = score_packs(model, holdout->packs, holdout->count, holdout->share, figures);
     if (!code && !figures->examples)
         code = error_set(ERROR_DATA, "the holdout has no labelled row");

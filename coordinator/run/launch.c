@@ -18,8 +18,10 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/run/loop.h"
 
 #define START_TIMEOUT_MS 20000
+#define END_TIMEOUT_MS 2000
 #define START_TRIES 5 /* of a worker that is killed before it listens */
 
 /* The worker's program: beside this one if it is there, else found on the PATH. Free it. */
@@ -345,24 +347,12 @@ const char *launch_ending(const struct launched *worker) {
     return text;
 }
 
-static bool any_running(const struct launch *launch) {
+static bool none_runs(const void *context) {
+    const struct launch *launch = context;
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->workers[i].pid && !launch->workers[i].adopted)
-            return true;
-    return false;
-}
-
-static void on_grace(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what, (void)context; /* the loop has gone round: that is all */
-}
-
-static void await_ends(struct launch *launch, int grace_ms) {
-    struct timeval grace = {.tv_sec = grace_ms / 1000, .tv_usec = grace_ms % 1000 * 1000};
-    struct event *timer = evtimer_new(launch->base, on_grace, NULL);
-    event_add(timer, &grace);
-    while (any_running(launch) && evtimer_pending(timer, NULL))
-        event_base_loop(launch->base, EVLOOP_ONCE);
-    event_free(timer);
+            return false;
+    return true;
 }
 
 static void signal_all(const struct launch *launch, int number) {
@@ -379,10 +369,16 @@ void launch_abandon(struct launch *launch) {
     }
 }
 
-static void release_worker(struct launched *worker) {
-    await_no_line(worker);
-    remove_socket(worker->launch, worker->address);
-    free(worker->address);
+static void remove_sockets(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        remove_socket(launch, launch->workers[i].address);
+    if (launch->folder)
+        rmdir(launch->folder);
+}
+
+void launch_leave(struct launch *launch) {
+    signal_all(launch, SIGTERM);
+    remove_sockets(launch);
 }
 
 void launch_release(struct launch *launch, int grace_ms) {
@@ -391,16 +387,15 @@ void launch_release(struct launch *launch, int grace_ms) {
     launch_listen(launch, NULL);
     for (uint32_t i = 0; i < launch->count; i++)
         await_no_line(&launch->workers[i]); /* those are not started again */
-    await_ends(launch, grace_ms);
+    loop_until(launch->base, grace_ms, none_runs, launch);
     signal_all(launch, SIGTERM);
-    await_ends(launch, 2000);
+    loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
     signal_all(launch, SIGKILL);
-    await_ends(launch, 2000);
+    loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
+    remove_sockets(launch);
     for (uint32_t i = 0; i < launch->count; i++)
-        release_worker(&launch->workers[i]);
+        free(launch->workers[i].address);
     event_free(launch->child);
-    if (launch->folder)
-        rmdir(launch->folder);
     free(launch->folder);
     free(launch->workers);
     free(launch->killed);

@@ -76,6 +76,9 @@ const char *launch_ending(const struct launched *worker);
 /* Forgets all workers and leaves them running: they are another's now. */
 void launch_abandon(struct launch *launch);
 
+/* Has the workers end and removes their folder, at once: this process is about to end. */
+void launch_leave(struct launch *launch);
+
 /* Waits up to `grace_ms` for the workers to exit by themselves, then terminates and at last kills
  * them; removes the folder. Turns the loop meanwhile. Harmless on a zeroed struct. */
 void launch_release(struct launch *launch, int grace_ms);

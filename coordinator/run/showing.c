@@ -1,20 +1,27 @@
 #include "coordinator/run/showing.h"
 
+#include <math.h>
+#include <signal.h>
+
 #include "base/error.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "coordinator/status/api.h"
 
+/* Between two trainings there is no coordinator. */
 static struct live live_of(const struct training *run) {
-    double seconds = training_seconds(run);
-    struct coordinator_view view = coordinator_view(run->coordinator);
+    double seconds = training_seconds(run), left = NAN;
+    if (run->coordinator && run->loop.stage == STAGE_TRAINING) {
+        struct coordinator_view view = coordinator_view(run->coordinator);
+        left = pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds);
+    }
     return (struct live){
+        .stage = run->loop.stage,
         .coordinator = run->coordinator,
         .job = run->job,
         .run = run->recorder.run,
         .started_ms = run->started_ms,
         .seconds = seconds,
-        .seconds_left = pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds),
+        .seconds_left = left,
         .http = run->http ? http_url(run->http) : NULL,
     };
 }
@@ -39,8 +46,7 @@ static json_t *on_runs(void *context) {
 
 static void on_cancel(void *context) {
     struct training *run = context;
-    log_info("cancelled over the control socket: stopping");
-    cluster_cancel(run->cluster);
+    loop_stop(&run->loop, SIGTERM, "cancelled over the control socket");
 }
 
 /* ---- the status server ---- */
@@ -55,19 +61,15 @@ static void on_request(void *context, const struct request *request, struct http
     api_answer(&api, request, answer);
 }
 
-int showing_listen(struct training *run) {
-    return run->job->http && !run->http ? http_new(run->job->http, &run->http) : 0;
-}
-
 int showing_begin(struct training *run) {
     struct control_callbacks control = {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct http_callbacks http = {.answer = on_request, .context = run};
-    struct coordinator_view view = coordinator_view(run->coordinator);
-    tally_note(&run->tally, &view);
-    int code = control_new(run->base, run->job->state, &control, &run->control);
+    int code = run->job->http ? http_new(run->job->http, &run->http) : 0;
+    if (!code)
+        code = control_new(run->loop.base, run->job->state, &control, &run->control);
     if (!code && run->http)
-        code = http_serve(run->http, run->base, &http);
+        code = http_serve(run->http, run->loop.base, &http);
     return code;
 }
 

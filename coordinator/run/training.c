@@ -1,8 +1,6 @@
 /* The stages of a run, from the lock on the state folder to the last slice of the model. */
 #include "coordinator/run/training.h"
 
-#include <event2/event.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +24,25 @@
 
 /* ---- acquiring ---- */
 
+/* A first signal, or `cancel`, ends a training where it can be resumed. */
+static void stop(void *context) {
+    struct training *run = context;
+    cluster_cancel(run->cluster);
+}
+
+static void leave(void *context) {
+    struct training *run = context;
+    showing_end(run);
+    if (run->launch.base)
+        launch_leave(&run->launch);
+}
+
 int training_open(struct training *run) {
-    int code = descriptors_check();
+    int code = loop_open(&run->loop);
+    run->loop.context = run;
+    run->loop.leave = leave;
+    if (!code)
+        code = descriptors_check();
     if (!code)
         code = dataset_make_state(run->job);
     if (!code)
@@ -35,12 +50,12 @@ int training_open(struct training *run) {
     if (!code)
         code = store_open(run->job->state, &run->store);
     if (!code)
-        code = showing_listen(run);
+        code = showing_begin(run);
     return code;
 }
 
-static int open_data(struct training *run) {
-    progress_stage("reading the data");
+static int read_data(void *context) {
+    struct training *run = context;
     return dataset_open(run->job, &run->set, &run->holdout, &run->sources, &run->seconds.pack);
 }
 
@@ -111,11 +126,7 @@ static int start_workers(struct training *run) {
                             : run->options->verbose ? "--verbose"
                                                     : NULL;
     progress_stage("starting shards and replicas");
-    signal(SIGPIPE, SIG_IGN); /* who asks for the status may leave before it is answered */
-    run->base = event_base_new();
-    if (!run->base)
-        return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
-    launch_init(&run->launch, run->base, shards_here, replicas_here, verbosity);
+    launch_init(&run->launch, run->loop.base, shards_here, replicas_here, verbosity);
     int code = 0;
     if (run->resumed)
         code = store_processes(run->store, run->recorder.run, adopt, run);
@@ -255,7 +266,7 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
 
 /* ---- training ---- */
 
-static int open_loop(struct training *run) {
+static void make_cluster(struct training *run) {
     struct cluster_options options = {
         .addresses = run->addresses,
         .launched = run->launched,
@@ -266,27 +277,35 @@ static int open_loop(struct training *run) {
         .tick = on_tick,
         .context = run,
     };
-    run->cluster = cluster_new(run->base, run->coordinator, &options);
-    return showing_begin(run);
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    tally_note(&run->tally, &view);
+    run->cluster = cluster_new(run->loop.base, run->coordinator, &options);
 }
 
 static int train(struct training *run) {
     int64_t start_ns = clock_monotonic_ns();
-    int code = open_loop(run);
-    if (!code)
-        code = cluster_run(run->cluster);
+    make_cluster(run);
+    run->loop.stage = STAGE_TRAINING;
+    run->loop.stop = stop;
+    int code = cluster_run(run->cluster);
+    run->loop.stop = NULL;
+    run->loop.stage = STAGE_ENDING;
     if (run->launch.up_ns > start_ns)
         start_ns = run->launch.up_ns;
     run->seconds.train = (double)(clock_monotonic_ns() - start_ns) / 1e9;
     recorder_finish(&run->recorder);
     progress_close();
+    run->cancelled = coordinator_phase(run->coordinator) != PHASE_READ;
+    if (!code)
+        cluster_dismiss(run->cluster, run->cancelled ? "the run ended early" : "the run has ended");
     return code;
 }
 
 int training_run(struct training *run) {
-    int code = showing_listen(run);
-    if (!code && !run->set)
-        code = open_data(run);
+    int code = 0;
+    run->loop.stage = STAGE_STARTING;
+    if (!run->set)
+        code = loop_beside(&run->loop, STAGE_PACKING, read_data, run);
     if (!code)
         code = size_up(run);
     if (!code)
@@ -308,16 +327,13 @@ void training_release(struct training *run, int code) {
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
-    showing_end(run);
     if (run->coordinator && coordinator_is_fenced(run->coordinator))
         launch_abandon(&run->launch);
     else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
-    launch_release(&run->launch, DISMISS_GRACE_MS);
+    launch_release(&run->launch, DISMISS_GRACE_MS); /* the loop turns, and answers as before */
     coordinator_free(run->coordinator);
-    if (run->base)
-        event_base_free(run->base);
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);
@@ -330,12 +346,18 @@ void training_release(struct training *run, int code) {
     *run = (struct training){.options = run->options,
                              .command = run->command,
                              .job = run->job,
+                             .started_ns = run->started_ns,
+                             .started_ms = run->started_ms,
+                             .loop = run->loop,
                              .lock = run->lock,
-                             .store = run->store};
+                             .store = run->store,
+                             .control = run->control,
+                             .http = run->http};
 }
 
 void training_close(struct training *run) {
     showing_end(run);
+    loop_close(&run->loop);
     if (run->store)
         store_close(run->store);
     if (run->lock >= 0)

@@ -7,6 +7,7 @@
 #include "coordinator/status/control.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/holdout.h"
+#include "coordinator/run/loop.h"
 #include "coordinator/status/http.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/options.h"
@@ -18,10 +19,9 @@
 #include "coordinator/status/tally.h"
 #include "model/model.h"
 
-struct event_base;
-
-/* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it,
- * save that `http` goes with `control`: both answer from what lies between. */
+/* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it.
+ * The loop, the lock, the store and whoever answers from them (`control`, `http`) live as long as
+ * the command, which may train several times. */
 struct training {
     const struct options *options;
     const char *command;    /* "run" or "retrain": recorded with a new run */
@@ -29,8 +29,10 @@ struct training {
     struct job *job;
     int64_t started_ns, started_ms;
     struct result_seconds seconds;
+    struct loop loop;
     int lock; /* descriptor, or −1 */
     struct store *store;
+    struct control *control;
     struct http *http;       /* the status server, or NULL */
     struct set *set;         /* opened by training_run(), or given */
     struct holdout *holdout; /* or NULL */
@@ -52,13 +54,13 @@ struct training {
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link: NULL for a worker of someone else's */
     struct coordinator *coordinator;
-    struct event_base *base;
     struct cluster *cluster;
+    bool cancelled; /* the training was stopped: there is no model */
     struct pace pace;
     struct tally tally;
-    struct control *control;
     struct model_layout layout;
     char *model_folder;
+    struct score_figures figures; /* of the model on the holdout, if there is one */
     json_t *result;
 };
 
@@ -67,12 +69,13 @@ struct training {
  */
 int training_begin(struct training *training);
 
-/* Takes the lock of the state folder, opens the store, and takes the status server's address.
- * ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the address. */
+/* Takes the lock of the state folder, opens the store, and answers over the control socket and the
+ * status server from now on. ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the
+ * server's address. */
 int training_open(struct training *training);
 
 /* Opens the data, unless a set was given, starts workers and trains, until the model was read or
- * the run was cancelled. */
+ * the run was cancelled. The workers are told to exit then: what follows needs none. */
 int training_run(struct training *training);
 
 /* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
@@ -80,7 +83,7 @@ int training_run(struct training *training);
  * Of a run that was cancelled the result is printed, and ERROR_AGAIN says so. */
 int training_conclude(struct training *training);
 
-/* Ends the workers and lets go of all but the job, the lock and the store, with which it can run
+/* Ends the workers and lets go of all but what lives as long as the command, with which it can run
  * again; `code` is what the run ended with. */
 void training_release(struct training *training, int code);
 

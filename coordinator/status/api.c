@@ -211,9 +211,11 @@ static void answer_page(const struct api *api, const struct request *request,
 
 static void answer_live(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
-    int64_t late_ns = clock_monotonic_ns() - coordinator_view(api->live.coordinator).ticked_ns;
+    const struct live *live = &api->live;
+    bool ticks = live->coordinator && live->stage == STAGE_TRAINING;
     (void)request;
-    if (late_ns > TICK_LATE_NS)
+    if (ticks &&
+        clock_monotonic_ns() - coordinator_view(live->coordinator).ticked_ns > TICK_LATE_NS)
         give_text(answer, 503, "the coordinator has not looked at its clock for over 10 s");
     else
         give_text(answer, 200, "ok");
@@ -224,6 +226,8 @@ static char *unready(const struct api *api) {
     const struct coordinator *c = api->live.coordinator;
     if (!api->store)
         return memory_copy_string("the store is closed");
+    if (!c || api->live.stage != STAGE_TRAINING)
+        return memory_format("no training is under way: %s", live_state(&api->live));
     enum coordinator_phase phase = coordinator_phase(c);
     if (phase == PHASE_FAILED)
         return memory_copy_string("the run has failed");
@@ -231,7 +235,7 @@ static char *unready(const struct api *api) {
         if (!coordinator_worker(c, i).ready)
             return memory_format("shard %u is not set up", i);
     if (phase == PHASE_REJOINING || phase == PHASE_SETTING_UP)
-        return memory_format("the run is %s", live_state(phase));
+        return memory_format("the run is %s", live_phase(phase));
     return NULL;
 }
 

@@ -11,7 +11,7 @@
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
-const char *live_state(enum coordinator_phase phase) {
+const char *live_phase(enum coordinator_phase phase) {
     switch (phase) {
     case PHASE_REJOINING:
         return "looking for workers";
@@ -31,6 +31,11 @@ const char *live_state(enum coordinator_phase phase) {
         return "failed";
     }
     return "unknown";
+}
+
+const char *live_state(const struct live *live) {
+    const char *text = stage_text(live->stage);
+    return text ? text : live->coordinator ? live_phase(coordinator_phase(live->coordinator)) : "";
 }
 
 static json_t *worker_json(const struct worker_view *worker) {
@@ -69,7 +74,7 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
     return json_pack("{s:o, s:I, s:i, s:s, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
                      "s:o, s:I, s:o}",
                      "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid",
-                     (int)getpid(), "state", live_state(view->phase), "reason", "step",
+                     (int)getpid(), "state", live_state(live), "reason", "step",
                      (json_int_t)view->step, "loss", number_json(view->started ? view->loss : NAN),
                      "gradient_max", number_json(view->started ? view->gradient_max : NAN),
                      "holdout_loss", number_json(judged ? view->holdout_loss : NAN), "evaluation",
@@ -100,7 +105,7 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
     if (code)
         return code;
     json_array_foreach(json_object_get(*runs, "runs"), i, run) {
-        if (json_integer_value(json_object_get(run, "run")) != live->run)
+        if (!live->coordinator || json_integer_value(json_object_get(run, "run")) != live->run)
             continue;
         json_object_set_new(run, "state", json_string("running"));
         json_object_set_new(run, "seconds", json_real(live->seconds));
@@ -108,7 +113,23 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
     return 0;
 }
 
+/* What there is to say without a coordinator. */
+static json_t *bare_json(const struct live *live) {
+    return json_pack(
+        "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, s:f, "
+        "s:n, s:s, s:o, s:s?, s:s, s:[]}",
+        "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
+        "state", live_state(live), "reason", "step", 0, "loss", "gradient_max", "holdout_loss",
+        "evaluation", "number", 0, "chunks", "counted", "map", "started_seconds_ago", "started_ms",
+        (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
+        live->seconds, "seconds_left", "objective", objective_name(live->job->objective),
+        "settings", job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION,
+        "processes");
+}
+
 json_t *live_json(const struct live *live) {
+    if (!live->coordinator)
+        return bare_json(live);
     struct coordinator_view view = coordinator_view(live->coordinator);
     json_t *status = progress_json(live, &view);
     json_object_update_new(status, problem_json(live, &view));

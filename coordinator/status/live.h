@@ -7,29 +7,36 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/job/job.h"
+#include "coordinator/status/stage.h"
 
 /* A run as its coordinator's process knows it. Nothing is owned. */
 struct live {
-    const struct coordinator *coordinator;
+    enum stage stage;
+    const struct coordinator *coordinator; /* NULL: there is none yet, or none any more */
     const struct job *job;
-    int64_t run, started_ms;
+    int64_t run; /* 0: none yet */
+    int64_t started_ms;
     double seconds, seconds_left; /* of the run; NaN: not known */
     const char *http;             /* where the status server is, or NULL */
 };
 
-/* What the run is doing: "running", "setting up", …; a constant. */
-const char *live_state(enum coordinator_phase phase);
+/* What a run is doing while its stage is STAGE_TRAINING: "running", "setting up", …; a constant. */
+const char *live_phase(enum coordinator_phase phase);
+
+/* What is being done: "packing", "running", …; a constant. */
+const char *live_state(const struct live *live);
 
 /* Members: job, run, pid, state, reason (null), step, loss, gradient_max, evaluation {number,
  * chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations, attempt,
  * started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host, state, portions,
  * chunks, rate, restarts, threads}], objective, examples, features, parameters, history,
  * backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss,
- * settings {key: value}, http, version; rate in chunks a second, null where nothing is known. A new
- * reference. */
+ * settings {key: value}, http, version; rate in chunks a second, null where nothing is known.
+ * Without a coordinator the members that only it knows are null, 0 or missing. A new reference. */
 json_t *live_json(const struct live *live);
 
-/* As report_runs(), and the run that goes on is "running", its seconds those spent on it. */
+/* As report_runs(), and the run that a coordinator works on is "running", its seconds those spent
+ * on it. */
 int live_runs(const struct live *live, struct store *store, json_t **runs);
 
 #endif

@@ -66,14 +66,14 @@ static void write_labelled(FILE *out, const char *name, const char *label, const
 /* ---- the run ---- */
 
 static void write_run(FILE *out, const struct live *live) {
-    enum coordinator_phase now = coordinator_phase(live->coordinator);
+    const char *now = live_state(live);
     describe(out, "dml_build_info", GAUGE, "The program's version; always 1.");
     write_labelled(out, "dml_build_info", "version", PACKAGE_VERSION, 1);
     describe(out, "dml_run_info", GAUGE, "The job and its objective; always 1.");
     fputs("dml_run_info{job=", out);
     write_quoted(out, live->job->name);
     fputs(",objective=", out);
-    write_quoted(out, objective_name(coordinator_settings(live->coordinator)->shape.kind));
+    write_quoted(out, objective_name(live->job->objective));
     fputs("} 1\n", out);
     write_one(out, "dml_run_number", GAUGE, "Number of the run in its state folder.",
               (double)live->run);
@@ -85,10 +85,13 @@ static void write_run(FILE *out, const struct live *live) {
               "A guess at the time left from the pace so far; NaN if there is none.",
               live->seconds_left);
     describe(out, "dml_run_state", GAUGE, "1 for what the run is doing, 0 for all else.");
+    for (enum stage stage = STAGE_TRAINING + 1; stage < STAGE_COUNT; stage++)
+        write_labelled(out, "dml_run_state", "state", stage_text(stage),
+                       !strcmp(stage_text(stage), now));
     for (enum coordinator_phase phase = PHASE_REJOINING; phase <= PHASE_FAILED; phase++)
-        if (phase == PHASE_REJOINING || live_state(phase) != live_state(phase - 1))
-            write_labelled(out, "dml_run_state", "state", live_state(phase),
-                           live_state(phase) == live_state(now));
+        if (phase != PHASE_DISMISSED && phase != PHASE_STOPPED && phase != PHASE_READ)
+            write_labelled(out, "dml_run_state", "state", live_phase(phase),
+                           !strcmp(live_phase(phase), now));
 }
 
 static void write_optimizer(FILE *out, const struct coordinator_view *view, bool judged,
@@ -254,16 +257,19 @@ static void write_process(FILE *out) {
 
 char *metrics_text(const struct metrics *metrics, size_t *length) {
     const struct coordinator *c = metrics->live->coordinator;
-    struct coordinator_view view = coordinator_view(c);
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (!out)
         abort(); /* for want of memory alone */
     write_run(out, metrics->live);
-    write_optimizer(out, &view, coordinator_settings(c)->optimizer.patience > 0, metrics->tally);
-    write_evaluation(out, &view, metrics->tally);
-    write_checkpoint(out, &view, metrics->durable_ms);
-    write_processes(out, c);
+    if (c) {
+        struct coordinator_view view = coordinator_view(c);
+        write_optimizer(out, &view, coordinator_settings(c)->optimizer.patience > 0,
+                        metrics->tally);
+        write_evaluation(out, &view, metrics->tally);
+        write_checkpoint(out, &view, metrics->durable_ms);
+        write_processes(out, c);
+    }
     write_http(out, metrics->http);
     write_process(out);
     fclose(out);

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import errno
 import http.client
+import json
 import os
 import re
 import shutil
@@ -16,7 +17,8 @@ import sys
 import time
 import urllib.parse
 
-from harness import (COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main, test, url_of)
+from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main,
+                     small_data, small_job, test, train, url_of)
 
 ANSWER_SECONDS = 0.05
 HOUR_MS = 3600000
@@ -93,7 +95,7 @@ def address_of(process):
 def at_last_cancelled(job, run):
     assert dml('cancel', job).status == 0
     finished = run.wait()
-    assert finished.status == 75, finished
+    assert finished.status == AGAIN, finished
 
 
 def full_queue(path, stack):
@@ -181,6 +183,96 @@ def a_worker_that_does_not_come_up_holds_nothing_up(folder):
                 goes_on(run, other, url)
                 assert sleepers(run), f'{place} 0 was given up meanwhile'
                 at_last_cancelled(job, run)
+
+
+# ---- beside the loop ----
+
+def state_of(url):
+    return json.loads(ask(url, '/api/v1/status')[1])['state']
+
+
+def stands_at(process, job, stage):
+    """The command is at that stage, and says so to whoever asks, however long it takes."""
+    url = url_of(process)
+    process.until(lambda: state_of(url) == stage, f'it is {stage}')
+    answers(url)
+    for question in ('status', 'jobs'):
+        asked = dml(question, job, '--json')
+        assert asked.status == 0, asked
+    assert dml('status', job, '--json').json['state'] == stage
+    status, why, _ = ask(url, '/readyz')
+    assert status == 503 and stage in why, (status, why)
+    answers(url)
+    assert state_of(url) == stage
+
+
+def ends_at_once(process, job, stop):
+    if stop == 'cancel':
+        asked = dml('cancel', job)
+        assert asked.status == 0, asked
+    else:
+        process.signal(stop)
+    finished = process.wait(60)
+    assert finished.status == AGAIN, finished
+    assert 'the same command goes on from here' in finished.stderr, finished
+    end = time.monotonic() + 60
+    while process.survivors() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not process.survivors(), finished
+    assert not (job.parent / 'job.state/control.sock').exists()
+
+
+def job_with_all(folder, **settings):
+    small_data(folder, 'more.libsvm', seed=2)
+    return small_job(folder, http='127.0.0.1:0', test=['more.libsvm'], holdout=['more.libsvm'],
+                     **settings)
+
+
+@contextlib.contextmanager
+def process_of(command, job, **environment):
+    process = Process(COORDINATOR, command, job, **environment)
+    try:
+        yield process
+    finally:
+        process.end()
+
+
+@test
+def whoever_asks_is_answered_and_whoever_stops_obeyed_at_every_stage(folder):
+    stages = [('packing', 'pack_publish:1', 'cancel'),
+              ('scoring', 'score:1', signal.SIGTERM),
+              ('writing the model', 'model_publish:1', signal.SIGINT),
+              ('scoring', 'score:2', 'cancel')]
+    job = job_with_all(folder)
+    for stage, place, stop in stages:
+        with process_of('run', job, DML_FAILPOINT=f'coordinator.{place}:delay:{HOUR_MS}') as run:
+            stands_at(run, job, stage)
+            ends_at_once(run, job, stop)
+    result = train(job)
+    assert result['model_sha256'] == train(job, '--state', folder / 'own.state')['model_sha256']
+
+
+@test
+def on_publish_and_the_judgement_run_beside_the_loop(folder):
+    job = job_with_all(folder, gate=['loss <= 2 * live'])
+    assert dml('retrain', job).status == 0
+    small_data(folder, rows=80, seed=3)
+    # The new model is scored on the holdout and on the test data, then the live one.
+    with process_of('retrain', job, DML_FAILPOINT=f'coordinator.score:3:delay:{HOUR_MS}') as run:
+        stands_at(run, job, 'judging')
+        ends_at_once(run, job, signal.SIGTERM)
+    for command, stop in (('retrain', 'cancel'), ('run', signal.SIGINT)):
+        job = job_with_all(folder, gate=['loss <= 2 * live'],
+                           on_publish='exec sleep 3600')
+        small_data(folder, rows=80, seed=3)
+        with process_of(command, job) as run:
+            stands_at(run, job, 'running on_publish')
+            ends_at_once(run, job, stop)
+    job = job_with_all(folder, gate=['loss <= 2 * live'], on_publish=f'env >{folder}/seen')
+    small_data(folder, rows=80, seed=3)
+    finished = dml('retrain', job)
+    assert finished.status == 0, finished
+    assert 'DML_KIND=published' in (folder / 'seen').read_text(), finished
 
 
 if __name__ == '__main__':

@@ -94,7 +94,7 @@ def a_stage_that_is_interrupted_is_taken_away(folder):
         for k in range(400000):
             file.write(f'{k % 2} 1:{k % 7} 2:{k % 11} 3:{k % 13} 4:{k % 17}\n')
     with on_terminal('run', write_job(folder, data=['small.libsvm'])) as terminal:
-        terminal.until(lambda: 'reading the data' in terminal.text, 'the stage is shown')
+        terminal.until(lambda: 'packing' in terminal.text, 'the stage is shown')
         os.kill(terminal.popen.pid, signal.SIGINT)
         assert terminal.wait() == AGAIN, terminal.text
     assert terminal.screen.text() == \
@@ -106,7 +106,7 @@ def retrain_shows_every_stage_and_leaves_nothing_behind(folder):
     job = small_job(folder, holdout=0.2)
     with on_terminal('retrain', job, columns=80) as terminal:
         assert terminal.wait() == 0, terminal.text
-    for stage in 'looking for new data', 'starting shards and replicas', 'judging the model':
+    for stage in 'packing', 'starting shards and replicas', 'judging':
         assert stage in terminal.text, (stage, terminal.text)
     for line in terminal.screen.text().splitlines():
         assert re.fullmatch(f'{LOG_LINE}|{TABLE_LINE}', line), line
