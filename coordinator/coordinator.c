@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "coordinator/machine.h"
 
-#define PAUSE_NS INT64_C(3000000000) /* between ticks: then it was this process that slept */
+/* Ticks come ten times a second. After a longer pause it was this process that slept, and the
+ * workers' messages may still wait in its sockets. */
+#define PAUSE_NS INT64_C(3000000000)
 
 /* ---- life ---- */
 
@@ -38,7 +40,7 @@ void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out
 
 int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (now_ns - c->ticked_ns > PAUSE_NS)
-        membership_forgive_silence(c, now_ns); /* others' silence means nothing then */
+        membership_forgive_silence(c, now_ns);
     c->ticked_ns = now_ns;
     membership_ping(c, now_ns, out);
     int code = membership_lose_silent(c, now_ns, out);
@@ -58,7 +60,8 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                      worker->index, message->refused.reason);
 }
 
-/* What was only not to be had, a worker started anew may find. */
+/* Something was not available: the worker is restarted and tries again. Any other failure ends the
+ * run, as the worker would fail the same way again. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->membership.members[link];
@@ -95,7 +98,8 @@ void coordinator_dismiss(struct coordinator *c, const char *why, struct output *
 
 static int on_pong(struct coordinator *c, uint32_t link, const struct message *message,
                    int64_t now_ns, struct output *out) {
-    (void)c, (void)link, (void)message, (void)now_ns, (void)out; /* it was heard: that is all */
+    (void)c, (void)link, (void)message, (void)now_ns,
+        (void)out; /* coordinator_step() has noted it */
     return 0;
 }
 
@@ -146,7 +150,8 @@ static handler *handler_of_replica(enum message_type type) {
     }
 }
 
-/* Whoever speaks in the name of a later epoch works for another coordinator now. */
+/* A worker that answers in a later epoch obeys another coordinator, which has taken this run over.
+ * This one must not write or send anything more: both would record the same run. */
 static int fenced(struct coordinator *c, uint64_t epoch) {
     c->phase = PHASE_FAILED;
     c->fenced = true;

@@ -148,7 +148,7 @@ struct coordinator_view {
 };
 struct coordinator_view coordinator_view(const struct coordinator *coordinator);
 
-/* A worker; the last five are of replicas. */
+/* A worker; the last three are of replicas. */
 struct worker_view {
     enum role role;
     uint32_t index;

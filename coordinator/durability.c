@@ -1,4 +1,5 @@
-/* What outlives the coordinator: the journal of programs and verdicts, and durable steps. */
+/* Writing what outlives the coordinator: the journal of programs and verdicts, and durable steps.
+ */
 #include <string.h>
 
 #include "base/error.h"
@@ -13,7 +14,8 @@ static void append_entry(struct bytes *log, const void *data, size_t length) {
     bytes_append(log, data, length);
 }
 
-/* The journal is of use if its first entry is a state of the attempt that is in force. */
+/* A journal is of use if its first entry is a state of the attempt in force. One of an older
+ * attempt was written before a roll-back: the shards have left that state. */
 static void take_journal(struct coordinator *c, const struct store_saved *saved) {
     const struct store_blob *journal = saved->journal;
     if (saved->journal_count == 0 || !state_decode(c, journal[0].data, journal[0].length))
@@ -124,7 +126,7 @@ static void end_sealed(struct coordinator *c, struct output *out) {
         steering_read(c, out);
 }
 
-/* Only ends that a run can go on from need their last step kept. */
+/* A run that can go on later goes on from its last step, which must be durable then. */
 static bool needs_sealing(const struct coordinator *c) {
     bool sealed = c->recovery.durable_count > 0 && c->recovery.durable[0].step == steering_step(c);
     return has_folder(c) && reason_can_resume(steering_reason(c)) && !sealed;
@@ -140,6 +142,8 @@ void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out) 
         end_sealed(c, out);
 }
 
+/* The record comes before RETAIN, which lets shards delete older checkpoints: until the commit is
+ * on disk, the older ones are what the run would go back to. */
 static void commit_step(struct coordinator *c, struct output *out) {
     struct durable_step oldest = c->recovery.durable[1];
     c->recovery.durable[1] = c->recovery.durable[0];
@@ -159,7 +163,7 @@ static void commit_step(struct coordinator *c, struct output *out) {
     record->durable.digests = newest->digests;
     record->durable.shards = c->settings.shards;
     bytes_append(&out->blobs, newest->state.data, newest->state.length);
-    c->recovery.journalled = false; /* the journal before a durable step is void */
+    c->recovery.journalled = false; /* the store drops the journal with the same commit */
 
     struct message message = {.type = MESSAGE_RETAIN};
     message.retain.newer = newest->step;
@@ -168,7 +172,8 @@ static void commit_step(struct coordinator *c, struct output *out) {
     send_to_shards(c, message, out);
 }
 
-/* A checkpoint that could not be written costs nothing but itself, unless the run ends with it. */
+/* The run goes on without the checkpoint: a later one may succeed. But a run that ends with it has
+ * promised to go on from there, so then it is an error. */
 static int checkpoint_failed(struct coordinator *c, uint32_t link,
                              const struct message_checkpointed *checkpointed, int64_t now_ns,
                              struct output *out) {

@@ -51,7 +51,7 @@ void handing_forget(struct workload *workload, const struct run_list *runs) {
             remove_at(workload, i);
 }
 
-/* How long the owner is expected to need yet. Who is late is expected to be as late again. */
+/* How long the owner will still need. One that is late already is taken to need as long again. */
 static double remaining_ns(const struct workload *owner, const struct handed *handed,
                            int64_t now_ns) {
     double elapsed = (double)(now_ns - handed->at_ns);

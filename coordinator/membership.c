@@ -1,4 +1,4 @@
-/* Greeting workers, hearing of them, losing them. */
+/* Greeting workers, noticing that they are silent, and losing them. */
 #include "coordinator/membership.h"
 
 #include <stdio.h>
@@ -12,7 +12,8 @@
 #define PING_NS INT64_C(1000000000)
 #define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
 
-/* An incarnation says in which epoch it was issued. */
+/* An incarnation holds the epoch in which it was issued, so that no two coordinators issue the
+ * same. */
 #define EPOCH_SHIFT 32
 
 static uint64_t issue_incarnation(struct coordinator *c) {
@@ -83,6 +84,8 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
 
 /* ---- losing a worker ---- */
 
+/* It gets the next incarnation at once. The lost process may live on (a cable was pulled), and what
+ * it sent may still be on its way: shards know its flushes by the old one and refuse them. */
 static void forget_worker(struct coordinator *c, uint32_t link) {
     struct member *worker = &c->membership.members[link];
     worker->connected = worker->welcomed = worker->introduced = false;
@@ -93,9 +96,9 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
 
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
     if (c->phase == PHASE_SEALING && steering_reason(c) == REASON_CANCELLED)
-        c->phase = PHASE_STOPPED; /* what was durable before is what there is */
+        c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */
     else if (c->phase == PHASE_SETTING_UP)
-        setup_forget_replicas(c); /* they are told of the next one */
+        setup_forget_replicas(c); /* they are told where its successor is */
     else if (!mutant(DEAD_SHARD_BELIEVED))
         recovery_roll_back(c, why, out);
 }
@@ -211,7 +214,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
     output_worker(out, link, "running");
     if (c->phase == PHASE_REJOINING)
-        return 0; /* shards say next what they hold */
+        return 0; /* shards say next what they hold: recovery.c goes on there */
     if (worker->role == ROLE_SHARD)
         setup_shard(c, link, out);
     setup_replicas(c, out);

@@ -17,8 +17,9 @@ void recovery_release(struct coordinator *c) {
 
 /* ---- going back ---- */
 
-/* All as of durable[0], or as at the start. The state that was stored has the attempt and
- * the incarnations of its time: those of now stay. */
+/* Steering as of durable[0], or as at the start. The stored state also holds the attempt and the
+ * incarnations of its time. Those must not come back: a message that was sent before the roll-back
+ * would count again. */
 static void load_durable_state(struct coordinator *c) {
     uint32_t attempt = c->recovery.attempt;
     uint64_t incarnations = c->membership.incarnations;
@@ -84,7 +85,8 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     output_event(out, "recovery", "the shards are where the journal says: going on, attempt %u",
                  c->recovery.attempt);
     c->phase = PHASE_RUNNING;
-    /* When the last checkpoint began, only the former coordinator knew: one is due at once. */
+    /* Only the former coordinator knew when the last checkpoint began. One is due at once, so that
+     * coordinators that die one after another do not put it off for ever. */
     c->recovery.sealed_ns = now_ns - c->settings.checkpoint_ns;
     c->recovery.journalling = true;
     steering_rejoin(c, now_ns, out);
@@ -95,7 +97,7 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
 int on_holding(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     if (c->phase != PHASE_REJOINING)
-        return 0; /* it is set up anew whatever it holds */
+        return 0; /* all go back: it is set up anew whatever it holds */
     if (!c->membership.members[link].welcomed || !fits(c, &message->holding)) {
         recovery_roll_back(c, "the shards are not where the journal says", out);
         return 0;

@@ -46,7 +46,7 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
     }
 }
 
-/* What is restored needs no start. */
+/* Shards that restore a checkpoint have their vectors from there. */
 static bool starts(const struct coordinator *c) {
     bool forgotten = c->recovery.attempt > 1 && mutant(START_FORGOTTEN);
     return c->settings.start && !c->recovery.restoring && !forgotten;
@@ -119,7 +119,8 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
     }
 }
 
-/* Replicas greet the shards, so every shard must know its run before a replica hears of it. */
+/* Replicas greet the shards that they are told of, and a shard refuses them before HELLO has told
+ * it its run. So no replica hears of the shards before all of them have answered WELCOME. */
 void setup_replicas(struct coordinator *c, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++)
         if (!c->membership.members[i].welcomed)
@@ -198,7 +199,8 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
     return 0;
 }
 
-/* A checkpoint that cannot be read: every shard goes back to the one before it. */
+/* One shard cannot read its checkpoint: all go back to the one before, as their vectors must be of
+ * the same step. */
 static int restore_older(struct coordinator *c, uint32_t link,
                          const struct message_restored *restored, struct output *out) {
     output_event(out, "checkpoint", "shard %u cannot restore step %llu: %s", link,

@@ -40,7 +40,7 @@ struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *i
                              bool accepted, uint32_t shards);
 
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
-bool verdicts_confirm(struct verdicts *verdicts, struct verdict *flush, uint32_t shard);
+bool verdicts_confirm(struct verdicts *verdicts, struct verdict *verdict, uint32_t shard);
 
 /* ---- in the journal ---- */
 

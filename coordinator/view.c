@@ -1,4 +1,4 @@
-/* What the machine answers to questions. */
+/* Answers to questions about the run: copies, so that no caller sees into the machine. */
 #include <string.h>
 
 #include "coordinator/coordinator.h"
@@ -97,7 +97,7 @@ static void view_counted(const struct plan *plan, struct chunk_view *chunks) {
     }
 }
 
-/* Who was backed up had the chunks first; the copy itself is not marked as such. */
+/* Of chunks with a backup copy, the replica that had them first is named. */
 static void view_handed(const struct handed *handed, int replica, struct chunk_view *chunks) {
     for (uint32_t i = handed->run.first; i < handed->run.first + handed->run.count; i++) {
         if (chunks[i].state == CHUNK_COUNTED)
