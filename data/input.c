@@ -11,6 +11,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -21,6 +22,7 @@ enum compression { PLAIN, GZIP, ZSTANDARD };
 struct input {
     const char *path;
     int descriptor;
+    struct source_stamp stamp;
     enum compression compression;
     struct hash_stream *hash;
     uint64_t stored_bytes;
@@ -50,7 +52,16 @@ static int refill(struct input *input) {
     return 0;
 }
 
-static int open_regular(const char *path, int *descriptor) {
+struct source_stamp input_stamp_of(const struct stat *status) {
+    return (struct source_stamp){
+        .bytes = (uint64_t)status->st_size,
+        .inode = (uint64_t)status->st_ino,
+        .modified_ns = status->st_mtim.tv_sec * NS_PER_S + status->st_mtim.tv_nsec,
+        .changed_ns = status->st_ctim.tv_sec * NS_PER_S + status->st_ctim.tv_nsec,
+    };
+}
+
+static int open_regular(const char *path, int *descriptor, struct source_stamp *stamp) {
     *descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (*descriptor < 0)
         return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
@@ -67,7 +78,27 @@ static int open_regular(const char *path, int *descriptor) {
         code = error_set(ERROR_DATA, "%s is empty: there is nothing to learn from", path);
     if (code)
         close(*descriptor);
+    else
+        *stamp = input_stamp_of(&status);
     return code;
+}
+
+struct source_stamp input_stamp(const struct input *input) {
+    return input->stamp;
+}
+
+int input_check_unchanged(const struct input *input) {
+    struct stat status;
+    if (fstat(input->descriptor, &status))
+        return error_set_errno(ERROR_IO, "cannot look at %s", input->path);
+    struct source_stamp now = input_stamp_of(&status), then = input->stamp;
+    if (now.bytes == then.bytes && now.modified_ns == then.modified_ns &&
+        now.changed_ns == then.changed_ns && input->stored_bytes == then.bytes)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s was changed while it was read: start again when it is complete; whoever "
+                     "replaces it should write a new file beside it and rename that",
+                     input->path);
 }
 
 static int start_decompression(struct input *input) {
@@ -89,12 +120,14 @@ static int start_decompression(struct input *input) {
 
 int input_open(const char *path, struct input **opened) {
     int descriptor;
-    int code = open_regular(path, &descriptor);
+    struct source_stamp stamp;
+    int code = open_regular(path, &descriptor, &stamp);
     if (code)
         return code;
     struct input *input = memory_new(1, sizeof *input);
     input->path = path;
     input->descriptor = descriptor;
+    input->stamp = stamp;
     input->hash = hash_stream_new();
     input->stored = memory_new(STORED_BYTES_AT_ONCE, 1);
     code = refill(input);
@@ -214,6 +247,8 @@ int input_hash_file(const char *path, char text[HASH128_TEXT]) {
         input->at = input->end;
         code = refill(input);
     }
+    if (!code)
+        code = input_check_unchanged(input);
     if (!code)
         hash_stream_text(input->hash, text);
     input_close(input);

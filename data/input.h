@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/hash.h"
+#include "data/source.h"
 
 struct input; /* opaque; used by one thread at a time */
 
@@ -18,11 +20,19 @@ void input_close(struct input *input);
  * ERROR_DATA. */
 int input_read(struct input *input, void *buffer, size_t capacity, size_t *length);
 
+/* At the end of the text: that the file is still the one that was opened. What is written while it
+ * is read gives a mixture of old and new: ERROR_DATA. */
+int input_check_unchanged(const struct input *input);
+
+/* As the file was when it was opened. */
+struct source_stamp input_stamp(const struct input *input);
+struct source_stamp input_stamp_of(const struct stat *status);
+
 /* At the end of the text: bytes as stored, and their hash. */
 uint64_t input_stored_bytes(const struct input *input);
 void input_hash(const struct input *input, char text[HASH128_TEXT]);
 
-/* The hash of a whole file as stored. */
+/* The hash of a whole file as stored; ERROR_DATA also if it changes meanwhile. */
 int input_hash_file(const char *path, char text[HASH128_TEXT]);
 
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -157,8 +156,7 @@ static int look_at(const char *source, const struct source_options *options,
         return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", source);
     }
     *known = (struct pack_facts){
-        .source_bytes = (uint64_t)status.st_size,
-        .source_time_ns = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec,
+        .stamp = input_stamp_of(&status),
         .path_hash = hash64(absolute, strlen(absolute)),
         .options_hash = hash_options(options),
     };
@@ -168,13 +166,16 @@ static int look_at(const char *source, const struct source_options *options,
 
 enum likeness { UNLIKE, MAYBE, SAME };
 
-/* SAME: untouched since it was packed. MAYBE: only reading it can tell. */
+/* SAME: untouched since it was packed. MAYBE: only reading it can tell. Size and modification time
+ * alone would not do: rsync and `touch -r` set that time back, but not the change time. The device
+ * is left out: its number may be another after each boot. */
 static enum likeness compare(const struct pack_facts *pack, const struct pack_facts *known) {
-    if (pack->options_hash != known->options_hash || pack->source_bytes != known->source_bytes)
+    const struct source_stamp *then = &pack->stamp, *now = &known->stamp;
+    if (pack->options_hash != known->options_hash || then->bytes != now->bytes)
         return UNLIKE;
-    if (pack->path_hash == known->path_hash && pack->source_time_ns == known->source_time_ns)
-        return SAME;
-    return MAYBE;
+    bool untouched = then->modified_ns == now->modified_ns && then->changed_ns == now->changed_ns &&
+                     then->inode == now->inode;
+    return untouched && pack->path_hash == known->path_hash ? SAME : MAYBE;
 }
 
 static bool is_pack_name(const char *name) {

@@ -2,7 +2,7 @@
  *
  * A pack is named by a fingerprint of the source's bytes and of the options that shaped it, and
  * carries everything that a merge needs: rows in the file's order with feature numbers of its own,
- * its dictionary (own number → original id), counts, labels, the source's path, size, time and
+ * its dictionary (own number → original id), counts, labels, the source's path, size, times and
  * hash, and what was rejected and why. Format: see doc/FORMATS.md. */
 #ifndef DML_DATA_PACK_H
 #define DML_DATA_PACK_H
@@ -14,9 +14,9 @@
 
 struct pack; /* opaque; a mapped file */
 
-/* The pack of `source` in folder `packs`: the one that is there if the source is unchanged (size
- * and time, else content), else a new one. *made says which. The file is published whole or not at
- * all. */
+/* The pack of `source` in folder `packs`: the one that is there if the source is unchanged (size,
+ * times and inode, else content), else a new one. *made says which. The file is published whole or
+ * not at all. */
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made);
 

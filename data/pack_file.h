@@ -13,7 +13,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 5
+#define PACK_VERSION 6
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -37,14 +37,14 @@ struct pack_facts {
     uint32_t named;        /* 1 if there are names */
     uint32_t columns;      /* CSV: how many; else 0 */
     uint32_t unused;
-    uint64_t source_bytes, text_bytes, rejected;
-    int64_t source_time_ns; /* modification time */
-    uint64_t path_hash;     /* of the source's absolute path */
+    uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
+    struct source_stamp stamp;                   /* of the source */
+    uint64_t path_hash;                          /* of its absolute path */
     uint64_t options_hash;
     char source_hash[40]; /* HASH128_TEXT, padded with 0 */
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 184, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 208, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
@@ -120,8 +120,8 @@ static inline size_t value_bytes(enum value_type type) {
     return type == VALUE_ONES ? 0 : type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
 }
 
-/* Reads `source` into a new pack in folder `packs`. `known` gives the source's size, time and path
- * hash and the options' hash. *path is where it was put; free it. */
+/* Reads `source` into a new pack in folder `packs`. `known` gives the hashes of the source's path
+ * and of the options. *path is where it was put; free it. */
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path);
 

@@ -252,6 +252,7 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     facts->columns = report->columns;
     facts->label_column = report->label_column;
     facts->source_bytes = report->bytes;
+    facts->stamp = report->stamp;
     facts->text_bytes = report->text_bytes;
     facts->rejected = report->rejected;
     memcpy(facts->source_hash, report->hash, HASH128_TEXT);

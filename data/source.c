@@ -173,6 +173,10 @@ static int finish(struct reader *reader) {
         return error_set(reader->code, "%s", reader->text);
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);
+    int code = input_check_unchanged(reader->input);
+    if (code)
+        return code;
+    report->stamp = input_stamp(reader->input);
     report->bytes = input_stored_bytes(reader->input);
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);

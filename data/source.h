@@ -38,10 +38,18 @@ struct source_rows {
         *label_text; /* NULL where the label is a number; the whole array may be NULL */
 };
 
+/* What of a file changes with its content, as far as can be told without reading it. */
+struct source_stamp {
+    uint64_t bytes, inode;
+    int64_t modified_ns, changed_ns; /* since 1970: of the content, which people can set back, and
+                                        of anything */
+};
+
 /* What reading found out about a file. Release with source_report_release(). */
 struct source_report {
     enum source_format format; /* known from the first call of `take` on */
     uint64_t bytes;            /* of the file as stored */
+    struct source_stamp stamp; /* of what was read */
     uint64_t text_bytes;       /* after decompression */
     uint64_t rows, values;
     char hash[HASH128_TEXT]; /* of the bytes as stored */
@@ -80,7 +88,8 @@ struct source_options source_options_alike(const struct source_options *options,
 typedef int source_take(void *context, const struct source_rows *rows);
 
 /* Reads a whole file, parsing on up to `threads` threads. Errors are ERROR_DATA with file and line,
- * or ERROR_IO. An empty file is an error. */
+ * or ERROR_IO. An empty file is an error, and so is one that changes while it is read: what was
+ * handed out is then of no use. */
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report);
 

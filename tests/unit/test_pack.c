@@ -94,6 +94,22 @@ static void a_changed_source_of_the_same_size_is_packed_again(void **state) {
     pack_close(pack_it(source, true));
 }
 
+static void a_source_changed_in_place_with_its_time_set_back_is_packed_again(void **state) {
+    (void)state;
+    struct stat before;
+    const char *source = fixture_text("back", "1 1:1\n-1 7:2\n");
+    pack_close(pack_it(source, true));
+    assert_int_equal(stat(source, &before), 0);
+    usleep(20000); /* the clock of files has ticked */
+    fixture_text("back", "1 1:1\n-1 7:3\n");
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, source, times, 0), 0);
+    struct pack *pack = pack_it(source, true);
+    struct pack_rows rows = pack_rows(pack, 0);
+    assert_true(pack_value(&rows, 1) == 3);
+    pack_close(pack);
+}
+
 static void other_options_make_another_pack(void **state) {
     (void)state;
     const char *source = fixture_text("options.csv", "1,2\n3,4\n");
@@ -208,6 +224,7 @@ int main(void) {
         cmocka_unit_test(an_unchanged_source_is_not_packed_again),
         cmocka_unit_test(a_touched_source_is_known_by_its_content),
         cmocka_unit_test(a_changed_source_of_the_same_size_is_packed_again),
+        cmocka_unit_test(a_source_changed_in_place_with_its_time_set_back_is_packed_again),
         cmocka_unit_test(other_options_make_another_pack),
         cmocka_unit_test(a_damaged_pack_is_named_and_made_again),
         cmocka_unit_test(a_shortened_pack_is_damaged),

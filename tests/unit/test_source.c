@@ -112,6 +112,32 @@ static bool has_header(const char *text) {
     return has;
 }
 
+/* Changes the file while its first block is handed out. */
+static int take_and_change(void *context, const struct source_rows *rows) {
+    (void)rows;
+    FILE *file = fopen(context, "r+");
+    assert_non_null(file);
+    fputs("-1", file);
+    fclose(file);
+    return 0;
+}
+
+static void a_file_that_changes_while_it_is_read_is_refused_by_name(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        char *text = fixture_rows(0, 20000);
+        char *path = memory_copy_string(fixture_text("changing", text));
+        struct source_report report;
+        usleep(20000); /* the clock of files has ticked */
+        assert_int_equal(source_read(path, &plain_options, threads, take_and_change, path, &report),
+                         ERROR_DATA);
+        assert_non_null(strstr(error_text(), "changing was changed while it was read"));
+        error_clear();
+        free(path);
+        free(text);
+    }
+}
+
 #define TWO_ROWS "\n5,3,1\n4,2,0\n"
 
 static void names_above_numbers_are_a_header(void **state) {
@@ -255,6 +281,7 @@ int main(void) {
         cmocka_unit_test(libsvm_rows_are_read_as_written),
         cmocka_unit_test(csv_rows_are_read_as_written),
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
+        cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
         cmocka_unit_test(names_above_numbers_are_a_header),
         cmocka_unit_test(a_line_that_may_be_a_row_is_no_header),
         cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
