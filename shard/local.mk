@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
 	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
+	shard/confined.c shard/confined.h \
 	shard/evaluation.c \
 	shard/files.c shard/files.h \
 	shard/folder.c shard/folder.h \

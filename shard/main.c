@@ -6,16 +6,20 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "numeric/setup.h"
+#include "shard/confined.h"
 #include "shard/files.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
 #include "wire/failpoints.h"
 #include "wire/host.h"
+#include "wire/peer.h"
 
 struct rim {
     struct host *host;
     struct shard *shard;
     struct writer *writer;
+    const struct disk *disk;
+    struct confined confined;
 };
 
 /* ---- the host's calls ---- */
@@ -37,7 +41,7 @@ static void carry_out(const struct rim *rim, const struct shard_action *action,
     bool loads = action->kind == SHARD_LOAD;
     if (loads)
         failpoint(FAILPOINT_restore_begin);
-    shard_carry_out(rim->shard, &files_disk, action, out);
+    shard_carry_out(rim->shard, rim->disk, action, out);
     if (loads)
         failpoint(FAILPOINT_restore_done);
 }
@@ -73,6 +77,16 @@ static void report(const struct shard_counters *counters) {
               (unsigned long long)counters->stranger, (unsigned long long)counters->stages_refused);
 }
 
+/* A Unix socket is open to its owner only. Over TCP anybody on the machine may be the coordinator,
+ * who names the folder for checkpoints. */
+static int choose_disk(struct rim *rim, const struct host_options *options) {
+    rim->disk = &files_disk;
+    if (!options->folder && address_is_unix(options->listen))
+        return 0;
+    rim->disk = &rim->confined.disk;
+    return confined_init(&rim->confined, &files_disk, options->folder);
+}
+
 static int serve(const struct host_options *options) {
     char name[256] = "";
     (void)gethostname(name, sizeof name - 1);
@@ -83,13 +97,15 @@ static int serve(const struct host_options *options) {
     struct rim rim = {.shard = shard_new(&self)};
     const struct host_role role = {
         .state = &rim, .message = on_message, .gone = on_gone, .after = after};
-    int code;
-    rim.host = host_new(options, &role, &code);
-    rim.writer = writer_new(&files_disk, wake, &rim);
+    int code = choose_disk(&rim, options);
+    if (!code)
+        rim.host = host_new(options, &role, &code);
+    rim.writer = writer_new(rim.disk, wake, &rim);
     if (rim.host)
         code = host_run(rim.host);
     report(shard_counters(rim.shard));
     writer_free(rim.writer);
+    confined_release(&rim.confined);
     host_free(rim.host);
     shard_free(rim.shard);
     return code;

@@ -19,6 +19,10 @@
 
 enum { BACKLOG = 512 };
 
+bool address_is_unix(const char *address) {
+    return place_unix_path(address) != NULL;
+}
+
 const char *place_unix_path(const char *address) {
     return !strncmp(address, "unix:", 5) ? address + 5 : NULL;
 }

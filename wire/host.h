@@ -26,14 +26,16 @@ struct host; /* opaque */
 
 struct host_options {
     const char *listen;
-    bool anywhere;  /* may listen beyond this machine */
-    bool once;      /* do not wait for another coordinator when the first is lost */
-    int parent_pid; /* not 0: end when this is no longer the parent, before any HELLO */
-    int log_level;  /* enum log_level */
-    int greet_ms;   /* how long one may be a stranger; 0: 10 s */
+    bool anywhere;      /* may listen beyond this machine */
+    const char *folder; /* below which a worker writes; NULL: none was named */
+    bool once;          /* do not wait for another coordinator when the first is lost */
+    int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
+    int log_level;      /* enum log_level */
+    int greet_ms;       /* how long one may be a stranger; 0: 10 s */
 };
 
-/* Reads the options that all workers share: --listen --anywhere --once --parent-pid --quiet
+/* Reads the options that all workers share: --listen --anywhere --folder --once --parent-pid
+ * --quiet
  * --verbose, and answers --help and --version itself. `summary` is one line about the program.
  * 1: answered, exit with 0. ERROR_USAGE. Both programs' mains begin with it. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);

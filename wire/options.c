@@ -15,6 +15,7 @@
 static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"anywhere", no_argument, NULL, 'a'},
+    {"folder", required_argument, NULL, 'F'},
     {"once", no_argument, NULL, 'o'},
     {"parent-pid", required_argument, NULL, 'p'},
     {"list-failpoints", no_argument, NULL, 'f'},
@@ -29,6 +30,7 @@ static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
            "  --listen ADDRESS   unix:PATH, or HOST:PORT (port 0: any that is free)\n"
            "  --anywhere         allow to listen beyond this machine\n"
+           "  --folder DIR       write below DIR only; over TCP without it, nowhere\n"
            "  --once             end when the coordinator is lost, wait for no other\n"
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
            "  --quiet            log warnings and errors only\n"
@@ -56,6 +58,9 @@ static int read_option(int option, const char *summary, struct host_options *opt
         return 0;
     case 'a':
         options->anywhere = true;
+        return 0;
+    case 'F':
+        options->folder = optarg;
         return 0;
     case 'o':
         options->once = true;

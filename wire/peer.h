@@ -58,4 +58,7 @@ void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
  * With port 0 the system picks one. *bound is the address as others use it; free it. */
 int address_listen(const char *address, bool anywhere, int *descriptor, char **bound);
 
+/* Whether it is that of a Unix socket, which only its owner can reach. */
+bool address_is_unix(const char *address);
+
 #endif

@@ -583,7 +583,8 @@ def workers_may_listen_on_loopback_ports(folder):
         said = re.search(r'127\.0\.0\.1:([1-9]\d*)', process.so_far(process.output) +
                          process.so_far(process.errors))
         return said and said[0]
-    workers = [Process(program, '--listen', '127.0.0.1:0') for program in (SHARD, REPLICA)]
+    workers = [Process(program, '--listen', '127.0.0.1:0', '--folder', folder)
+               for program in (SHARD, REPLICA)]
     try:
         shard, replica = [w.until(lambda w=w: port_of(w), 'the address is told') for w in workers]
         result = train(small_job(folder, shard_addresses=[shard], replica_addresses=[replica]))
@@ -592,6 +593,21 @@ def workers_may_listen_on_loopback_ports(folder):
     finally:
         for worker in workers:
             worker.end()
+
+
+@test
+def a_shard_on_tcp_writes_nothing_unless_it_was_told_below_which_folder(folder):
+    for options, what in ((), 'start it with --folder DIR'), (('--folder', folder / 'own'), 'own'):
+        shard = Process(SHARD, '--listen', '127.0.0.1:0', *options)
+        try:
+            address = shard.until(lambda: re.search(r'127\.0\.0\.1:\d+', shard.so_far(shard.output)),
+                                  'the address is told')[0]
+            refused = dml('run', small_job(folder, shard_addresses=[address]))
+            assert refused.status == 77, refused
+            assert what in refused.stderr, refused
+            assert not list((folder / 'job.state/shards').glob('*/*')), refused
+        finally:
+            shard.end()
 
 
 @test

@@ -1,0 +1,124 @@
+#define _GNU_SOURCE
+#include "shard/confined.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+/* ---- where a path leads ---- */
+
+static bool climbs(const char *path) {
+    for (const char *at = path; (at = strstr(at, "..")); at += 2)
+        if ((at == path || at[-1] == '/') && (!at[2] || at[2] == '/'))
+            return true;
+    return false;
+}
+
+/* The longest part of a path that is there, links followed; NULL if that ends in a link that leads
+ * nowhere: what is made there would be made wherever it points. */
+static char *resolve_existing(const char *path) {
+    char *part = memory_copy_string(path), *real;
+    while (!(real = realpath(part, NULL))) {
+        struct stat status;
+        char *above = path_folder(part);
+        bool dangles = lstat(part, &status) == 0 || errno != ENOENT;
+        bool at_top = !strcmp(above, part);
+        free(part);
+        part = above;
+        if (dangles || at_top)
+            break;
+    }
+    free(part);
+    return real;
+}
+
+static bool lies_below(const char *path, const char *root) {
+    size_t length = strlen(root);
+    bool top = !strcmp(root, "/");
+    return !strncmp(path, root, length) && (top || path[length] == '/' || !path[length]);
+}
+
+static int check(const struct confined *confined, const char *path) {
+    if (!confined->root)
+        return error_set(ERROR_PERMISSION,
+                         "a worker that listens on TCP writes no checkpoint to %s: start it with "
+                         "--folder DIR, DIR being a folder that holds it",
+                         path);
+    char *real = climbs(path) ? NULL : resolve_existing(path);
+    bool below = real && lies_below(real, confined->root);
+    free(real);
+    if (below)
+        return 0;
+    return error_set(ERROR_PERMISSION,
+                     "%s does not lie below %s, which this worker was started with: start it with "
+                     "another --folder, or keep the state below that",
+                     path, confined->root);
+}
+
+/* ---- the disk ---- */
+
+static int write_file(void *context, const char *path, const struct disk_piece *pieces,
+                      size_t count, const struct disk_taken *taken) {
+    const struct confined *confined = context;
+    int code = check(confined, path);
+    return code ? code
+                : confined->below->write(confined->below->context, path, pieces, count, taken);
+}
+
+static int open_file(void *context, const char *path, void **file, uint64_t *length) {
+    const struct confined *confined = context;
+    int code = check(confined, path);
+    return code ? code : confined->below->open(confined->below->context, path, file, length);
+}
+
+static int read_file(void *context, void *file, uint64_t offset, void *into, size_t length) {
+    const struct confined *confined = context;
+    return confined->below->read(confined->below->context, file, offset, into, length);
+}
+
+static void close_file(void *context, void *file) {
+    const struct confined *confined = context;
+    confined->below->close(confined->below->context, file);
+}
+
+static int list_folder(void *context, const char *folder,
+                       void (*visit)(void *visitor, const char *name), void *visitor) {
+    const struct confined *confined = context;
+    int code = check(confined, folder);
+    return code ? code : confined->below->list(confined->below->context, folder, visit, visitor);
+}
+
+static int remove_file(void *context, const char *path) {
+    const struct confined *confined = context;
+    int code = check(confined, path);
+    return code ? code : confined->below->remove(confined->below->context, path);
+}
+
+int confined_init(struct confined *confined, const struct disk *below, const char *folder) {
+    *confined = (struct confined){.below = below,
+                                  .disk = {.context = confined,
+                                           .write = write_file,
+                                           .open = open_file,
+                                           .read = read_file,
+                                           .close = close_file,
+                                           .list = list_folder,
+                                           .remove = remove_file}};
+    if (!folder)
+        return 0;
+    int code = folder_make(folder, 0700);
+    if (code)
+        return code;
+    confined->root = realpath(folder, NULL);
+    return confined->root ? 0 : error_set_errno(ERROR_CREATE, "cannot find the folder %s", folder);
+}
+
+void confined_release(struct confined *confined) {
+    free(confined->root);
+    confined->root = NULL;
+}
