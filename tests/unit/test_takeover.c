@@ -203,6 +203,20 @@ static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) 
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
 }
 
+static void an_abandoned_run_stops_at_once_and_hears_nobody(void **state) {
+    struct fixture *f = *state;
+    bench_start_durable(f);
+    coordinator_stop(f->coordinator, REASON_TIME_LIMIT, 0, &f->out);
+    coordinator_abandon(f->coordinator);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
+    assert_int_equal(coordinator_view(f->coordinator).reason, REASON_CANCELLED);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    bench_lose(f, SHARD_0);
+    assert_int_equal(f->out.messages.count, 0);
+    assert_int_equal(f->out.record_count, 0);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
 int main(void) {
@@ -214,6 +228,7 @@ int main(void) {
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
+        TEST(an_abandoned_run_stops_at_once_and_hears_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
