@@ -124,6 +124,7 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
         .attempt = c->recovery.attempt,
         .evaluation = c->steering->evaluation.number,
         .derivative_exponent = c->steering->evaluation.derivative_exponent,
+        .parts = evaluation_list(&c->steering->evaluation.parts),
     };
     send_to(c, link, message, out);
 }
@@ -135,16 +136,15 @@ void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct 
     give(c, link, now_ns, out);
 }
 
-/* An evaluation starts from nothing counted; its number and its bound are set already. */
+/* An evaluation starts from nothing counted. */
 static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
-    c->steering->evaluation =
-        (struct evaluating){.number = c->steering->evaluation.number,
-                            .running = true,
-                            .derivative_exponent = c->steering->evaluation.derivative_exponent,
-                            .started_ns = now_ns};
-    exact_init(&c->steering->evaluation.loss);
-    exact_init(&c->steering->evaluation.holdout_loss);
-    plan_begin(&c->steering->plan);
+    struct evaluating *evaluation = &c->steering->evaluation;
+    evaluation->running = true;
+    evaluation->exceeded = false;
+    evaluation->derivative_max = 0;
+    evaluation->started_ns = now_ns;
+    totals_init(&evaluation->totals, evaluation_totals(&evaluation->parts));
+    plan_begin(&c->steering->plan, &evaluation->parts);
     verdicts_begin(&c->steering->verdicts);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_clear(workload_of(c, i));
@@ -239,23 +239,17 @@ static uint32_t chunks_of(const struct run_list *runs) {
     return chunks;
 }
 
-static bool is_whole(const struct blob *loss) {
-    struct exact part;
-    struct cursor cursor = cursor_over(loss->data, loss->length);
-    return exact_decode(&part, &cursor);
+/* The totals of a flush, as many as the evaluation's parts have; false if they are not that. */
+static bool totals_of(const struct coordinator *c, const struct blob *encoded,
+                      struct totals *totals) {
+    return totals_decode(totals, c->steering->evaluation.totals.count, encoded->data,
+                         encoded->length);
 }
 
-static void add_loss(struct exact *sum, const struct blob *loss) {
-    struct exact part;
-    struct cursor cursor = cursor_over(loss->data, loss->length);
-    exact_decode(&part, &cursor);
-    exact_merge(sum, &part);
-}
-
-/* Counts an accepted flush: its chunks, its losses, its largest derivative. */
-static void count_flush(struct coordinator *c, const struct verdict_entry *entry) {
-    add_loss(&c->steering->evaluation.loss, &entry->loss);
-    add_loss(&c->steering->evaluation.holdout_loss, &entry->holdout_loss);
+/* Counts an accepted flush, whose totals these are: its chunks, its largest derivative. */
+static void count_flush(struct coordinator *c, const struct verdict_entry *entry,
+                        const struct totals *totals) {
+    totals_merge(&c->steering->evaluation.totals, totals);
     plan_count(&c->steering->plan, &entry->portions, entry->replica);
     c->steering->evaluation.derivative_max =
         fmax(c->steering->evaluation.derivative_max, entry->derivative_max);
@@ -283,7 +277,8 @@ static void journal_verdict(struct coordinator *c, const struct verdict_entry *e
 }
 
 static void accept_flush(struct coordinator *c, uint32_t link,
-                         const struct message_flushed *flushed, struct output *out) {
+                         const struct message_flushed *flushed, const struct totals *totals,
+                         struct output *out) {
     struct workload *workload = workload_of(c, link);
     uint32_t chunks = chunks_of(&flushed->portions);
     struct verdict_entry entry = {.flush = flushed->flush,
@@ -291,9 +286,8 @@ static void accept_flush(struct coordinator *c, uint32_t link,
                                   .exceeded = flushed->exceeded,
                                   .derivative_max = flushed->derivative_max,
                                   .portions = flushed->portions,
-                                  .loss = flushed->loss,
-                                  .holdout_loss = flushed->holdout_loss};
-    count_flush(c, &entry);
+                                  .totals = flushed->totals};
+    count_flush(c, &entry, totals);
     workload->chunks += chunks;
     if (flushed->busy_ns)
         workload->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
@@ -318,6 +312,7 @@ static void drop_flush(struct coordinator *c, uint32_t link, const struct messag
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     const struct message_flushed *flushed = &message->flushed;
+    struct totals totals;
     if (c->phase == PHASE_REJOINING) {
         c->stale++; /* what was accepted is not known yet: it is asked again */
         return 0;
@@ -337,9 +332,9 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         if (!known->accepted || known->unconfirmed == 0)
             send_verdict(c, link, &known->id, known->accepted, out);
     } else if (shards_are_living(c, &flushed->incarnations) &&
-               plan_may_count(&c->steering->plan, &flushed->portions) && is_whole(&flushed->loss) &&
-               is_whole(&flushed->holdout_loss)) {
-        accept_flush(c, link, flushed, out);
+               plan_may_count(&c->steering->plan, &flushed->portions) &&
+               totals_of(c, &flushed->totals, &totals)) {
+        accept_flush(c, link, flushed, &totals, out);
         if (c->steering->plan.waiting == 0)
             wake_idle(c, now_ns, out);
     } else {
@@ -361,9 +356,10 @@ void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out
     struct cursor log = cursor_over(c->recovery.rejoined.data, c->recovery.rejoined.length);
     struct verdict_entry entry;
     struct bytes encoded;
+    struct totals totals;
     clear_evaluation(c, now_ns);
-    while (verdict_next(&log, &encoded, &entry)) {
-        count_flush(c, &entry);
+    while (verdict_next(&log, &encoded, &entry) && totals_of(c, &entry.totals, &totals)) {
+        count_flush(c, &entry, &totals);
         durability_journal_verdict(c, &encoded, out);
         send_flush(c, MESSAGE_FOLD, &entry.flush, out);
     }

@@ -12,7 +12,6 @@ void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
     plan->by = memory_new(chunks, sizeof *plan->by);
-    plan_begin(plan);
 }
 
 void plan_release(struct plan *plan) {
@@ -25,17 +24,6 @@ void plan_release(struct plan *plan) {
 
 static uint32_t home_start(const struct plan *plan, uint32_t home) {
     return (uint32_t)((uint64_t)plan->chunks * home / plan->homes);
-}
-
-void plan_begin(struct plan *plan) {
-    for (uint32_t i = 0; i < plan->homes; i++) {
-        uint32_t first = home_start(plan, i);
-        plan->left[i] = (struct run){.first = first, .count = home_start(plan, i + 1) - first};
-    }
-    plan->returned_count = 0;
-    memset(plan->counted, 0, (plan->chunks / 64 + 1) * sizeof *plan->counted);
-    plan->counted_chunks = 0;
-    plan->waiting = plan->chunks;
 }
 
 static bool is_counted(const struct plan *plan, uint32_t chunk) {
@@ -115,8 +103,50 @@ static void return_run(struct plan *plan, struct run run) {
     plan->waiting += run.count;
 }
 
+/* What of a home range belongs to a part. Two parts that touch make one run; a run apart from
+ * `left` is handed out as if it had come back. */
+static void want(struct plan *plan, uint32_t home, const struct evaluation_part *part) {
+    uint32_t first = home_start(plan, home), end = home_start(plan, home + 1);
+    uint32_t part_end = part->first + part->count;
+    struct run *left = &plan->left[home];
+    first = first > part->first ? first : part->first;
+    end = least(end, part_end);
+    if (first >= end)
+        return;
+    struct run run = {.first = first, .count = end - first};
+    if (!left->count)
+        *left = run;
+    else if (left->first + left->count == first)
+        left->count += run.count;
+    else
+        return_run(plan, run);
+}
+
+void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
+    plan->wanted = *parts;
+    plan->wanted_chunks = 0;
+    plan->returned_count = 0;
+    plan->counted_chunks = 0;
+    plan->waiting = 0;
+    memset(plan->counted, 0, (plan->chunks / 64 + 1) * sizeof *plan->counted);
+    memset(plan->left, 0, plan->homes * sizeof *plan->left);
+    for (uint32_t i = 0; i < parts->count; i++) {
+        assert(parts->items[i].count <= plan->chunks - parts->items[i].first);
+        plan->wanted_chunks += parts->items[i].count;
+        for (uint32_t home = 0; home < plan->homes; home++)
+            want(plan, home, &parts->items[i]);
+    }
+    plan->waiting = plan->wanted_chunks;
+}
+
+/* Whether the evaluation asks for all chunks of a run that is not empty. */
 static bool run_is_valid(const struct plan *plan, struct run run) {
-    return run.count > 0 && run.first < plan->chunks && run.count <= plan->chunks - run.first;
+    if (!run.count || run.first >= plan->chunks || run.count > plan->chunks - run.first)
+        return false;
+    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        if (evaluation_part_at(&plan->wanted, chunk) == plan->wanted.count)
+            return false;
+    return true;
 }
 
 void plan_return(struct plan *plan, const struct run_list *runs) {
@@ -175,5 +205,5 @@ bool plan_is_counted(const struct plan *plan, struct run run) {
 }
 
 bool plan_complete(const struct plan *plan) {
-    return plan->counted_chunks == plan->chunks;
+    return plan->counted_chunks == plan->wanted_chunks;
 }

@@ -1,21 +1,24 @@
 /* The plan of one evaluation: which chunks are handed out, which are counted.
  *
  * Every replica has a home range of consecutive chunks, the same in every evaluation, so that what
- * it computed last time is still in its cache. It is given its home range in sequence; when that is
- * handed out, it takes from the end of the range that is furthest behind. */
+ * it computed last time is still in its cache. It is given what the evaluation asks for of its home
+ * range, in sequence; when that is handed out, it takes from the end of the range that is furthest
+ * behind. */
 #ifndef DML_COORDINATOR_PLAN_H
 #define DML_COORDINATOR_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/message.h"
+#include "wire/evaluation.h"
 
 struct plan {
-    uint32_t chunks;
-    uint32_t homes;       /* replicas */
+    uint32_t chunks;                /* that evaluations may cover: the homes share them */
+    uint32_t homes;                 /* replicas */
+    struct evaluation_parts wanted; /* what the evaluation covers */
+    uint32_t wanted_chunks;
     struct run *left;     /* [homes]: what of each home range is not handed out */
-    struct run *returned; /* runs that were handed out and came back */
+    struct run *returned; /* runs handed out before `left`: they came back, or lie apart from it */
     uint32_t returned_count, returned_capacity;
     uint64_t *counted; /* bit set of chunks */
     uint16_t *by;      /* [chunks]: the replica that a counted chunk came from */
@@ -23,11 +26,12 @@ struct plan {
     uint32_t waiting; /* chunks not handed out: in `left` and `returned` */
 };
 
+/* A plan for evaluations within the first `chunks` chunks, with nothing to hand out. */
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes);
 void plan_release(struct plan *plan);
 
-/* A new evaluation: nothing is handed out, nothing counted. */
-void plan_begin(struct plan *plan);
+/* A new evaluation, whose parts lie within those: nothing is handed out, nothing counted. */
+void plan_begin(struct plan *plan, const struct evaluation_parts *parts);
 
 /* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run);
@@ -35,7 +39,8 @@ bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run
 /* Gives back those chunks of the runs that are not counted. */
 void plan_return(struct plan *plan, const struct run_list *runs);
 
-/* True if the runs lie within the data, do not overlap, and none of their chunks is counted. */
+/* True if the evaluation asks for all chunks of the runs, the runs do not overlap, and none of
+ * their chunks is counted. */
 bool plan_may_count(const struct plan *plan, const struct run_list *runs);
 
 /* Counts the chunks of the runs, which come from this replica; plan_may_count() must have said so.

@@ -16,10 +16,28 @@
 
 /* ---- life ---- */
 
-/* The holdout is a part of every evaluation if it decides the end, else of none. */
-static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
+/* The parts of an evaluation for the optimizer. The holdout is one of them if it decides the end.
+ */
+enum { PART_TRAINING, PART_HOLDOUT };
+
+static struct evaluation_parts parts_to_evaluate(const struct coordinator_settings *settings) {
     const struct set_info *data = settings->data;
-    return settings->optimizer.patience ? data->chunks : data->chunks - data->holdout_chunks;
+    uint32_t border = data->chunks - data->holdout_chunks;
+    struct evaluation_parts parts = {.count = 1};
+    parts.items[PART_TRAINING] = (struct evaluation_part){EVALUATION_GRADIENT, 0, border};
+    if (settings->optimizer.patience && data->holdout_chunks) {
+        parts.items[PART_HOLDOUT] =
+            (struct evaluation_part){EVALUATION_LOSS, border, data->holdout_chunks};
+        parts.count++;
+    }
+    return parts;
+}
+
+/* Chunks from the first on that evaluations cover. */
+static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
+    struct evaluation_parts parts = parts_to_evaluate(settings);
+    const struct evaluation_part *last = &parts.items[parts.count - 1];
+    return last->first + last->count;
 }
 
 struct steering *steering_new(const struct coordinator_settings *settings) {
@@ -128,13 +146,16 @@ static int next_derivative_exponent(const struct coordinator *c) {
 /* Sends the program, which forms t if it must, and begins an evaluation at t. */
 static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
                      struct output *out) {
+    struct evaluating *evaluation = &c->steering->evaluation;
     c->steering->want = OPTIMIZER_EVALUATE;
-    c->steering->evaluation.number++;
     c->steering->evaluations++;
-    c->steering->evaluation.derivative_exponent = derivative_exponent;
+    evaluation->number++;
+    evaluation->parts = parts_to_evaluate(&c->settings);
+    evaluation->derivative_exponent = derivative_exponent;
     program_add(&c->steering->program,
                 &(struct operation){.code = OPERATION_BEGIN,
-                                    .evaluation = c->steering->evaluation.number,
+                                    .evaluation = evaluation->number,
+                                    .sums = evaluation_sums(&evaluation->parts),
                                     .derivative_exponent = derivative_exponent});
     steering_send_program(c, out);
     evaluating_begin(c, now_ns, out);
@@ -277,12 +298,21 @@ static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output 
     evaluate(c, fixed_derivative_exponent(largest), now_ns, out);
 }
 
+/* The first total of a part; NaN if the evaluation has no such part. */
+static double total_of(const struct coordinator *c, uint32_t part) {
+    const struct evaluating *evaluation = &c->steering->evaluation;
+    if (part >= evaluation->parts.count)
+        return NAN;
+    uint32_t first = evaluation_first_total(&evaluation->parts, part);
+    return exact_value(&evaluation->totals.sum[first]);
+}
+
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     bytes_clear(&c->steering->program);
     program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
                                                            .hash = c->steering->verdicts.fold_hash,
                                                            .folds = c->steering->verdicts.folds});
-    double loss = exact_value(&c->steering->evaluation.loss) / (double)c->settings.data->rows;
+    double loss = total_of(c, PART_TRAINING) / (double)c->settings.data->rows;
     if (c->steering->evaluation.exceeded && isfinite(loss) &&
         isfinite(c->steering->evaluation.derivative_max)) {
         evaluate_again(c, now_ns, out);
@@ -292,8 +322,7 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
         loss = INFINITY;
     uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
     double step_length = c->steering->optimizer.search.step;
-    double holdout_loss = exact_value(&c->steering->evaluation.holdout_loss) /
-                          (double)c->settings.data->holdout_rows; /* NaN if there is none */
+    double holdout_loss = total_of(c, PART_HOLDOUT) / (double)c->settings.data->holdout_rows;
     enum optimizer_want want =
         optimizer_evaluated(&c->steering->optimizer, loss, holdout_loss, &c->steering->program);
     if (want != OPTIMIZER_MEASURE)

@@ -11,7 +11,7 @@
 #include "coordinator/plan.h"
 #include "coordinator/rounds.h"
 #include "coordinator/verdicts.h"
-#include "numeric/exact.h"
+#include "numeric/totals.h"
 
 /* Chunks that a replica was handed and that are not all counted. */
 struct handed {
@@ -35,11 +35,11 @@ struct evaluating {
     uint32_t number; /* of this attempt, from 1 */
     bool running;
     bool exceeded; /* some derivative was beyond the bound */
+    struct evaluation_parts parts;
     int derivative_exponent;
     double derivative_max;
     int64_t started_ns;
-    struct exact loss;         /* Σ over the chunks counted */
-    struct exact holdout_loss; /* the same over those of the holdout */
+    struct totals totals; /* over the chunks counted */
 };
 
 struct steering {
@@ -78,7 +78,7 @@ void steering_send_program(struct coordinator *c, struct output *out);
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- evaluating.c ---- */
-/* Hands out the evaluation whose number and bound are set. */
+/* Hands out the evaluation whose number, parts and bound are set. */
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 void evaluating_abandon(struct coordinator *c);
 /* Counts what the journal says is counted, and has it folded by shards that have not yet. */

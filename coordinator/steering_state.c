@@ -105,6 +105,23 @@ static void code_program(struct coder *coder, struct bytes *program) {
         bytes_append(program, start, length);
 }
 
+/* Parts that are none, or beyond the data, are refused. */
+static void code_parts(struct coder *coder, struct evaluation_parts *parts, uint32_t chunks) {
+    code_u32(coder, &parts->count);
+    code_fails_if(coder, parts->count > EVALUATION_PARTS_MAX);
+    for (uint32_t i = 0; i < parts->count && !coder->in.failed; i++) {
+        struct evaluation_part *part = &parts->items[i];
+        code_u32(coder, &part->kind);
+        code_u32(coder, &part->first);
+        code_u32(coder, &part->count);
+        code_fails_if(coder, part->first > chunks || part->count > chunks - part->first);
+    }
+    if (parts->count > EVALUATION_PARTS_MAX)
+        parts->count = 0;
+    const struct part_list list = evaluation_list(parts);
+    code_fails_if(coder, parts->count && evaluation_fault(&list));
+}
+
 void steering_code(struct coder *coder, struct coordinator *c) {
     struct steering *s = c->steering;
     uint32_t want = s->want;
@@ -112,6 +129,7 @@ void steering_code(struct coder *coder, struct coordinator *c) {
     code_optimizer(coder, &s->optimizer);
     code_fails_if(coder, s->optimizer.history.memory != s->optimizer.settings.memory);
     code_u32(coder, &s->evaluation.number);
+    code_parts(coder, &s->evaluation.parts, s->plan.chunks);
     code_i64(coder, &exponent);
     code_bool(coder, &s->evaluation.exceeded);
     code_f64(coder, &s->evaluation.derivative_max);

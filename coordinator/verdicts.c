@@ -65,15 +65,13 @@ bool verdicts_confirm(struct verdicts *verdicts, struct verdict *verdict, uint32
 void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     size_t start = out->length;
     bytes_put_u32(out, entry->portions.length);
-    bytes_put_u32(out, entry->loss.length);
-    bytes_put_u32(out, entry->holdout_loss.length);
+    bytes_put_u32(out, entry->totals.length);
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
     flush_id_encode(&entry->flush, out);
     bytes_put_u32(out, entry->replica);
     bytes_put_f64(out, entry->derivative_max);
     bytes_put_u8(out, entry->exceeded);
-    bytes_append(out, entry->loss.data, entry->loss.length);
-    bytes_append(out, entry->holdout_loss.data, entry->holdout_loss.length);
+    bytes_append(out, entry->totals.data, entry->totals.length);
     while ((out->length - start) % ENTRY_ALIGNMENT)
         bytes_put_u8(out, 0);
 }
@@ -81,15 +79,13 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
 bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry) {
     struct cursor cursor = cursor_over(data, length);
     entry->portions.length = cursor_u32(&cursor);
-    entry->loss.length = cursor_u32(&cursor);
-    entry->holdout_loss.length = cursor_u32(&cursor);
+    entry->totals.length = cursor_u32(&cursor);
     entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
     entry->flush = flush_id_decode(&cursor);
     entry->replica = cursor_u32(&cursor);
     entry->derivative_max = cursor_f64(&cursor);
     entry->exceeded = cursor_u8(&cursor);
-    entry->loss.data = cursor_take(&cursor, entry->loss.length);
-    entry->holdout_loss.data = cursor_take(&cursor, entry->holdout_loss.length);
+    entry->totals.data = cursor_take(&cursor, entry->totals.length);
     return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
 }
 

@@ -52,7 +52,7 @@ struct verdict_entry {
     uint8_t exceeded;
     double derivative_max;
     struct run_list portions;
-    struct blob loss, holdout_loss;
+    struct blob totals; /* of the evaluation that the flush is of */
 };
 void verdict_encode(const struct verdict_entry *entry, struct bytes *out);
 bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry);

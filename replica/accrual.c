@@ -4,12 +4,11 @@
 
 #include "base/memory.h"
 
-void accrual_clear(struct accrual *accrual) {
+void accrual_clear(struct accrual *accrual, uint32_t totals) {
     struct run *portions = accrual->portions;
     uint32_t capacity = accrual->capacity;
     *accrual = (struct accrual){.portions = portions, .capacity = capacity};
-    exact_init(&accrual->loss);
-    exact_init(&accrual->holdout_loss);
+    totals_init(&accrual->totals, totals);
 }
 
 void accrual_release(struct accrual *accrual) {
@@ -27,8 +26,7 @@ void accrual_add(struct accrual *accrual, struct run portion, const struct compu
     if (!accrual->count)
         accrual->since_ns = started_ns;
     accrual->portions[accrual->count++] = portion;
-    exact_merge(&accrual->loss, &computed->loss);
-    exact_merge(&accrual->holdout_loss, &computed->holdout_loss);
+    totals_merge(&accrual->totals, &computed->totals);
     if (computed->derivative_max > accrual->derivative_max)
         accrual->derivative_max = computed->derivative_max;
     accrual->exceeded |= computed->exceeded;

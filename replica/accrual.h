@@ -8,16 +8,17 @@
 struct accrual {
     struct run *portions;
     uint32_t count, capacity;
-    struct exact loss, holdout_loss;
+    struct totals totals;
     double derivative_max;
-    bool exceeded;    /* in one of the portions: there is no gradient */
+    bool exceeded;    /* in one of the portions: there are no sums */
     uint64_t values;  /* stored values of the portions */
     int64_t busy_ns;  /* spent computing them */
     int64_t since_ns; /* when the first was started */
 };
 
-/* Makes it empty, keeping its memory. Zeroed memory is fine. */
-void accrual_clear(struct accrual *accrual);
+/* Makes it empty, for an evaluation that yields so many totals, keeping its memory. Zeroed memory
+ * is fine. */
+void accrual_clear(struct accrual *accrual, uint32_t totals);
 void accrual_release(struct accrual *accrual);
 
 /* Counts in a portion that was computed from `started_ns` to `now_ns`. */

@@ -28,7 +28,7 @@ void replica_abandon(struct replica *replica) {
     struct portion *portions = evaluation->portions;
     uint32_t capacity = evaluation->portion_capacity;
     struct accrual accrual = evaluation->accrual;
-    accrual_clear(&accrual);
+    accrual_clear(&accrual, 0);
     *evaluation =
         (struct evaluation){.portions = portions, .portion_capacity = capacity, .accrual = accrual};
 }
@@ -46,7 +46,9 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->running = true;
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
+    evaluation->parts = evaluation_parts_of(&message->parts);
     evaluation->derivative_exponent = (int)message->derivative_exponent;
+    accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
 }
 
@@ -144,26 +146,32 @@ static void want(struct replica *replica, struct outbox *out) {
         out);
 }
 
+/* Whether anybody needs the integer sums of what is computed now. */
+static bool has_sums(const struct evaluation *evaluation) {
+    return !evaluation->exceeded && evaluation_sums(&evaluation->parts) != SUMS_NONE;
+}
+
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     replica->computing = evaluation->portions[0];
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
-    bool gradient = !evaluation->exceeded;
-    /* Sums of an abandoned evaluation, or of portions whose gradient is thrown away. */
-    bool clear = gradient && replica->sums_dirty && !evaluation->accrual.count;
+    bool sums = has_sums(evaluation);
+    /* Sums of an abandoned evaluation, or of portions that exceeded a bound. */
+    bool clear = sums && replica->sums_dirty && !evaluation->accrual.count;
     replica->activity = ACTIVITY_COMPUTING;
-    replica->sums_dirty |= gradient;
+    replica->sums_dirty |= sums;
     replica->started_ns = now_ns;
     replica_act(replica,
                 &(struct action){.kind = ACTION_COMPUTE,
                                  .computation = {
                                      .first = replica->computing.chunks.first,
                                      .count = replica->computing.chunks.count,
+                                     .parts = evaluation->parts,
                                      .parameters = replica->parameters,
                                      .derivative_exponent = evaluation->derivative_exponent,
-                                     .gradient = gradient,
+                                     .sums = sums,
                                      .clear = clear,
                                  }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
@@ -226,7 +234,8 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
                           replica->sequence + 1};
-    struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual);
+    bool sums = has_sums(evaluation) && !evaluation->accrual.exceeded;
+    struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual, sums);
     if (!flush)
         return false;
     replica->sequence++;

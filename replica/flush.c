@@ -17,8 +17,7 @@ static void flush_free(struct flush_pool *pool, struct flush *flush) {
     for (uint32_t i = 0; i < pool->shards; i++)
         free(flush->slices[i].sparse);
     accrual_release(&flush->accrued);
-    bytes_release(&flush->loss);
-    bytes_release(&flush->holdout_loss);
+    bytes_release(&flush->totals);
     free(flush->slices);
     free(flush->staged);
     free(flush->incarnations);
@@ -47,20 +46,18 @@ static struct segment *take_buffer(struct flush_pool *pool) {
 }
 
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued) {
+                          struct accrual *accrued, bool sums) {
     struct segment *buffer = NULL;
-    if (!accrued->exceeded && !(buffer = take_buffer(pool)))
+    if (sums && !(buffer = take_buffer(pool)))
         return NULL;
     struct flush *flush = memory_new(1, sizeof *flush);
     flush->id = *id;
     flush->buffer = buffer;
     flush->accrued = *accrued;
     *accrued = (struct accrual){0};
-    accrual_clear(accrued);
-    bytes_init(&flush->loss);
-    bytes_init(&flush->holdout_loss);
-    exact_encode(&flush->accrued.loss, &flush->loss);
-    exact_encode(&flush->accrued.holdout_loss, &flush->holdout_loss);
+    accrual_clear(accrued, flush->accrued.totals.count);
+    bytes_init(&flush->totals);
+    totals_encode(&flush->accrued.totals, &flush->totals);
     flush->slices = memory_new(pool->shards, sizeof *flush->slices);
     flush->staged = memory_new(pool->shards, sizeof *flush->staged);
     flush->incarnations = memory_new(pool->shards, sizeof *flush->incarnations);
@@ -137,8 +134,6 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
                    .epoch = epoch,
                    .stage = {.flush = flush->id,
                              .portions = {accrued->portions, accrued->count},
-                             .loss = {flush->loss.data, (uint32_t)flush->loss.length},
-                             .derivative_max = accrued->derivative_max,
                              .encoding = (uint8_t)slice->encoding,
                              .entries = slice->entries},
                    .bulk = slice->bulk,
@@ -170,9 +165,7 @@ void flush_report(const struct flush_pool *pool, const struct flush *flush, uint
                    .epoch = epoch,
                    .flushed = {.flush = flush->id,
                                .portions = {accrued->portions, accrued->count},
-                               .loss = {flush->loss.data, (uint32_t)flush->loss.length},
-                               .holdout_loss = {flush->holdout_loss.data,
-                                                (uint32_t)flush->holdout_loss.length},
+                               .totals = {flush->totals.data, (uint32_t)flush->totals.length},
                                .derivative_max = accrued->derivative_max,
                                .exceeded = accrued->exceeded,
                                .incarnations = {flush->incarnations, pool->shards},

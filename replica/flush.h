@@ -27,11 +27,11 @@ struct flush {
     struct flush *next;
     struct flush_id id;
     struct accrual accrued;
-    struct bytes loss, holdout_loss; /* encoded */
-    struct segment *buffer;          /* NULL if the bound was exceeded or every slice is sparse */
-    struct slice *slices;            /* a shard each */
-    bool *staged;                    /* acknowledged; a shard each */
-    uint64_t *incarnations;          /* of the shards that acknowledged */
+    struct bytes totals;    /* encoded */
+    struct segment *buffer; /* NULL if there are no sums or every slice is sparse */
+    struct slice *slices;   /* a shard each */
+    bool *staged;           /* acknowledged; a shard each */
+    uint64_t *incarnations; /* of the shards that acknowledged */
     uint32_t staged_count;
 };
 
@@ -47,10 +47,10 @@ struct flush_pool {
 void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters);
 void flush_pool_release(struct flush_pool *pool);
 
-/* Starts a flush of what is accrued, which becomes empty. It gets a buffer unless the bound was
- * exceeded; NULL if there is none to be had now. */
+/* Starts a flush of what is accrued, which becomes empty. It gets a buffer if it has `sums`; NULL
+ * if there is none to be had now. */
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued);
+                          struct accrual *accrued, bool sums);
 
 /* Cuts a flush, its buffer filled, into slices. A value of the data adds to
  * `outputs` elements, which is a row of the first tensor. */

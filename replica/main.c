@@ -101,7 +101,6 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         .threads = threads_for(setup->threads),
         .exponent = info->uniform ? NULL : info->exponent,
         .uniform = info->uniform_exponent,
-        .holdout = info->chunks - info->holdout_chunks,
         .chunk = chunk,
         .done = wake,
         .context = rim,

@@ -58,7 +58,7 @@ void replica_fail(struct replica *replica, int error, const char *reason, struct
 struct replica *replica_new(const struct replica_identity *identity) {
     struct replica *replica = memory_new(1, sizeof *replica);
     replica->identity = *identity;
-    accrual_clear(&replica->evaluation.accrual);
+    accrual_clear(&replica->evaluation.accrual, 0);
     return replica;
 }
 

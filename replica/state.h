@@ -31,13 +31,14 @@ enum activity { ACTIVITY_NONE, ACTIVITY_COMPUTING, ACTIVITY_GATHERING };
 struct evaluation {
     bool running;
     uint32_t attempt, number;
+    struct evaluation_parts parts;
     int derivative_exponent;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */
     bool resting;             /* REST came, and no portion since */
     bool flush_due;           /* the last portion asked for a flush behind it */
     bool starved;             /* a flush waits for a buffer */
-    bool exceeded;            /* a derivative was beyond the bound: losses only from now on */
+    bool exceeded;            /* a derivative was beyond the bound: no sums from now on */
     struct portion *portions; /* handed out and not yet started */
     uint32_t portion_count, portion_capacity;
     struct accrual accrual;

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
+#include "replica/kernels.h"
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
 #define GATHER_ELEMENTS 65536
@@ -56,29 +56,8 @@ struct workers {
 
 /* ---- a computation ---- */
 
-static void clear_computed(struct computed *computed) {
-    memset(computed, 0, offsetof(struct computed, reason));
-    computed->reason[0] = '\0';
-    exact_init(&computed->loss);
-    exact_init(&computed->holdout_loss);
-}
-
-static void add_computed(struct computed *into, const struct computed *part) {
-    exact_merge(&into->loss, &part->loss);
-    exact_merge(&into->holdout_loss, &part->holdout_loss);
-    if (part->derivative_max > into->derivative_max)
-        into->derivative_max = part->derivative_max;
-    into->exceeded |= part->exceeded;
-    into->stopped |= part->stopped;
-    into->values += part->values;
-    if (part->error && !into->error) {
-        into->error = part->error;
-        memcpy(into->reason, part->reason, sizeof into->reason);
-    }
-}
-
 static void set_sum_state(struct worker *worker) {
-    if (!worker->pool->computation.gradient)
+    if (!worker->pool->computation.sums)
         return;
     if (worker->state == SUM_VOID)
         memset(worker->sum, 0, worker->pool->parameters * sizeof *worker->sum);
@@ -101,25 +80,16 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
         .uniform = pool->settings.uniform,
         .derivative_exponent = computation->derivative_exponent,
     };
+    const struct kernel_place place = {.shape = &pool->settings.shape,
+                                       .scale = &scale,
+                                       .parameters = computation->parameters,
+                                       .sums = computation->sums ? worker->sum : NULL,
+                                       .scratch = worker->scratch};
     struct rows rows;
     int code = pool->settings.chunk(pool->settings.context, number, &rows);
     if (code)
         return code;
-    bool holdout = number >= pool->settings.holdout;
-    bool gradient = computation->gradient && !worker->computed.exceeded && !holdout;
-    struct objective_result result;
-    objective_block(&pool->settings.shape, &scale, &rows, computation->parameters,
-                    gradient ? worker->sum : NULL, worker->scratch, &result);
-    if (holdout) {
-        exact_add(&worker->computed.holdout_loss, result.loss);
-        return 0;
-    }
-    exact_add(&worker->computed.loss, result.loss);
-    if (result.derivative_max > worker->computed.derivative_max)
-        worker->computed.derivative_max = result.derivative_max;
-    worker->computed.exceeded |= result.exceeded;
-    worker->computed.values += rows.values;
-    return 0;
+    return kernel_run(&place, &computation->parts, number, &rows, &worker->computed);
 }
 
 /* A quick thread may come here twice in one computation: what it found is added up. */
@@ -256,7 +226,7 @@ static void shuffle(struct workers *pool, uint32_t count) {
 void workers_compute(struct workers *pool, const struct computation *computation) {
     pool->computation = *computation;
     for (unsigned i = 0; i < pool->settings.threads; i++) {
-        clear_computed(&pool->workers[i].computed);
+        computed_init(&pool->workers[i].computed, &computation->parts);
         if (computation->clear && pool->workers[i].state == SUM_HELD)
             pool->workers[i].state = SUM_VOID;
     }
@@ -286,9 +256,9 @@ enum work workers_take(struct workers *pool, struct computed *computed) {
     pool->ended = WORK_NONE;
     pthread_mutex_unlock(&pool->mutex);
     if (ended == WORK_COMPUTE) {
-        clear_computed(computed);
+        computed_init(computed, &pool->computation.parts);
         for (unsigned i = 0; i < pool->settings.threads; i++)
-            add_computed(computed, &pool->workers[i].computed);
+            computed_add(computed, &pool->workers[i].computed);
     } else if (ended == WORK_GATHER) {
         set_gathered(pool);
     }

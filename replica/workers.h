@@ -14,7 +14,6 @@ struct workers_settings {
     struct objective_shape shape;
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
-    uint32_t holdout; /* chunks from this number on are of the holdout */
 
     /* Hands out chunks, to any thread; 0, or an error code with its text recorded. */
     int (*chunk)(void *context, uint32_t number, struct rows *rows);

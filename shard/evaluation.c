@@ -69,6 +69,11 @@ static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
     return at_hand;
 }
 
+/* Elements that a slice of the evaluation at hand can have. */
+static size_t sums_count(const struct shard *shard) {
+    return (size_t)evaluation_sums_count(shard->sums, shard->registers.count);
+}
+
 void on_stage(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct flush_id *id = &message->stage.flush;
@@ -79,7 +84,7 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
         return;
     }
     struct message answer = {.type = MESSAGE_STAGED};
-    if (staging_keep(&shard->staging, message, shard->registers.count)) {
+    if (staging_keep(&shard->staging, message, sums_count(shard))) {
         shard->counters.stages_refused++;
         answer.type = MESSAGE_REFUSED;
         answer.refused.reason = error_text();
@@ -88,7 +93,7 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
             .flush = *id, .index = shard->index, .incarnation = shard->incarnation};
     }
     if (mutant(FOLD_WITHOUT_VERDICT))
-        staging_fold(&shard->staging, id, shard->registers.count, shard->registers.sum);
+        staging_fold(&shard->staging, id, sums_count(shard), shard->registers.sum);
     shard_answer(shard, from, answer, out);
     error_clear();
 }
@@ -98,8 +103,8 @@ void on_fold(struct shard *shard, uint32_t from, const struct message *message,
     const struct flush_id *id = &message->fold.flush;
     if (!is_at_hand(shard, id))
         return;
-    struct registers *registers = &shard->registers;
-    if (staging_fold(&shard->staging, id, registers->count, registers->sum) == FOLD_UNKNOWN) {
+    if (staging_fold(&shard->staging, id, sums_count(shard), shard->registers.sum) ==
+        FOLD_UNKNOWN) {
         shard_fail(shard,
                    error_set(ERROR_INTERNAL,
                              "asked to fold flush %u of replica %llu in evaluation "

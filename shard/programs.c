@@ -43,6 +43,15 @@ static int check_best(const struct shard *shard, const struct operation_list *li
     return 0;
 }
 
+/* A gradient can only be made of sums that are one. */
+static int check_sums(const struct shard *shard, const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_GRADIENT && shard->sums != SUMS_PARAMETERS)
+            return error_set(ERROR_INTERNAL,
+                             "a program takes the gradient of an evaluation that adds up none");
+    return 0;
+}
+
 static int check_folds(const struct shard *shard, const struct operation_list *list) {
     const struct staging *staging = &shard->staging;
     for (size_t i = 0; i < list->count; i++) {
@@ -61,6 +70,7 @@ static void begin_evaluation(struct shard *shard, const struct operation *operat
     shard->begun = true;
     shard->trial_is_there = true;
     shard->evaluation = operation->evaluation;
+    shard->sums = operation->sums;
     shard->derivative_exponent = operation->derivative_exponent;
     staging_clear(&shard->staging);
     registers_clear_sum(&shard->registers);
@@ -100,6 +110,8 @@ static int run(struct shard *shard, const struct message_program *program) {
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
     if (!code)
         code = check_best(shard, &list);
+    if (!code)
+        code = check_sums(shard, &list);
     if (!code)
         code = check_folds(shard, &list);
     if (!code) {

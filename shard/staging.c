@@ -42,14 +42,14 @@ static int check_sparse(const struct message *message, size_t count) {
     const uint32_t *offsets = message->bulk.data;
     for (uint64_t i = 0; i < message->stage.entries; i++)
         if (offsets[i] >= count)
-            return error_set(ERROR_DATA, "a sparse slice with an offset outside of the range");
+            return error_set(ERROR_DATA, "a sparse slice with an offset outside of the sums");
     return 0;
 }
 
 static int check_slice(const struct message *message, size_t count) {
     uint8_t encoding = message->stage.encoding;
     if (encoding == STAGE_DENSE && message->bulk.length != count * sizeof(int64_t))
-        return error_set(ERROR_DATA, "a dense slice that is not as long as the range");
+        return error_set(ERROR_DATA, "a dense slice that is not as long as the sums");
     return encoding == STAGE_SPARSE ? check_sparse(message, count) : 0;
 }
 

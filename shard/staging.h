@@ -28,8 +28,8 @@ struct staging {
 void staging_clear(struct staging *staging);
 void staging_release(struct staging *staging);
 
-/* Keeps a slice of a range of `count` elements, unless it is kept or folded already.
- * ERROR_DATA if the slice is not as long as the range or lies outside of it. */
+/* Keeps a slice of sums of `count` elements, unless it is kept or folded already. ERROR_DATA if the
+ * slice is not as long as they are or lies outside of them. */
 int staging_keep(struct staging *staging, const struct message *stage, size_t count);
 
 enum fold_result {

@@ -80,6 +80,7 @@ struct shard {
     bool begun;
     bool trial_is_there; /* t is still the point of it */
     uint32_t evaluation;
+    enum sums_layout sums; /* what the slices of its flushes are added to */
     int derivative_exponent;
     struct staging staging;
 

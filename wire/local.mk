@@ -3,6 +3,7 @@ libwire_a_SOURCES = \
 	wire/address.c \
 	wire/bulk.c wire/bulk.h \
 	wire/connecting.c wire/connecting.h \
+	wire/evaluation.c wire/evaluation.h wire/kinds.def \
 	wire/failpoints.c wire/failpoints.h \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \

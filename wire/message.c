@@ -81,6 +81,7 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
 #define RUNS(field)                                                                                \
     write_list(writer, body->field.items, body->field.length, sizeof *body->field.items);
 #define U64S RUNS
+#define PARTS RUNS
 #define FLUSH(field) flush_id_encode(&body->field, writer->out);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void write_##name(struct writer *writer, const struct message *message) {               \
@@ -98,6 +99,7 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
 #undef BLOB
 #undef RUNS
 #undef U64S
+#undef PARTS
 #undef FLUSH
 
 /* ---- reading ---- */
@@ -153,6 +155,12 @@ static struct u64_list read_u64s(struct reader *reader) {
     return list;
 }
 
+static struct part_list read_parts(struct reader *reader) {
+    struct part_list list;
+    list.items = read_list(reader, sizeof *list.items, &list.length);
+    return list;
+}
+
 #define U8(field) body->field = cursor_u8(&reader->cursor);
 #define U32(field) body->field = cursor_u32(&reader->cursor);
 #define U64(field) body->field = cursor_u64(&reader->cursor);
@@ -162,6 +170,7 @@ static struct u64_list read_u64s(struct reader *reader) {
 #define BLOB(field) body->field = read_blob(reader);
 #define RUNS(field) body->field = read_runs(reader);
 #define U64S(field) body->field = read_u64s(reader);
+#define PARTS(field) body->field = read_parts(reader);
 #define FLUSH(field) body->field = flush_id_decode(&reader->cursor);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void read_##name(struct reader *reader, struct message *message) {                      \

@@ -53,15 +53,26 @@ struct u64_list {
     uint32_t length; /* items */
 };
 
+/* A part of an evaluation: what to compute (enum evaluation_kind), over which chunks. */
+struct evaluation_part {
+    uint32_t kind;
+    uint32_t first; /* chunk */
+    uint32_t count;
+};
+struct part_list {
+    const struct evaluation_part *items;
+    uint32_t length; /* items */
+};
+
 enum portion_flag {
     PORTION_SOLO = 1, /* a flush of its own: flush before it and after it */
     PORTION_LAST = 2, /* nothing more for you: flush when it is done */
 };
 
 enum stage_encoding {
-    STAGE_NONE,   /* the bound was exceeded: loss and largest derivative only, no elements */
-    STAGE_DENSE,  /* `count` of the shard's range int64, bulk */
-    STAGE_SPARSE, /* `entries` offsets (u32, from the range's start), padded to 8 bytes, then as
+    STAGE_NONE,   /* no elements: the evaluation has no sums, or a bound was exceeded */
+    STAGE_DENSE,  /* the shard's sums, int64 each, bulk */
+    STAGE_SPARSE, /* `entries` offsets (u32, into the shard's sums), padded to 8 bytes, then as
                      many int64, bulk */
 };
 
@@ -88,6 +99,7 @@ enum message_type {
 #define BLOB(field) struct blob field;
 #define RUNS(field) struct run_list field;
 #define U64S(field) struct u64_list field;
+#define PARTS(field) struct part_list field;
 #define FLUSH(field) struct flush_id field;
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     struct message_##name {                                                                        \
@@ -104,6 +116,7 @@ enum message_type {
 #undef BLOB
 #undef RUNS
 #undef U64S
+#undef PARTS
 #undef FLUSH
 
 /* Raw elements that travel with a message, outside its body. Where the two ends share a host,

@@ -13,7 +13,7 @@ enum part {
     PART_SLOTS = 1 << 6,      /* count and slots */
     PART_WEIGHTS = 1 << 7,    /* u and w, one for each slot */
     PART_FOLDS = 1 << 8,      /* hash and folds */
-    PART_EVALUATION = 1 << 9, /* and its exponent */
+    PART_EVALUATION = 1 << 9, /* its sums and its exponent */
 };
 
 static const unsigned parts[] = {
@@ -75,6 +75,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
     }
     if (has & PART_EVALUATION) {
         bytes_put_u32(program, operation->evaluation);
+        bytes_put_u8(program, (uint8_t)operation->sums);
         bytes_put_i64(program, operation->derivative_exponent);
     }
 }
@@ -101,9 +102,11 @@ static void read_slots(struct cursor *program, struct operation *operation) {
 
 static void read_evaluation(struct cursor *program, struct operation *operation) {
     operation->evaluation = cursor_u32(program);
+    uint8_t sums = cursor_u8(program);
     int64_t exponent = cursor_i64(program);
-    if (exponent < INT16_MIN || exponent > INT16_MAX)
+    if (exponent < INT16_MIN || exponent > INT16_MAX || sums >= SUMS_LAYOUTS)
         program->failed = true;
+    operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
     operation->derivative_exponent = program->failed ? 0 : (int32_t)exponent;
 }
 

@@ -9,11 +9,12 @@
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
  *                                  REGISTER_BEST
- *   first  BEGIN evaluation b      sum = 0; from now on slices of this evaluation are taken, and
- *                                  the trial point is given out once the program is through
+ *   first  BEGIN evaluation l b    sum = 0, of layout l; from now on slices of this evaluation are
+ *                                  taken, and the trial point is given out once the program is
+ *                                  through
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
- *          GRADIENT a              a = sum/examples, exponents undone
+ *          GRADIENT a              a = sum/examples, exponents undone; the sum is of the parameters
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PAIR slot a b c d       s[slot] = a − b, y[slot] = c − d, rounded to the history type
  *          DIRECTION a gamma g k slots u w    a = −gamma·g + Σ_i (−u_i·s_i + gamma·w_i·y_i)
@@ -31,6 +32,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "wire/evaluation.h"
 
 enum vector_register {
     REGISTER_X,    /* the current point */
@@ -68,6 +70,7 @@ struct operation {
     double u[SLOTS_MAX], w[SLOTS_MAX];
     uint64_t hash, folds;        /* CHECK */
     uint32_t evaluation;         /* BEGIN */
+    enum sums_layout sums;       /* BEGIN */
     int32_t derivative_exponent; /* BEGIN */
 };
 

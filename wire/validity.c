@@ -3,6 +3,7 @@
  *
  * A message of the table that has no function here does not compile. */
 #include "base/layout.h"
+#include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
 
@@ -224,7 +225,7 @@ FAULT_IN_BODY(result) {
 
 FAULT_IN_BODY(evaluate) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_exponent(body->derivative_exponent));
+                    fault_of_exponent(body->derivative_exponent), evaluation_fault(&body->parts));
 }
 
 FAULT_IN_BODY(portion) {
@@ -269,7 +270,7 @@ static const char *fault_of_encoding(const struct message_stage *body, const str
 
 FAULT_IN(stage) {
     return FIRST_OF(fault_of_flush(&body->flush), fault_of_runs(&body->portions),
-                    fault_of_derivative(body->derivative_max), fault_of_encoding(body, bulk));
+                    fault_of_encoding(body, bulk));
 }
 
 FAULT_IN_BODY(staged) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "tests/fuzz/odd_message.h"
@@ -37,10 +38,16 @@ static void remember(struct memory *memory, const struct packet *packet) {
 }
 
 static bool is_small(const struct message *message) {
+    struct blob blob;
+    struct layout layout;
     if (message->type == MESSAGE_SHARD_SETUP)
-        return message->shard_setup.parameters <= PARAMETERS_SMALL;
-    return message->type != MESSAGE_REPLICA_SETUP ||
-           message->replica_setup.parameters <= PARAMETERS_SMALL;
+        blob = message->shard_setup.layout;
+    else if (message->type == MESSAGE_REPLICA_SETUP)
+        blob = message->replica_setup.layout;
+    else
+        return true;
+    return layout_decode(blob.data, blob.length, &layout) ||
+           layout_parameters(&layout) <= PARAMETERS_SMALL;
 }
 
 static struct message message_of(const struct packet *packet) {

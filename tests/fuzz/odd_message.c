@@ -70,6 +70,12 @@ static struct u64_list odd_u64s(struct u64_list list, struct draw *draw) {
     return (struct u64_list){odd.data, odd.length / size};
 }
 
+static struct part_list odd_parts(struct part_list list, struct draw *draw) {
+    const uint32_t size = sizeof *list.items;
+    struct blob odd = odd_bytes(list.items, list.length * size, draw);
+    return (struct part_list){odd.data, odd.length / size};
+}
+
 static void odd_flush(struct flush_id *id, struct draw *draw) {
     switch (draw_below(draw, 4)) {
     case 0:
@@ -101,6 +107,7 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
 #define BLOB(field) FIELD(body->field = odd_bytes(body->field.data, body->field.length, draw))
 #define RUNS(field) FIELD(body->field = odd_runs(body->field, draw))
 #define U64S(field) FIELD(body->field = odd_u64s(body->field, draw))
+#define PARTS(field) FIELD(body->field = odd_parts(body->field, draw))
 #define FLUSH(field) FIELD(odd_flush(&body->field, draw))
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     case MESSAGE_##NAME: {                                                                         \

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "numeric/vector.h"
+#include "replica/kernels.h"
 #include "wire/peer.h"
 
 enum {
@@ -183,8 +184,7 @@ static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
     case ACTION_OPEN_SET:
         work->computing = work->gathering = false;
         work->summed = 0;
-        work->curved = action->setup.parameters < CURVED ? (uint32_t)action->setup.parameters
-                                                         : (uint32_t)CURVED;
+        work->curved = (uint32_t)fmin(CURVED, (double)layout_parameters(&action->setup.layout));
         replica_opened(work->replica, 0, "", cluster->now_ns, out);
         break;
     case ACTION_CONNECT:
@@ -233,21 +233,21 @@ static double curvature(uint32_t element) {
 static void compute(struct small_cluster *cluster, uint8_t node) {
     struct replica_work *work = &cluster->replicas[node - SHARDS];
     const struct computation *computation = &work->computation;
-    struct computed answer = {.values = CURVED};
+    struct computed answer;
     double loss = 0;
+    computed_init(&answer, &computation->parts);
+    answer.values = CURVED;
     for (uint32_t i = 0; i < work->curved; i++) {
         double off = computation->parameters[i] - 1;
         loss += curvature(i) / 2 * off * off;
         answer.derivative_max = fmax(answer.derivative_max, fabs(off));
     }
-    exact_init(&answer.loss);
-    exact_init(&answer.holdout_loss);
-    exact_add(&answer.loss, loss * computation->count);
-    exact_add(&answer.holdout_loss, loss);
+    for (uint32_t i = 0; i < answer.totals.count; i++)
+        exact_add(&answer.totals.sum[i], loss * computation->count);
     answer.exceeded = cluster->options.squared &&
                       answer.derivative_max > ldexp(1, computation->derivative_exponent);
     work->summed = computation->clear ? 0 : work->summed;
-    work->summed += computation->gradient ? computation->count % 1024 : 0;
+    work->summed += computation->sums ? computation->count % 1024 : 0;
     work->derivative_exponent = computation->derivative_exponent;
     work->computing = false;
     struct outbox out;

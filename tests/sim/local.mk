@@ -9,7 +9,8 @@ libsimulated_a_SOURCES = \
 	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \
 	shard/checkpoint.c shard/evaluation.c shard/folder.c shard/interpreter.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \
-	replica/accrual.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
+	replica/accrual.c replica/evaluation.c replica/flush.c replica/kernels.c replica/replica.c \
+	replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 
 check_PROGRAMS += tests/sim/sim

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "replica/kernels.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/host.h"
 #include "tests/sim/network.h"
@@ -81,24 +82,16 @@ static void open_set(struct process *process) {
 
 static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
     const struct computation *computation = &self->action.computation;
-    struct computed *computed = &self->computed;
-    struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
-                                    .uniform = job->data.uniform_exponent,
-                                    .derivative_exponent = computation->derivative_exponent};
-    struct objective_result result;
-    bool holdout = chunk >= job->data.chunks - job->data.holdout_chunks;
-    bool gradient = computation->gradient && !computed->exceeded && !holdout;
-    objective_block(&job->shape, &scale, &job->chunks[chunk], computation->parameters,
-                    gradient ? self->sum : NULL, self->scratch, &result);
-    if (holdout) {
-        exact_add(&computed->holdout_loss, result.loss);
-        return;
-    }
-    exact_add(&computed->loss, result.loss);
-    if (result.derivative_max > computed->derivative_max)
-        computed->derivative_max = result.derivative_max;
-    computed->exceeded |= result.exceeded;
-    computed->values += job->chunks[chunk].values;
+    const struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
+                                          .uniform = job->data.uniform_exponent,
+                                          .derivative_exponent = computation->derivative_exponent};
+    const struct kernel_place place = {.shape = &job->shape,
+                                       .scale = &scale,
+                                       .parameters = computation->parameters,
+                                       .sums = computation->sums ? self->sum : NULL,
+                                       .scratch = self->scratch};
+    self->computed.error =
+        kernel_run(&place, &computation->parts, chunk, &job->chunks[chunk], &self->computed);
 }
 
 static void compute(const struct process *process, struct replica_process *self, uint32_t chunks) {
@@ -106,10 +99,9 @@ static void compute(const struct process *process, struct replica_process *self,
     const struct computation *computation = &self->action.computation;
     if (computation->clear)
         memset(self->sum, 0, job->parameters * sizeof *self->sum);
-    self->computed = (struct computed){.stopped = chunks < computation->count};
-    exact_init(&self->computed.loss);
-    exact_init(&self->computed.holdout_loss);
-    for (uint32_t i = 0; i < chunks; i++)
+    computed_init(&self->computed, &computation->parts);
+    self->computed.stopped = chunks < computation->count;
+    for (uint32_t i = 0; i < chunks && !self->computed.error; i++)
         compute_chunk(job, self, computation->first + i);
     self->computed_already = true;
 }

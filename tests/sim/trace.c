@@ -1,3 +1,4 @@
+#include "wire/evaluation.h"
 #include "tests/sim/trace.h"
 
 #include <inttypes.h>
@@ -37,6 +38,14 @@ static void add_u64s(struct line *line, const char *name, const struct u64_list 
         add(line, "%s%#" PRIx64, i ? "," : "", list->items[i]);
 }
 
+static void add_parts(struct line *line, const char *name, const struct part_list *parts) {
+    add(line, " %s=", name);
+    for (uint32_t i = 0; i < parts->length; i++)
+        add(line, "%s%s:%" PRIu32 "+%" PRIu32, i ? "," : "",
+            evaluation_kind_name(parts->items[i].kind), parts->items[i].first,
+            parts->items[i].count);
+}
+
 #define U8(field) add(line, " " #field "=%u", body->field);
 #define U32 U8
 #define U64(field) add(line, " " #field "=%#" PRIx64, body->field);
@@ -46,6 +55,7 @@ static void add_u64s(struct line *line, const char *name, const struct u64_list 
 #define BLOB(field) add(line, " " #field "=%" PRIu32 " bytes", body->field.length);
 #define RUNS(field) add_runs(line, #field, &body->field);
 #define U64S(field) add_u64s(line, #field, &body->field);
+#define PARTS(field) add_parts(line, #field, &body->field);
 #define FLUSH(field)                                                                               \
     add(line, " " #field "=%" PRIu32 ":%" PRIu32 ":%#" PRIx64 ":%" PRIu32, body->field.attempt,    \
         body->field.evaluation, body->field.incarnation, body->field.sequence);

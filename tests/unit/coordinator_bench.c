@@ -150,29 +150,26 @@ struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32
                              .sequence = sequence};
 }
 
-/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks` and half of that on the
- * holdout. */
+/* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks` and, if the holdout is
+ * looked at, half of that there. */
 int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
                 uint32_t chunks) {
     struct run run = {.first = first, .count = chunks};
     uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation,
                                 coordinator_worker(f->coordinator, SHARD_1).incarnation};
-    struct exact loss, holdout_loss;
-    struct bytes encoded, holdout;
-    exact_init(&loss);
-    exact_init(&holdout_loss);
-    exact_add(&loss, chunks);
-    exact_add(&holdout_loss, chunks / 2.0);
+    struct totals totals;
+    struct bytes encoded;
+    totals_init(&totals, f->settings.optimizer.patience ? 2 : 1);
+    exact_add(&totals.sum[0], chunks);
+    if (totals.count > 1)
+        exact_add(&totals.sum[1], chunks / 2.0);
     bytes_init(&encoded);
-    bytes_init(&holdout);
-    exact_encode(&loss, &encoded);
-    exact_encode(&holdout_loss, &holdout);
+    totals_encode(&totals, &encoded);
     struct message message = {.type = MESSAGE_FLUSHED};
     message.flushed = (struct message_flushed){
         .flush = bench_flush_id(f, replica, sequence),
         .portions = {.items = &run, .length = 1},
-        .loss = {.data = encoded.data, .length = (uint32_t)encoded.length},
-        .holdout_loss = {.data = holdout.data, .length = (uint32_t)holdout.length},
+        .totals = {.data = encoded.data, .length = (uint32_t)encoded.length},
         .derivative_max = f->derivative_max,
         .exceeded = f->exceeded,
         .incarnations = {.items = incarnations, .length = 2},
@@ -180,7 +177,6 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
     };
     int code = bench_feed(f, replica, message);
     bytes_release(&encoded);
-    bytes_release(&holdout);
     return code;
 }
 

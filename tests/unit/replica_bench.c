@@ -52,9 +52,14 @@ void give(struct bench *bench, uint32_t from, struct message message) {
     replica_step(bench->replica, from, &message, bench->now_ns, &bench->outbox);
 }
 
+/* The gradient over every chunk that a test may name. */
+static const struct evaluation_part every_gradient = {EVALUATION_GRADIENT, 0, 1000};
+const struct part_list gradient_parts = {&every_gradient, 1};
+
 void evaluate(struct bench *bench, uint32_t evaluation) {
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {bench->attempt, evaluation, 0}});
+         (struct message){.type = MESSAGE_EVALUATE,
+                          .evaluate = {bench->attempt, evaluation, 0, gradient_parts}});
 }
 
 void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags) {
@@ -97,8 +102,8 @@ void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard) {
 /* The workers answer with loss 1 a portion. */
 void computed(struct bench *bench, double derivative_max, bool exceeded) {
     struct computed answer = {.derivative_max = derivative_max, .exceeded = exceeded};
-    exact_init(&answer.loss);
-    exact_add(&answer.loss, 1);
+    totals_init(&answer.totals, 1);
+    exact_add(&answer.totals.sum[0], 1);
     answer.values = PARAMETERS;
     bench->now_ns += 1000;
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
@@ -109,10 +114,9 @@ void gathered(struct bench *bench) {
 }
 
 double loss_of(struct blob blob) {
-    struct exact loss;
-    struct cursor cursor = cursor_over(blob.data, blob.length);
-    assert_true(exact_decode(&loss, &cursor));
-    return exact_value(&loss);
+    struct totals totals;
+    assert_true(totals_decode(&totals, 1, blob.data, blob.length));
+    return exact_value(&totals.sum[0]);
 }
 
 /* ---- the way to READY, and into an evaluation ---- */
@@ -249,7 +253,6 @@ struct message_stage one_portion_computed(struct bench *bench) {
     gathered(bench);
     struct message_stage stage = sent(bench, FIRST_SHARD, MESSAGE_STAGE).stage;
     assert_int_equal(stage.portions.length, 1);
-    assert_true(loss_of(stage.loss) == 1);
     return stage;
 }
 

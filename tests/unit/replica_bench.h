@@ -27,6 +27,7 @@ void nothing_more(struct bench *bench);
 
 /* ---- what goes in ---- */
 void give(struct bench *bench, uint32_t from, struct message message);
+extern const struct part_list gradient_parts;
 void evaluate(struct bench *bench, uint32_t evaluation);
 void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags);
 void rest(struct bench *bench, uint32_t evaluation);

@@ -119,7 +119,8 @@ static inline void run_one(struct bench *bench, struct operation operation) {
 }
 
 static inline void begin(struct bench *bench, uint32_t evaluation) {
-    run_one(bench, (struct operation){.code = OPERATION_BEGIN, .evaluation = evaluation});
+    run_one(bench, (struct operation){
+                       .code = OPERATION_BEGIN, .evaluation = evaluation, .sums = SUMS_PARAMETERS});
 }
 
 static inline struct flush_id flush(uint32_t evaluation, uint32_t sequence) {

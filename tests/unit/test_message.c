@@ -8,6 +8,7 @@
 #include "wire/outbox.h"
 
 static const struct run runs[] = {{3, 4}, {9, 1}, {11, 200}};
+static const struct evaluation_part parts[] = {{1, 0, 30}, {2, 30, 4}};
 static const uint64_t numbers[] = {1, UINT64_C(0xfedcba9876543210)};
 
 /* A message with something different in every field. */
@@ -23,6 +24,7 @@ static struct message filled(unsigned type) {
 #define BLOB(field) body->field = (struct blob){"blob\0bytes", 10};
 #define RUNS(field) body->field = (struct run_list){runs, 3};
 #define U64S(field) body->field = (struct u64_list){numbers, 2};
+#define PARTS(field) body->field = (struct part_list){parts, 2};
 #define FLUSH(field)                                                                               \
     next += 2;                                                                                     \
     body->field = (struct flush_id){(uint32_t)next, 2, next + 1, 4};
@@ -44,6 +46,7 @@ static struct message filled(unsigned type) {
 #undef BLOB
 #undef RUNS
 #undef U64S
+#undef PARTS
 #undef FLUSH
     return message;
 }
@@ -60,8 +63,9 @@ static void assert_equal(const struct message *a, const struct message *b) {
     assert_memory_equal(x->field.data, y->field.data, x->field.length);
 #define RUNS(field)                                                                                \
     assert_int_equal(x->field.length, y->field.length);                                            \
-    assert_memory_equal(x->field.items, y->field.items, x->field.length * 8);
+    assert_memory_equal(x->field.items, y->field.items, x->field.length * sizeof *x->field.items);
 #define U64S RUNS
+#define PARTS RUNS
 #define FLUSH(field) assert_true(flush_id_equal(&x->field, &y->field));
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     case MESSAGE_##NAME: {                                                                         \

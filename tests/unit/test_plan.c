@@ -12,11 +12,22 @@ static struct run_list list(const struct run *runs, uint32_t length) {
     return (struct run_list){.items = runs, .length = length};
 }
 
+static struct evaluation_parts all_of(uint32_t chunks) {
+    return (struct evaluation_parts){{{EVALUATION_GRADIENT, 0, chunks}}, 1};
+}
+
+/* A plan for one evaluation over all chunks. */
+static void begin(struct plan *plan, uint32_t chunks, uint32_t homes) {
+    struct evaluation_parts all = all_of(chunks);
+    plan_init(plan, chunks, homes);
+    plan_begin(plan, &all);
+}
+
 static void a_home_range_is_handed_out_in_sequence(void **state) {
     (void)state;
     struct plan plan;
     struct run run;
-    plan_init(&plan, 10, 2);
+    begin(&plan, 10, 2);
     assert_true(plan_take(&plan, 1, 3, &run));
     assert_int_equal(run.first, 5);
     assert_int_equal(run.count, 3);
@@ -30,7 +41,7 @@ static void who_is_done_takes_from_the_end_of_the_range_furthest_behind(void **s
     (void)state;
     struct plan plan;
     struct run run;
-    plan_init(&plan, 9, 3);
+    begin(&plan, 9, 3);
     plan_take(&plan, 0, 3, &run);
     plan_take(&plan, 1, 1, &run);
     assert_true(plan_take(&plan, 0, 2, &run));
@@ -45,7 +56,7 @@ static void every_chunk_is_handed_out_once(void **state) {
         struct plan plan;
         struct run run;
         uint32_t seen[23] = {0};
-        plan_init(&plan, 23, homes);
+        begin(&plan, 23, homes);
         for (uint32_t i = 0; plan_take(&plan, i % homes, 1 + i % 3, &run); i++)
             for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
                 seen[chunk]++;
@@ -59,7 +70,7 @@ static void only_uncounted_chunks_come_back(void **state) {
     (void)state;
     struct plan plan;
     struct run run;
-    plan_init(&plan, 8, 1);
+    begin(&plan, 8, 1);
     plan_take(&plan, 0, 8, &run);
     struct run counted[] = {{.first = 2, .count = 1}, {.first = 5, .count = 2}};
     struct run_list counted_list = list(counted, 2), all = list(&run, 1);
@@ -81,7 +92,7 @@ static void only_uncounted_chunks_come_back(void **state) {
 static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state) {
     (void)state;
     struct plan plan;
-    plan_init(&plan, 8, 1);
+    begin(&plan, 8, 1);
     struct run counted = {.first = 3, .count = 1};
     struct run_list counted_list = list(&counted, 1);
     plan_count(&plan, &counted_list, 0);
@@ -103,14 +114,65 @@ static void a_new_evaluation_starts_from_nothing(void **state) {
     (void)state;
     struct plan plan;
     struct run run;
-    plan_init(&plan, 5, 2);
+    begin(&plan, 5, 2);
     plan_take(&plan, 0, 5, &run);
     struct run_list one = list(&run, 1);
     plan_count(&plan, &one, 0);
-    plan_begin(&plan);
+    struct evaluation_parts all = all_of(5);
+    plan_begin(&plan, &all);
     assert_int_equal(plan.waiting, 5);
     assert_int_equal(plan.counted_chunks, 0);
     assert_true(plan_may_count(&plan, &one));
+    plan_release(&plan);
+}
+
+/* Hands out all there is, to each home in turn, and counts how often each chunk comes. */
+static void hand_out(struct plan *plan, uint32_t *seen) {
+    struct run run;
+    for (uint32_t i = 0; plan_take(plan, i % plan->homes, 1 + i % 3, &run); i++) {
+        struct run_list one = list(&run, 1);
+        assert_true(plan_may_count(plan, &one));
+        plan_count(plan, &one, 0);
+        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+            seen[chunk]++;
+    }
+}
+
+static void only_the_chunks_of_the_parts_are_handed_out_and_counted(void **state) {
+    (void)state;
+    const struct evaluation_parts parts = {
+        {{EVALUATION_GRADIENT, 1, 4}, {EVALUATION_LOSS, 5, 2}, {EVALUATION_LOSS, 11, 9}}, 3};
+    for (uint32_t homes = 1; homes <= 7; homes++) {
+        struct plan plan;
+        uint32_t seen[23] = {0};
+        begin(&plan, 23, homes);
+        plan_begin(&plan, &parts);
+        assert_int_equal(plan.waiting, 15);
+        assert_false(plan_complete(&plan));
+        hand_out(&plan, seen);
+        assert_true(plan_complete(&plan));
+        for (uint32_t chunk = 0; chunk < 23; chunk++)
+            assert_int_equal(seen[chunk], evaluation_part_at(&parts, chunk) < parts.count);
+        plan_release(&plan);
+    }
+}
+
+static void chunks_that_no_part_asks_for_may_not_count(void **state) {
+    (void)state;
+    const struct evaluation_parts parts = {{{EVALUATION_LOSS, 2, 2}, {EVALUATION_LOSS, 6, 1}}, 2};
+    const struct run bad[] = {{0, 1}, {1, 2}, {3, 2}, {2, 5}, {7, 1}};
+    const struct run good[] = {{2, 2}, {6, 1}};
+    struct plan plan;
+    begin(&plan, 8, 1);
+    plan_begin(&plan, &parts);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct run_list one = list(&bad[i], 1);
+        assert_false(plan_may_count(&plan, &one));
+    }
+    struct run_list both = list(good, 2);
+    assert_true(plan_may_count(&plan, &both));
+    plan_count(&plan, &both, 0);
+    assert_true(plan_complete(&plan));
     plan_release(&plan);
 }
 
@@ -122,6 +184,8 @@ int main(void) {
         cmocka_unit_test(only_uncounted_chunks_come_back),
         cmocka_unit_test(what_overlaps_is_counted_or_lies_outside_may_not_count),
         cmocka_unit_test(a_new_evaluation_starts_from_nothing),
+        cmocka_unit_test(only_the_chunks_of_the_parts_are_handed_out_and_counted),
+        cmocka_unit_test(chunks_that_no_part_asks_for_may_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ static struct operation sample(enum operation_code code) {
                                   .hash = 77,
                                   .folds = 12,
                                   .evaluation = 9,
+                                  .sums = SUMS_PARAMETERS,
                                   .derivative_exponent = -40};
     return operation;
 }
@@ -78,6 +79,7 @@ static void fields_come_back_as_given(void **state) {
     assert_true(back.alpha == 0.125 && back.u[1] == -2 && back.w[2] == -6);
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.evaluation, 9);
+    assert_int_equal(back.sums, SUMS_PARAMETERS);
     assert_int_equal(back.derivative_exponent, -40);
     assert_false(program_next(&cursor, &back));
     bytes_release(&program);
@@ -117,6 +119,9 @@ static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
     assert_malformed(operation);
     operation = sample(OPERATION_BEGIN);
     operation.derivative_exponent = 1 << 20;
+    assert_malformed(operation);
+    operation = sample(OPERATION_BEGIN);
+    operation.sums = SUMS_LAYOUTS;
     assert_malformed(operation);
     assert_int_equal(scalars_of("\0", 1), -1);
     assert_int_equal(scalars_of("\xff", 1), -1);

@@ -88,7 +88,7 @@ static void a_damaged_chunk_is_told_to_the_coordinator(void **state) {
     portion(&bench, 1, 0, PORTION_LAST);
     started(&bench, 0);
     struct computed answer = {.error = ERROR_DATA, .reason = "data.set: chunk 1 is damaged"};
-    exact_init(&answer.loss);
+    totals_init(&answer.totals, 1);
     replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
     struct message failed = sent(&bench, COORDINATOR, MESSAGE_FAILED);
     assert_int_equal(failed.failed.status, 65);

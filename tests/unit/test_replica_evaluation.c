@@ -68,8 +68,6 @@ static void the_last_portion_is_flushed_with_what_was_accrued(void **state) {
         id = stage.stage.flush;
         assert_int_equal(stage.stage.portions.length, 2);
         assert_int_equal(stage.stage.portions.items[1].first, 6);
-        assert_true(loss_of(stage.stage.loss) == 2);
-        assert_true(stage.stage.derivative_max == 0.75);
         assert_memory_equal(stage.bulk.data, sums + first_of(&bench, i), count_of(&bench, i) * 8);
     }
     assert_true(flush_id_equal(&id, &(struct flush_id){ATTEMPT, 1, INCARNATION, 1}));
@@ -82,7 +80,8 @@ static void the_last_portion_is_flushed_with_what_was_accrued(void **state) {
     struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&id, &report.flush));
     assert_int_equal(report.portions.length, 2);
-    assert_true(loss_of(report.loss) == 2);
+    assert_true(loss_of(report.totals) == 2);
+    assert_true(report.derivative_max == 0.75);
     assert_int_equal(report.exceeded, 0);
     assert_int_equal(report.incarnations.length, 2);
     assert_int_equal(report.incarnations.items[0], 100);
@@ -168,7 +167,7 @@ static void few_values_travel_sparse(void **state) {
     portion(&bench, 1, 0, PORTION_LAST);
     started(&bench, 0);
     struct computed answer = {.values = 10};
-    exact_init(&answer.loss);
+    totals_init(&answer.totals, 1);
     replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
     int64_t *sums = asked(&bench, ACTION_GATHER).into;
     memset(sums, 0, PARAMETERS * sizeof *sums);
@@ -198,21 +197,22 @@ static void beyond_the_bound_only_losses_are_computed_and_flushed_without_elemen
     portion(&bench, 1, 2, PORTION_SOLO);
     portion(&bench, 1, 4, 0);
     fetch(&bench, 1);
-    assert_true(started(&bench, 0).gradient);
+    assert_true(started(&bench, 0).sums);
     computed(&bench, 9, true);
     for (uint32_t i = 0; i < 2; i++) {
         struct message stage = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
         assert_int_equal(stage.stage.encoding, STAGE_NONE);
         assert_int_equal(stage.stage.entries, 0);
-        assert_true(stage.stage.derivative_max == 9);
         assert_int_equal(stage.bulk.length, 0);
     }
-    assert_false(started(&bench, 2).gradient);
+    assert_false(started(&bench, 2).sums);
     nothing_more(&bench);
     struct flush_id id = {ATTEMPT, 1, INCARNATION, 1};
     staged(&bench, 0, id);
     staged(&bench, 1, id);
-    assert_int_equal(sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed.exceeded, 1);
+    struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+    assert_int_equal(report.exceeded, 1);
+    assert_true(report.derivative_max == 9);
 
     evaluate(&bench, 2); /* the sums of the first portion are of no use to it */
     portion(&bench, 2, 0, PORTION_LAST);
@@ -220,8 +220,32 @@ static void beyond_the_bound_only_losses_are_computed_and_flushed_without_elemen
     computed(&bench, 9, false);
     fetch(&bench, 2);
     struct computation computation = started(&bench, 0);
-    assert_true(computation.gradient);
+    assert_true(computation.sums);
     assert_true(computation.clear);
+    bench_free(&bench);
+}
+
+static void an_evaluation_of_the_loss_alone_is_flushed_without_elements(void **state) {
+    (void)state;
+    const struct evaluation_part loss = {EVALUATION_LOSS, 0, 1000};
+    struct bench bench;
+    bench_ready(&bench, 2);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {ATTEMPT, 1, 0, {&loss, 1}}});
+    portion(&bench, 1, 0, PORTION_LAST);
+    fetch(&bench, 1);
+    struct computation computation = started(&bench, 0);
+    assert_false(computation.sums);
+    assert_int_equal(computation.parts.items[0].kind, EVALUATION_LOSS);
+    computed(&bench, 0, false);
+    struct flush_id id = {ATTEMPT, 1, INCARNATION, 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE).stage.encoding, STAGE_NONE);
+        staged(&bench, i, id);
+    }
+    struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+    assert_true(loss_of(report.totals) == 1);
+    assert_int_equal(report.exceeded, 0);
     bench_free(&bench);
 }
 
@@ -307,8 +331,10 @@ static void a_new_evaluation_abandons_the_computation_in_hand(void **state) {
     assert_true(started(&bench, 6).clear);
     struct message_stage stage = one_portion_computed(&bench);
     assert_int_equal(stage.flush.evaluation, 2);
-    assert_true(loss_of(stage.loss) == 1);
-    assert_true(stage.derivative_max == 0.5);
+    staged(&bench, 0, stage.flush);
+    struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+    assert_true(loss_of(report.totals) == 1);
+    assert_true(report.derivative_max == 0.5);
     bench_free(&bench);
 }
 
@@ -342,7 +368,8 @@ static void messages_of_another_evaluation_or_attempt_are_ignored(void **state) 
     rest(&bench, 4);
     parameters(&bench, 4, 0);
     give(&bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE, .evaluate = {ATTEMPT - 1, 9, 0}});
+         (struct message){.type = MESSAGE_EVALUATE,
+                          .evaluate = {ATTEMPT - 1, 9, 0, gradient_parts}});
     verdict(&bench, (struct flush_id){ATTEMPT, 5, INCARNATION, 1}, true);
     nothing_more(&bench);
     assert_int_equal(replica_counters(bench.replica)->stale, 7);
@@ -373,6 +400,7 @@ int main(void) {
         cmocka_unit_test(a_solo_portion_is_a_flush_of_its_own),
         cmocka_unit_test(what_is_accrued_is_flushed_after_flush_ms),
         cmocka_unit_test(few_values_travel_sparse),
+        cmocka_unit_test(an_evaluation_of_the_loss_alone_is_flushed_without_elements),
         cmocka_unit_test(beyond_the_bound_only_losses_are_computed_and_flushed_without_elements),
         cmocka_unit_test(computing_waits_for_a_verdict_when_every_buffer_is_in_flight),
         cmocka_unit_test(abandoned_flushes_keep_their_buffers_until_every_shard_has_begun_anew),

@@ -16,11 +16,12 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/set.h"
-#include "numeric/exact.h"
+#include "numeric/totals.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
 #include "tests/unit/layout_fixture.h"
+#include "wire/evaluation.h"
 #include "wire/host.h"
 #include "wire/segment.h"
 
@@ -86,10 +87,9 @@ static void hand_out(struct world *world, struct outbox *out) {
 }
 
 static void judge(struct world *world, const struct message_flushed *flushed, struct outbox *out) {
-    struct exact loss;
-    struct cursor cursor = cursor_over(flushed->loss.data, flushed->loss.length);
-    assert_true(exact_decode(&loss, &cursor));
-    exact_merge(&world->loss, &loss);
+    struct totals totals;
+    assert_true(totals_decode(&totals, 1, flushed->totals.data, flushed->totals.length));
+    exact_merge(&world->loss, &totals.sum[0]);
     for (uint32_t i = 0; i < flushed->portions.length; i++)
         world->counted += flushed->portions.items[i].count;
     answer(out, world->coordinator,
@@ -100,6 +100,7 @@ static void judge(struct world *world, const struct message_flushed *flushed, st
 
 static void play_coordinator(struct world *world, const struct message *message,
                              struct outbox *out) {
+    const struct evaluation_part all = {EVALUATION_GRADIENT, 0, set_info(world->set)->chunks};
     switch (message->type) {
     case MESSAGE_WELCOME:
         assert_true(message->welcome.proof == objective_proof());
@@ -107,7 +108,7 @@ static void play_coordinator(struct world *world, const struct message *message,
         break;
     case MESSAGE_READY:
         answer(out, world->coordinator,
-               (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0}});
+               (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0, {&all, 1}}});
         hand_out(world, out);
         break;
     case MESSAGE_WANT:

@@ -92,8 +92,10 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
         assert_int_equal(bench.out.count, i);
     }
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
-    run_one(&bench,
-            (struct operation){.code = OPERATION_BEGIN, .evaluation = 1, .derivative_exponent = 2});
+    run_one(&bench, (struct operation){.code = OPERATION_BEGIN,
+                                       .evaluation = 1,
+                                       .sums = SUMS_PARAMETERS,
+                                       .derivative_exponent = 2});
     int64_t slice[OUTPUTS * FEATURES];
     for (int64_t i = 0; i < OUTPUTS * FEATURES; i++)
         slice[i] = 640 * i;
@@ -297,8 +299,9 @@ static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     begin(&bench, 1);
     assert_int_equal(bench.out.count, 1);
     run_operations(&bench,
-                   (const struct operation[]){{.code = OPERATION_BEGIN, .evaluation = 2},
-                                              {.code = OPERATION_ZERO, .a = REGISTER_T}},
+                   (const struct operation[]){
+                       {.code = OPERATION_BEGIN, .evaluation = 2, .sums = SUMS_PARAMETERS},
+                       {.code = OPERATION_ZERO, .a = REGISTER_T}},
                    2);
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
     assert_answer(&bench, 1, REPLICA_LINK, MESSAGE_PARAMETERS);

@@ -92,6 +92,30 @@ static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     bench_release(&bench);
 }
 
+static void an_evaluation_without_sums_takes_flushes_but_no_elements(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N] = {7};
+    bench_init(&bench, setup(N, 0, N));
+    run_one(&bench, (struct operation){.code = OPERATION_BEGIN, .evaluation = 1});
+    struct message sparse = stage(flush(1, 1), slice, 2), none = stage(flush(1, 1), NULL, 0);
+    sparse.stage.encoding = STAGE_SPARSE;
+    sparse.stage.entries = 1;
+    none.stage.encoding = STAGE_NONE;
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    tell(&bench, REPLICA_LINK, sparse);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    tell(&bench, REPLICA_LINK, none);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+    const struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H};
+    run_operations(&bench, &gradient, 1);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
 static void stale_and_strange_slices_are_counted_and_ignored(void **state) {
     (void)state;
     struct bench bench;
@@ -168,6 +192,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
+        cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),
         cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
         cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),

@@ -12,6 +12,7 @@
 
 static const double elements[4];
 static const struct run runs[] = {{3, 4}, {9, 1}};
+static const struct evaluation_part parts[] = {{1, 0, 7}, {2, 7, 1}};
 static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
 static const uint8_t ids[2 * FLUSH_ID_BYTES];
 
@@ -117,7 +118,7 @@ static struct message sound(enum message_type type) {
         {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
         {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
         {.type = MESSAGE_RESULT, .result = {.attempt = 1, .number = 1}},
-        {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40}},
+        {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40, {parts, 2}}},
         {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
         {.type = MESSAGE_WANT, .want = {1, 2}},
         {.type = MESSAGE_REST, .rest = {1, 2}},
@@ -268,11 +269,11 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
 static void malformed_flushes_are_refused(void **state) {
     (void)state;
     static const struct run none[] = {{3, 0}}, beyond[] = {{UINT32_MAX, 2}};
+    static const struct evaluation_part overlapping[] = {{1, 0, 4}, {2, 3, 1}};
     REFUSES(STAGE, stage.encoding = 9, "encoding");
     REFUSES(STAGE, bulk.length--, "ends within");
     REFUSES(STAGE, stage.encoding = STAGE_NONE, "with elements");
     REFUSES(STAGE, stage.encoding = STAGE_SPARSE, "sparse");
-    REFUSES(STAGE, stage.derivative_max = -1, "derivative");
     REFUSES(STAGE, stage.portions.items = none, "no chunks");
     REFUSES(STAGE, stage.portions.items = beyond, "beyond the last");
     REFUSES(FLUSHED, flushed.portions.length = 0, "no chunks");
@@ -283,6 +284,8 @@ static void malformed_flushes_are_refused(void **state) {
     REFUSES(PORTION, portion.first = UINT32_MAX, "beyond the last");
     REFUSES(PORTION, portion.flags = 4, "flags");
     REFUSES(EVALUATE, evaluate.derivative_exponent = INT64_MIN, "exponent");
+    REFUSES(EVALUATE, evaluate.parts.length = 0, "no part");
+    REFUSES(EVALUATE, evaluate.parts.items = overlapping, "do not rise");
     REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "ends within");
     REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "ends within");
 }

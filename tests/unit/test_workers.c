@@ -78,8 +78,8 @@ static void done(void *context) {
     sem_post(&bench->done);
 }
 
-static void bench_init_with(struct bench *bench, unsigned threads, uint32_t parameters,
-                            uint64_t shuffle, uint32_t holdout) {
+static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
+                       uint64_t shuffle) {
     for (int i = 0; i < CHUNKS; i++)
         labels[i] = i;
     sem_init(&bench->done, 0, 0);
@@ -88,17 +88,11 @@ static void bench_init_with(struct bench *bench, unsigned threads, uint32_t para
     bench->gated = false;
     bench->workers = workers_new(&(struct workers_settings){.threads = threads,
                                                             .shape = {.features = parameters},
-                                                            .holdout = holdout,
                                                             .chunk = chunk,
                                                             .done = done,
                                                             .context = bench,
                                                             .shuffle = shuffle,
                                                             .pause_us = 200});
-}
-
-static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
-                       uint64_t shuffle) {
-    bench_init_with(bench, threads, parameters, shuffle, CHUNKS);
 }
 
 static void bench_release(struct bench *bench) {
@@ -111,9 +105,10 @@ static void bench_release(struct bench *bench) {
 static struct computation computation(uint32_t first, uint32_t count) {
     return (struct computation){.first = first,
                                 .count = count,
+                                .parts = {{{EVALUATION_GRADIENT, 0, CHUNKS}}, 1},
                                 .parameters = one,
                                 .derivative_exponent = 10,
-                                .gradient = true};
+                                .sums = true};
 }
 
 static void run(struct bench *bench, struct computation computation, struct computed *computed) {
@@ -154,25 +149,27 @@ static int64_t *new_sum(uint32_t parameters) {
 
 /* ---- tests ---- */
 
-/* Derivatives of the holdout's chunks are beyond the bound, and of no matter. */
-static void chunks_of_the_holdout_give_their_loss_and_nothing_else(void **state) {
+/* Derivatives of chunks whose loss alone is asked for are beyond the bound, and of no matter. */
+static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
     (void)state;
     enum { BORDER = 30 };
     for (unsigned threads = 1; threads <= 3; threads++) {
         struct bench bench;
         struct computed computed;
-        struct exact loss, holdout_loss;
+        struct exact loss, loss_alone;
         struct computation wanted = computation(0, CHUNKS);
+        wanted.parts = (struct evaluation_parts){
+            {{EVALUATION_GRADIENT, 0, BORDER}, {EVALUATION_LOSS, BORDER, CHUNKS - BORDER}}, 2};
         int64_t *expected = new_sum(SHORT), *sum = new_sum(SHORT);
-        bench_init_with(&bench, threads, SHORT, threads, BORDER);
-        plain_loop(SHORT, BORDER, CHUNKS - BORDER, sum, &holdout_loss);
+        bench_init(&bench, threads, SHORT, threads);
+        plain_loop(SHORT, BORDER, CHUNKS - BORDER, sum, &loss_alone);
         plain_loop(SHORT, 0, BORDER, expected, &loss);
         wanted.derivative_exponent = 5;
         run(&bench, wanted, &computed);
         gather(&bench, sum);
         assert_memory_equal(sum, expected, SHORT * sizeof *sum);
-        assert_true(exact_value(&computed.loss) == exact_value(&loss));
-        assert_true(exact_value(&computed.holdout_loss) == exact_value(&holdout_loss));
+        assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
+        assert_true(exact_value(&computed.totals.sum[1]) == exact_value(&loss_alone));
         assert_false(computed.exceeded);
         assert_true(computed.derivative_max == BORDER);
         assert_int_equal(computed.values, BORDER * (BORDER - 1) / 2);
@@ -192,7 +189,7 @@ static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t para
     for (int round = 0; round < 2; round++) {
         plain_loop(parameters, 0, CHUNKS, expected, &loss);
         run(&bench, computation(0, CHUNKS), &computed);
-        assert_true(exact_value(&computed.loss) == exact_value(&loss));
+        assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
         assert_true(computed.derivative_max == CHUNKS);
         assert_false(computed.exceeded || computed.stopped || computed.error);
         assert_int_equal(computed.values, CHUNKS * (CHUNKS - 1) / 2);
@@ -267,24 +264,37 @@ static void beyond_the_bound_loss_and_largest_derivative_stay_exact(void **state
     plain_loop(SHORT, 0, CHUNKS, sum, &loss);
     assert_true(computed.exceeded);
     assert_true(computed.derivative_max == CHUNKS);
-    assert_true(exact_value(&computed.loss) == exact_value(&loss));
+    assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
     free(sum);
     bench_release(&bench);
 }
 
-static void without_a_gradient_the_sums_stay_as_they_are(void **state) {
+static void where_nobody_needs_them_the_sums_stay_as_they_are(void **state) {
     (void)state;
     struct bench bench;
     bench_init(&bench, 2, SHORT, 0);
     int64_t *sum = new_sum(SHORT);
     struct computed computed;
     struct computation losses = computation(0, CHUNKS);
-    losses.gradient = false;
+    losses.sums = false;
     run(&bench, losses, &computed);
     gather(&bench, sum);
     for (int i = 0; i < SHORT; i++)
         assert_int_equal(sum[i], 0);
     free(sum);
+    bench_release(&bench);
+}
+
+static void a_chunk_that_is_of_no_part_ends_the_computation_with_its_number(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    struct computed computed;
+    struct computation wanted = computation(0, CHUNKS);
+    wanted.parts.items[0].count = CHUNKS - 1;
+    run(&bench, wanted, &computed);
+    assert_int_equal(computed.error, ERROR_INTERNAL);
+    assert_non_null(strstr(computed.reason, "of no part"));
     bench_release(&bench);
 }
 
@@ -333,12 +343,13 @@ static void workers_may_be_freed_while_they_work(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_of_the_holdout_give_their_loss_and_nothing_else),
+        cmocka_unit_test(chunks_of_the_loss_alone_give_it_and_nothing_else),
         cmocka_unit_test(threads_and_order_do_not_change_a_bit),
         cmocka_unit_test(computations_accrue_until_they_are_gathered),
         cmocka_unit_test(a_clear_throws_away_what_was_accrued),
         cmocka_unit_test(beyond_the_bound_loss_and_largest_derivative_stay_exact),
-        cmocka_unit_test(without_a_gradient_the_sums_stay_as_they_are),
+        cmocka_unit_test(where_nobody_needs_them_the_sums_stay_as_they_are),
+        cmocka_unit_test(a_chunk_that_is_of_no_part_ends_the_computation_with_its_number),
         cmocka_unit_test(a_damaged_chunk_ends_the_computation_with_its_text),
         cmocka_unit_test(a_stopped_computation_ends_at_the_next_chunk),
         cmocka_unit_test(workers_may_be_freed_while_they_work),

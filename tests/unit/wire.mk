@@ -1,7 +1,8 @@
 if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
-	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting
+	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting \
+	tests/unit/test_evaluation
 check_PROGRAMS += $(wire_tests)
 TESTS += $(wire_tests)
 endif
@@ -23,3 +24,5 @@ tests_unit_test_host_SOURCES = tests/unit/test_host.c tests/unit/connect_fixture
 tests_unit_test_host_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_connecting_SOURCES = tests/unit/test_connecting.c tests/unit/connect_fixture.h
 tests_unit_test_connecting_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_evaluation_SOURCES = tests/unit/test_evaluation.c
+tests_unit_test_evaluation_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,68 @@
+#include "replica/kernels.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+typedef void kernel(const struct kernel_place *place, const struct rows *rows, struct exact *totals,
+                    struct computed *computed);
+
+/* The loss is the total. Once a derivative has exceeded the bound the sums are of no use. */
+static void gradient(const struct kernel_place *place, const struct rows *rows,
+                     struct exact *totals, struct computed *computed) {
+    struct objective_result result;
+    objective_block(place->shape, place->scale, rows, place->parameters,
+                    computed->exceeded ? NULL : place->sums, place->scratch, &result);
+    exact_add(&totals[0], result.loss);
+    if (result.derivative_max > computed->derivative_max)
+        computed->derivative_max = result.derivative_max;
+    computed->exceeded |= result.exceeded;
+    computed->values += rows->values;
+}
+
+/* The loss alone: derivatives of these rows are nobody's, so no bound holds for them. */
+static void loss(const struct kernel_place *place, const struct rows *rows, struct exact *totals,
+                 struct computed *computed) {
+    (void)computed;
+    struct objective_result result;
+    objective_block(place->shape, place->scale, rows, place->parameters, NULL, place->scratch,
+                    &result);
+    exact_add(&totals[0], result.loss);
+}
+
+static kernel *const kernels[] = {
+#define KIND(NAME, name, number, totals, sums, text) [number] = name,
+#include "wire/kinds.def"
+};
+
+int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
+               uint32_t number, const struct rows *rows, struct computed *computed) {
+    uint32_t index = evaluation_part_at(parts, number);
+    if (index == parts->count)
+        return error_set(ERROR_INTERNAL, "chunk %u is of no part of the evaluation", number);
+    struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, index)];
+    kernels[parts->items[index].kind](place, rows, totals, computed);
+    return 0;
+}
+
+void computed_init(struct computed *computed, const struct evaluation_parts *parts) {
+    totals_init(&computed->totals, evaluation_totals(parts));
+    computed->derivative_max = 0;
+    computed->exceeded = computed->stopped = false;
+    computed->values = 0;
+    computed->error = 0;
+    computed->reason[0] = '\0';
+}
+
+void computed_add(struct computed *into, const struct computed *part) {
+    totals_merge(&into->totals, &part->totals);
+    if (part->derivative_max > into->derivative_max)
+        into->derivative_max = part->derivative_max;
+    into->exceeded |= part->exceeded;
+    into->stopped |= part->stopped;
+    into->values += part->values;
+    if (part->error && !into->error) {
+        into->error = part->error;
+        memcpy(into->reason, part->reason, sizeof into->reason);
+    }
+}

@@ -1,0 +1,84 @@
+/* Kinds of evaluation, and lists of parts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/evaluation.h"
+
+static const char *why(const struct evaluation_part *items, uint32_t length) {
+    return evaluation_fault(&(struct part_list){items, length});
+}
+
+static void parts_that_rise_are_an_evaluation(void **state) {
+    (void)state;
+    const struct evaluation_part parts[] = {{EVALUATION_GRADIENT, 0, 7},
+                                            {EVALUATION_LOSS, 7, 1},
+                                            {EVALUATION_GRADIENT, 20, UINT32_MAX - 20}};
+    assert_null(why(parts, 1));
+    assert_null(why(parts, 2));
+    assert_null(why(parts, 3));
+}
+
+static void what_is_no_evaluation_is_refused_with_a_reason(void **state) {
+    (void)state;
+    const struct evaluation_part loss = {EVALUATION_LOSS, 4, 2};
+    const struct {
+        struct evaluation_part parts[2];
+        const char *reason;
+    } cases[] = {
+        {{loss, {0, 6, 1}}, "unknown kind"},
+        {{loss, {EVALUATION_LOSS + 1, 6, 1}}, "unknown kind"},
+        {{loss, {UINT32_MAX, 6, 1}}, "unknown kind"},
+        {{loss, {EVALUATION_LOSS, 6, 0}}, "without chunks"},
+        {{loss, {EVALUATION_LOSS, 6, UINT32_MAX}}, "beyond the last"},
+        {{loss, {EVALUATION_LOSS, 5, 1}}, "do not rise"},
+        {{loss, {EVALUATION_LOSS, 0, 1}}, "do not rise"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_non_null(why(cases[i].parts, 2));
+        assert_non_null(strstr(why(cases[i].parts, 2), cases[i].reason));
+    }
+    struct evaluation_part many[EVALUATION_PARTS_MAX + 1];
+    for (uint32_t i = 0; i <= EVALUATION_PARTS_MAX; i++)
+        many[i] = (struct evaluation_part){EVALUATION_LOSS, i, 1};
+    assert_null(why(many, EVALUATION_PARTS_MAX));
+    assert_non_null(why(many, EVALUATION_PARTS_MAX + 1));
+    assert_non_null(why(many, 0));
+}
+
+static void a_chunk_is_found_in_its_part(void **state) {
+    (void)state;
+    const struct evaluation_parts parts = {{{EVALUATION_GRADIENT, 2, 3}, {EVALUATION_LOSS, 9, 1}},
+                                           2};
+    const uint32_t expected[] = {2, 2, 0, 0, 0, 2, 2, 2, 2, 1, 2};
+    for (uint32_t chunk = 0; chunk < sizeof expected / sizeof *expected; chunk++)
+        assert_int_equal(evaluation_part_at(&parts, chunk), expected[chunk]);
+    assert_int_equal(evaluation_part_at(&parts, UINT32_MAX), 2);
+}
+
+static void totals_follow_the_parts_and_sums_are_those_of_the_gradient(void **state) {
+    (void)state;
+    struct evaluation_parts parts = {{{EVALUATION_LOSS, 0, 1}, {EVALUATION_GRADIENT, 1, 1}}, 2};
+    assert_int_equal(evaluation_totals(&parts), 2);
+    assert_int_equal(evaluation_first_total(&parts, 1), 1);
+    assert_int_equal(evaluation_sums(&parts), SUMS_PARAMETERS);
+    assert_true(evaluation_sums_count(SUMS_PARAMETERS, 12) == 12);
+    parts.count = 1;
+    assert_int_equal(evaluation_totals(&parts), 1);
+    assert_int_equal(evaluation_sums(&parts), SUMS_NONE);
+    assert_true(evaluation_sums_count(SUMS_NONE, 12) == 0);
+    assert_string_equal(evaluation_kind_name(EVALUATION_LOSS), "loss");
+    assert_string_equal(evaluation_kind_name(99), "?");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_that_rise_are_an_evaluation),
+        cmocka_unit_test(what_is_no_evaluation_is_refused_with_a_reason),
+        cmocka_unit_test(a_chunk_is_found_in_its_part),
+        cmocka_unit_test(totals_follow_the_parts_and_sums_are_those_of_the_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+#include "wire/evaluation.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+struct kind {
+    const char *name; /* NULL: there is none of this number */
+    uint32_t totals;
+    enum sums_layout sums;
+};
+
+static const struct kind kinds[] = {
+#define KIND(NAME, name, number, totals, sums, text) [number] = {#name, totals, sums},
+#include "wire/kinds.def"
+};
+
+static const struct kind *kind_of(uint32_t number) {
+    return number < sizeof kinds / sizeof *kinds && kinds[number].name ? &kinds[number] : NULL;
+}
+
+const char *evaluation_kind_name(uint32_t kind) {
+    return kind_of(kind) ? kind_of(kind)->name : "?";
+}
+
+static const char *part_fault(const struct part_list *parts, uint32_t i) {
+    const struct evaluation_part *part = &parts->items[i];
+    uint64_t end_before = i ? (uint64_t)part[-1].first + part[-1].count : 0;
+    if (!kind_of(part->kind))
+        return "a part of an unknown kind";
+    if (!part->count || part->count > UINT32_MAX - part->first)
+        return "a part without chunks or beyond the last number";
+    if (part->first < end_before)
+        return "parts whose chunks do not rise";
+    return NULL;
+}
+
+const char *evaluation_fault(const struct part_list *parts) {
+    enum sums_layout sums = SUMS_NONE;
+    uint32_t totals = 0;
+    if (!parts->length || parts->length > EVALUATION_PARTS_MAX)
+        return "no part, or too many";
+    for (uint32_t i = 0; i < parts->length; i++) {
+        const char *why = part_fault(parts, i);
+        if (why)
+            return why;
+        const struct kind *kind = kind_of(parts->items[i].kind);
+        totals += kind->totals;
+        if (kind->sums != SUMS_NONE && sums != SUMS_NONE && kind->sums != sums)
+            return "parts whose sums have two layouts";
+        sums = kind->sums == SUMS_NONE ? sums : kind->sums;
+    }
+    return totals > EVALUATION_TOTALS_MAX ? "parts of too many totals" : NULL;
+}
+
+struct evaluation_parts evaluation_parts_of(const struct part_list *list) {
+    struct evaluation_parts parts = {.count = list->length};
+    assert(!evaluation_fault(list));
+    for (uint32_t i = 0; i < list->length; i++)
+        parts.items[i] = list->items[i];
+    return parts;
+}
+
+struct part_list evaluation_list(const struct evaluation_parts *parts) {
+    return (struct part_list){.items = parts->items, .length = parts->count};
+}
+
+uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t index) {
+    uint32_t totals = 0;
+    for (uint32_t i = 0; i < index; i++)
+        totals += kind_of(parts->items[i].kind)->totals;
+    return totals;
+}
+
+uint32_t evaluation_totals(const struct evaluation_parts *parts) {
+    return evaluation_first_total(parts, parts->count);
+}
+
+enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (kind_of(parts->items[i].kind)->sums != SUMS_NONE)
+            return kind_of(parts->items[i].kind)->sums;
+    return SUMS_NONE;
+}
+
+uint64_t evaluation_sums_count(enum sums_layout sums, uint64_t count) {
+    return sums == SUMS_PARAMETERS ? count : 0;
+}
+
+uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk) {
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (chunk >= parts->items[i].first && chunk - parts->items[i].first < parts->items[i].count)
+            return i;
+    return parts->count;
+}

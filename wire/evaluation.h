@@ -1,0 +1,60 @@
+/* What an evaluation computes: at one point, over some chunks, each of some kind.
+ *
+ * An evaluation is a short list of parts; a part is a kind and a range of chunks. Ranges rise and
+ * do not overlap. What the parts yield travels together: one flush, one verdict, one fold.
+ *
+ *   totals   exact sums of doubles, a few a part, in the order of the parts
+ *   sums     integer sums on the shards, of one layout for the whole evaluation */
+#ifndef DML_WIRE_EVALUATION_H
+#define DML_WIRE_EVALUATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+/* Which numbers the shards add up. */
+enum sums_layout {
+    SUMS_NONE,       /* none: a flush has no elements */
+    SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
+    SUMS_LAYOUTS,
+};
+
+enum evaluation_kind {
+#define KIND(NAME, name, number, totals, sums, text) EVALUATION_##NAME = (number),
+#include "wire/kinds.def"
+};
+
+#define EVALUATION_PARTS_MAX 4
+#define EVALUATION_TOTALS_MAX 8
+
+/* The parts of an evaluation by value. */
+struct evaluation_parts {
+    struct evaluation_part items[EVALUATION_PARTS_MAX];
+    uint32_t count;
+};
+
+/* "gradient"; "?" for a number that is none. */
+const char *evaluation_kind_name(uint32_t kind);
+
+/* Why the list is no evaluation, or NULL: it has no part or too many, an unknown kind, an empty
+ * range, ranges that do not rise, sums of two layouts, too many totals. */
+const char *evaluation_fault(const struct part_list *parts);
+
+/* Copies a list that evaluation_fault() has nothing against; the list points to the copy. */
+struct evaluation_parts evaluation_parts_of(const struct part_list *list);
+struct part_list evaluation_list(const struct evaluation_parts *parts);
+
+/* How many totals all parts yield, and which is the first of part `index`. */
+uint32_t evaluation_totals(const struct evaluation_parts *parts);
+uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t index);
+
+enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
+
+/* Elements of the sums that a shard has whose range of the parameters has `count`. */
+uint64_t evaluation_sums_count(enum sums_layout sums, uint64_t count);
+
+/* The index of the part that the chunk belongs to, or `parts->count`. */
+uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk);
+
+#endif
