@@ -46,10 +46,7 @@ static void print_set_json(const struct set *set, double seconds) {
 
 int command_pack(const struct options *options) {
     struct job *job;
-    struct set *set = NULL;
-    struct dataset_sources sources = {0};
-    struct holdout *holdout = NULL;
-    double seconds;
+    struct dataset data = {0};
     int lock = -1;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &job);
@@ -59,14 +56,12 @@ int command_pack(const struct options *options) {
     if (!code)
         code = state_lock(job->state, &lock);
     if (!code)
-        code = dataset_open(job, &set, &holdout, &sources, &seconds);
+        code = dataset_open(job, &data);
     if (!code && options->json)
-        print_set_json(set, seconds);
+        print_set_json(data.set, data.seconds);
     else if (!code)
-        print_set(set, seconds);
-    dataset_sources_release(&sources);
-    holdout_free(holdout);
-    set_close(set);
+        print_set(data.set, data.seconds);
+    dataset_release(&data);
     if (lock >= 0)
         close(lock);
     job_free(job);

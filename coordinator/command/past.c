@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/run/sets.h"
 #include "coordinator/status/history.h"
 
 static bool has_model(const struct store_run *run) {
@@ -59,23 +58,17 @@ void last_run_release(struct last_run *last) {
 
 /* ---- what is to be done ---- */
 
-static bool is_there(const char *state, const char *fingerprint) {
-    struct set *set = sets_find(state, fingerprint);
-    set_close(set);
-    return set != NULL;
-}
-
 /* A run that had a model and was taken up again beyond its limit stays as it is: at its end its new
  * model would replace that one, which may be live, before the gate has judged. */
-static bool can_go_on(const struct last_run *last, const char *state) {
-    return !last->decided && is_there(state, last->data);
+bool last_run_is_open(const struct last_run *last) {
+    return last->run && !last->concluded && !last->decided;
 }
 
-enum task task_next(const struct last_run *last, const char *state, const char *data) {
+enum task task_next(const struct last_run *last, const char *data) {
     if (!last->run)
         return TASK_TRAIN;
     if (!last->concluded)
-        return can_go_on(last, state) ? TASK_GO_ON : TASK_TRAIN;
+        return last_run_is_open(last) && last->has_data ? TASK_GO_ON : TASK_TRAIN;
     if (!last->decided)
         return TASK_DECIDE;
     return strcmp(last->data, data) ? TASK_TRAIN : TASK_NONE;

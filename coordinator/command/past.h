@@ -15,6 +15,7 @@ struct last_run {
     bool concluded; /* it has a model */
     bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;   /* the last decision about it */
+    bool has_data;  /* what it was trained on is there still; the caller sets it */
 };
 
 /* Reads it into *last, which is zeroed or holds what was read before. The job is known by
@@ -22,6 +23,9 @@ struct last_run {
 int last_run_read(struct store *store, const char *state, const char *identity,
                   struct last_run *last);
 void last_run_release(struct last_run *last);
+
+/* Whether it could go on if its data is there. */
+bool last_run_is_open(const struct last_run *last);
 
 enum task {
     TASK_NONE,
@@ -31,7 +35,7 @@ enum task {
 };
 
 /* What comes next, now that the data has this fingerprint. */
-enum task task_next(const struct last_run *last, const char *state, const char *data);
+enum task task_next(const struct last_run *last, const char *data);
 
 /* The evaluations of the last run of the job that started from zero and came to a model; 0 if there
  * was none. */

@@ -19,21 +19,13 @@
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
-/* The data as it is now. A training uses holdout and sources while they stay ours. */
-struct material {
-    struct set *set;   /* NULL once a training took it */
-    char *fingerprint; /* of the set */
-    struct holdout *holdout;
-    struct dataset_sources sources;
-    double seconds; /* that packing took */
-};
-
 struct retrain {
     struct training training;
     struct publisher publisher;
-    char *identity; /* job_identity() */
-    struct material now;
+    char *identity;     /* job_identity() */
+    struct dataset now; /* the data as it is now */
     struct last_run last;
+    struct set *earlier; /* what the last run began with, if it can go on and that is not `now` */
     struct score_figures figures; /* of the last run's model on the holdout, … */
     bool scored;                  /* … if they are known */
     struct outcome outcome;       /* of what was done last */
@@ -71,11 +63,7 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     training->start_from = start_from;
     training->started_ns = clock_monotonic_ns();
     training->started_ms = clock_wall_ms();
-    training->seconds.pack = r->now.seconds;
-    training->set = set;
-    training->holdout = r->now.holdout;
-    training->sources = r->now.sources;
-    int code = training_run(training);
+    int code = training_run(training, &r->now, set);
     if (!code)
         code = training_conclude(training);
     if (!code)
@@ -86,54 +74,44 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
         r->figures = training->figures;
         r->scored = r->now.holdout != NULL;
     }
-    training->holdout = NULL;
-    training->sources = (struct dataset_sources){0};
     training_release(training, code);
     training->options = given;
     return code;
 }
 
-static struct set *take_set(struct retrain *r) {
-    struct set *set = r->now.set;
-    r->now.set = NULL;
-    return set;
-}
-
-/* A set that a training had is opened again for the next. */
-static int open_set(struct retrain *r, const char *fingerprint, struct set **set) {
-    *set = sets_find(r->training.job->state, fingerprint);
-    return *set ? 0
-                : error_set(ERROR_IO, "%s/packs: the set of merged packs has gone; start again",
-                            r->training.job->state);
-}
-
 static int train_anew(struct retrain *r) {
     const struct job *job = r->training.job;
     char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
-    int code = r->now.set ? 0 : open_set(r, r->now.fingerprint, &r->now.set);
-    if (!code)
-        code = train(r, take_set(r), start, true);
+    int code = train(r, r->now.set, start, true);
     free(start);
     return code;
 }
 
 /* The last run, on its own data, which may not be what it is now. */
 static int go_on(struct retrain *r) {
-    struct set *set = NULL;
-    int code = 0;
-    if (r->now.set && strcmp(r->last.data, r->now.fingerprint) == 0)
-        set = take_set(r);
-    else
-        code = open_set(r, r->last.data, &set);
-    if (!code)
-        log_info("run %lld is unfinished: it comes first", (long long)r->last.run);
-    return code ? code : train(r, set, NULL, false);
+    log_info("run %lld is unfinished: it comes first", (long long)r->last.run);
+    return train(r, r->earlier ? r->earlier : r->now.set, NULL, false);
 }
 
 /* ---- one task after the other ---- */
 
+static const char *fingerprint(const struct retrain *r) {
+    return set_info(r->now.set)->fingerprint;
+}
+
+/* What was done last, and whether the data is there that it was done with. */
 static int look_back(struct retrain *r) {
-    return last_run_read(r->training.store, r->training.job->state, r->identity, &r->last);
+    const char *state = r->training.job->state;
+    int code = last_run_read(r->training.store, state, r->identity, &r->last);
+    set_close(r->earlier);
+    r->earlier = NULL;
+    if (code || !last_run_is_open(&r->last))
+        return code;
+    r->last.has_data = strcmp(r->last.data, fingerprint(r)) == 0;
+    if (!r->last.has_data)
+        r->earlier = sets_find(state, r->last.data);
+    r->last.has_data |= r->earlier != NULL;
+    return 0;
 }
 
 /* A training and a judgement take the line away at their ends. */
@@ -179,9 +157,8 @@ static int do_all(struct retrain *r) {
     int code = look_back(r);
     if (code)
         return code;
-    enum task task =
-        r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, state, r->now.fingerprint);
-    sets_prune(state, r->now.fingerprint, r->last.data);
+    enum task task = r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, fingerprint(r));
+    sets_prune(state, fingerprint(r), r->last.data);
     if (task == TASK_NONE)
         note_no_new_data(r);
     while (!code && task != TASK_NONE) {
@@ -189,25 +166,12 @@ static int do_all(struct retrain *r) {
         if (!code)
             code = look_back(r);
         if (!code)
-            task = task_next(&r->last, state, r->now.fingerprint);
+            task = task_next(&r->last, fingerprint(r));
     }
     return code;
 }
 
 /* ---- the command ---- */
-
-static int read_data(void *context) {
-    struct retrain *r = context;
-    return dataset_open(r->training.job, &r->now.set, &r->now.holdout, &r->now.sources,
-                        &r->now.seconds);
-}
-
-static int open_data(struct retrain *r) {
-    int code = loop_beside(&r->training.loop, STAGE_PACKING, read_data, r);
-    if (!code)
-        r->now.fingerprint = memory_copy_string(set_info(r->now.set)->fingerprint);
-    return code;
-}
 
 static int prune(struct retrain *r) {
     const struct job *job = r->training.job;
@@ -215,7 +179,7 @@ static int prune(struct retrain *r) {
     int code = versions_prune(store, job->state, job->keep_models);
     if (!code)
         code = versions_prune_checkpoints(store, job->state, r->last.run);
-    sets_prune(job->state, r->now.fingerprint, NULL);
+    sets_prune(job->state, fingerprint(r), NULL);
     packs_prune(job->state, &r->now.sources);
     return code;
 }
@@ -231,7 +195,7 @@ static int work(struct retrain *r) {
     if (!code)
         code = publish_settle_earlier(&r->publisher);
     if (!code)
-        code = open_data(r);
+        code = training_read(&r->training, &r->now);
     if (!code)
         code = do_all(r);
     return code ? code : prune(r);
@@ -263,11 +227,9 @@ static int conclude(struct retrain *r, int code) {
 static void release(struct retrain *r) {
     last_run_release(&r->last);
     outcome_release(&r->outcome);
-    set_close(r->now.set);
-    dataset_sources_release(&r->now.sources);
-    holdout_free(r->now.holdout);
+    set_close(r->earlier);
+    dataset_release(&r->now);
     training_close(&r->training);
-    free(r->now.fingerprint);
     free(r->identity);
 }
 

@@ -7,7 +7,7 @@
 #include "numeric/setup.h"
 
 /* What a command that was killed left unsettled comes first: a run may take long. */
-static int train(struct training *training) {
+static int train(struct training *training, struct dataset *data) {
     struct publisher publisher = {.store = training->store,
                                   .loop = &training->loop,
                                   .state = training->job->state,
@@ -15,7 +15,9 @@ static int train(struct training *training) {
                                   .on_publish = training->job->on_publish};
     int code = publish_settle_earlier(&publisher);
     if (!code)
-        code = training_run(training);
+        code = training_read(training, data);
+    if (!code)
+        code = training_run(training, data, data->set);
     if (!code)
         code = training_conclude(training);
     if (code)
@@ -37,6 +39,7 @@ int command_run(const struct options *options) {
                                 .lock = -1,
                                 .started_ns = clock_monotonic_ns(),
                                 .started_ms = clock_wall_ms()};
+    struct dataset data = {0};
     numeric_setup();
     int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &training.job);
@@ -45,8 +48,9 @@ int command_run(const struct options *options) {
     progress_open(!options->quiet);
     code = training_open(&training);
     if (!code)
-        code = train(&training);
+        code = train(&training, &data);
     training_release(&training, code);
+    dataset_release(&data);
     training_close(&training);
     return code;
 }

@@ -147,9 +147,9 @@ static int prepare_folder(struct training *run, const struct model *model, int64
 /* What the run is trained on; files of the holdout are not. */
 static int record_sources(struct training *run) {
     int code = 0;
-    for (uint32_t i = 0; !code && i < run->sources.count; i++) {
-        const struct dataset_source *source = &run->sources.items[i];
-        if (!source->held_out)
+    for (uint32_t i = 0; !code && i < run->data->sources.count; i++) {
+        const struct dataset_source *source = &run->data->sources.items[i];
+        if (source->trained_on)
             code = store_source(run->store, run->recorder.run,
                                 &(struct store_source){.position = i,
                                                        .path = source->path,

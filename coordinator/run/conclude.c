@@ -31,7 +31,8 @@ static int make_result(struct training *run) {
 }
 
 static json_t *model_details(const struct training *run) {
-    struct source_options alike = source_options_alike(&run->job->source, &run->sources.shape);
+    struct source_options alike =
+        source_options_alike(&run->job->source, &run->data->sources.shape);
     return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
                      job_settings(run->job), "source", score_options_json(&alike),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
@@ -42,12 +43,12 @@ static int work_on_holdout(void *context) {
     struct training *run = context;
     struct model model;
     int code = model_writer_view(run->recorder.writer, &model);
-    return code ? code : holdout_score(run->holdout, &model, &run->figures);
+    return code ? code : holdout_score(run->data->holdout, &model, &run->figures);
 }
 
 /* Before the model is published, whose details have the figures. */
 static int score_holdout(struct training *run) {
-    if (!run->holdout)
+    if (!run->data->holdout)
         return 0;
     int code = loop_beside(&run->loop, STAGE_SCORING, work_on_holdout, run);
     if (!code)
@@ -109,24 +110,17 @@ struct testing {
 static int work_on_test(void *context) {
     struct testing *testing = context;
     const struct training *run = testing->run;
-    struct source_options alike = source_options_alike(&run->job->source, &run->sources.shape);
     struct model *model = NULL;
-    char **paths = NULL;
-    int code = source_paths(run->job->folder, (const char *const *)run->job->test, &paths);
-    failpoint(FAILPOINT_score);
+    int code = model_open(run->model_folder, &model);
     if (!code)
-        code = model_open(run->model_folder, &model);
-    if (!code)
-        code = score_files(model, paths, &alike, run->sizing.threads ? run->sizing.threads : 1,
-                           NULL, SCORE_PLAIN, &testing->figures);
+        code = holdout_score(run->data->test, model, &testing->figures);
     model_close(model);
-    source_paths_free(paths);
     return code;
 }
 
 static int score_test(struct training *run) {
     struct testing testing = {.run = run};
-    if (!run->job->test[0])
+    if (!run->data->test)
         return 0;
     int code = loop_beside(&run->loop, STAGE_SCORING, work_on_test, &testing);
     if (!code)

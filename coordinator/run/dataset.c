@@ -155,19 +155,16 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
     return code;
 }
 
-/* The packs that the holdout is taken from become its own. */
-static struct holdout *take_holdout(const struct job *job, struct pack_list *data,
-                                    struct pack_list *held_out) {
-    double share = job_holdout_share(job);
-    struct pack_list *of = share > 0 ? data : held_out;
-    if (!of->count)
+/* The packs become the holdout's own. */
+static struct holdout *take_holdout(struct pack_list *packs, double share) {
+    if (!packs->count)
         return NULL;
-    struct holdout *holdout = holdout_new(of->packs, of->count, share);
-    of->count = 0;
+    struct holdout *holdout = holdout_new(packs->packs, packs->count, share);
+    packs->count = 0;
     return holdout;
 }
 
-static void take_sources(const struct pack_list *list, bool held_out,
+static void take_sources(const struct pack_list *list, bool trained_on,
                          struct dataset_sources *sources) {
     sources->items =
         memory_resize(sources->items, sources->count + list->count, sizeof *sources->items);
@@ -178,18 +175,21 @@ static void take_sources(const struct pack_list *list, bool held_out,
         *source = (struct dataset_source){.path = memory_copy_string(pack_source(list->packs[i])),
                                           .bytes = report.bytes,
                                           .rows = report.rows,
-                                          .held_out = held_out};
+                                          .trained_on = trained_on};
         snprintf(source->fingerprint, sizeof source->fingerprint, "%s",
                  pack_fingerprint(list->packs[i]));
         source_report_release(&report);
     }
 }
 
-void dataset_sources_release(struct dataset_sources *sources) {
-    for (uint32_t i = 0; i < sources->count; i++)
-        free(sources->items[i].path);
-    free(sources->items);
-    *sources = (struct dataset_sources){0};
+void dataset_release(struct dataset *data) {
+    for (uint32_t i = 0; i < data->sources.count; i++)
+        free(data->sources.items[i].path);
+    free(data->sources.items);
+    holdout_free(data->test);
+    holdout_free(data->holdout);
+    set_close(data->set);
+    *data = (struct dataset){0};
 }
 
 /* Answers what the packs' files were found to be. Lines of one table have the same columns. */
@@ -209,34 +209,54 @@ static int find_shape(const struct pack_list *data, struct source_shape *shape) 
     return 0;
 }
 
-static int pack_and_merge(const struct job *job, const char *folder,
-                          const struct dataset_paths *paths, struct set **set,
-                          struct holdout **holdout, struct dataset_sources *sources) {
-    struct pack_list data = {0}, held_out = {0};
-    int code = pack_all(&job->source, folder, paths->data, &data);
+/* The packs of a job, by what they are for. */
+struct packs {
+    struct pack_list data, held_out, test;
+};
+
+/* All files are read and checked before anything is trained: a bad one is found at once. */
+static int pack_files(const struct job *job, const char *folder, const struct dataset_paths *paths,
+                      struct packs *packs, struct source_shape *shape) {
+    int code = pack_all(&job->source, folder, paths->data, &packs->data);
     if (!code)
-        code = find_shape(&data, &sources->shape);
-    struct source_options alike = source_options_alike(&job->source, &sources->shape);
+        code = find_shape(&packs->data, shape);
+    struct source_options alike = source_options_alike(&job->source, shape);
     if (!code)
-        code = pack_all(&alike, folder, paths->holdout, &held_out);
+        code = pack_all(&alike, folder, paths->holdout, &packs->held_out);
     if (!code)
-        code = merge(job, folder, &data, &held_out, set);
-    if (!code) {
-        take_sources(&data, false, sources);
-        take_sources(&held_out, true, sources);
-    }
-    *holdout = code ? NULL : take_holdout(job, &data, &held_out);
-    if (*holdout)
-        code = holdout_check(*holdout, set_info(*set));
-    list_release(&data);
-    list_release(&held_out);
+        code = pack_all(&alike, folder, paths->test, &packs->test);
     return code;
 }
 
-int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
-                 struct dataset_sources *sources, double *seconds) {
+static int take_packs(const struct job *job, const char *folder, struct packs *packs,
+                      struct dataset *data) {
+    int code = merge(job, folder, &packs->data, &packs->held_out, &data->set);
+    if (code)
+        return code;
+    take_sources(&packs->data, true, &data->sources);
+    take_sources(&packs->held_out, false, &data->sources);
+    take_sources(&packs->test, false, &data->sources);
+    double share = job_holdout_share(job);
+    data->holdout = take_holdout(share > 0 ? &packs->data : &packs->held_out, share);
+    data->test = take_holdout(&packs->test, 0);
+    return 0;
+}
+
+static int pack_and_merge(const struct job *job, const char *folder,
+                          const struct dataset_paths *paths, struct dataset *data) {
+    struct packs packs = {0};
+    int code = pack_files(job, folder, paths, &packs, &data->sources.shape);
+    if (!code)
+        code = take_packs(job, folder, &packs, data);
+    list_release(&packs.data);
+    list_release(&packs.held_out);
+    list_release(&packs.test);
+    return code;
+}
+
+int dataset_open(const struct job *job, struct dataset *data) {
     int64_t start = clock_monotonic_ns();
-    *sources = (struct dataset_sources){0};
+    *data = (struct dataset){0};
     struct dataset_paths paths = {0};
     char *folder = memory_format("%s/packs", job->state);
     int code = dataset_find(job, &paths);
@@ -246,8 +266,8 @@ int dataset_open(const struct job *job, struct set **set, struct holdout **holdo
         code = folder_make(folder, 0700);
     state_sweep(job->state);
     if (!code)
-        code = pack_and_merge(job, folder, &paths, set, holdout, sources);
-    *seconds = seconds_since(start);
+        code = pack_and_merge(job, folder, &paths, data);
+    data->seconds = seconds_since(start);
     dataset_paths_release(&paths);
     free(folder);
     return code;

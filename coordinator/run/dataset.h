@@ -18,25 +18,32 @@ struct dataset_paths {
 int dataset_find(const struct job *job, struct dataset_paths *paths);
 void dataset_paths_release(struct dataset_paths *paths);
 
-/* The files that a set was made from, those of a holdout of its own last. */
+/* The files that were packed: those of the set first. */
 struct dataset_source {
     char *path;
     char fingerprint[HASH128_TEXT]; /* names its pack */
     uint64_t bytes, rows;
-    bool held_out;
+    bool trained_on;
 };
 struct dataset_sources {
     struct dataset_source *items;
     uint32_t count;
     struct source_shape shape; /* of those that are trained on */
 };
-void dataset_sources_release(struct dataset_sources *sources);
+
+/* All data of a job, as it was when it was opened. */
+struct dataset {
+    struct set *set;
+    struct holdout *holdout; /* what is held out, NULL if the job has no holdout. Its rows are in
+                                the set too if the job stops early */
+    struct holdout *test;    /* the test data, or NULL */
+    struct dataset_sources sources;
+    double seconds; /* that opening took */
+};
 
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
- * merges and opens it; logs what it did. *holdout is what is held out, NULL if the job has no
- * holdout; its rows are in the set too if the job stops early. Both start as NULL and are, as
- * the sources, the caller's to release, also after a failure. *seconds is how long it took. */
-int dataset_open(const struct job *job, struct set **set, struct holdout **holdout,
-                 struct dataset_sources *sources, double *seconds);
+ * merges and opens it; logs what it did. Takes long. Release it also after a failure. */
+int dataset_open(const struct job *job, struct dataset *data);
+void dataset_release(struct dataset *data); /* harmless on a zeroed struct */
 
 #endif

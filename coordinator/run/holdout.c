@@ -7,6 +7,8 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 
+#define CLASSES_LISTED 5
+
 struct holdout {
     struct pack **packs;
     uint32_t count;
@@ -54,12 +56,83 @@ static int check_names(const struct pack *pack, const struct set_info *data) {
     return code;
 }
 
-int holdout_check(const struct holdout *holdout, const struct set_info *data) {
-    bool of_its_own = holdout->share == 0;
-    int code = 0;
-    for (uint32_t i = 0; of_its_own && i < holdout->count && !code; i++)
-        code = check_names(holdout->packs[i], data);
+/* A model that predicts nothing, to try the rows on. Names are compared apart from it. */
+static struct model *empty_model(const struct model_layout *layout) {
+    struct model *model = memory_new(1, sizeof *model);
+    uint64_t *ids = memory_new(layout->features, sizeof *ids);
+    for (uint64_t r = 0; r < layout->features; r++)
+        ids[r] = layout->feature_id[layout->original_order[r]];
+    model->layout = *layout;
+    model->layout.feature_id = ids;
+    model->layout.feature_names = NULL;
+    model->layout.original_order = NULL;
+    model->layout.kept = NULL;
+    model->weight = memory_new(layout->features * layout->outputs, sizeof(double));
+    return model;
+}
+
+static void empty_model_free(struct model *model) {
+    free((void *)(uintptr_t)model->layout.feature_id);
+    free((void *)(uintptr_t)model->weight);
+    free(model);
+}
+
+/* The first classes of the data, for a message. */
+static char *list_classes(const struct set_info *data) {
+    char *list = memory_copy_string("");
+    for (uint32_t i = 0; i < data->classes && i < CLASSES_LISTED; i++) {
+        char *more = memory_format("%s%s%s", list, i ? ", " : "", data->class_names[i]);
+        free(list);
+        list = more;
+    }
+    return list;
+}
+
+static int check_labels(const struct holdout *holdout, const struct set_info *data,
+                        const struct score_figures *figures, const char *key) {
+    const char *first = pack_source(holdout->packs[0]);
+    if (!figures->examples)
+        return error_set(ERROR_DATA, "key `%s`: %s: there is no row with a label", key, first);
+    if (figures->unseen_labels < figures->examples)
+        return 0;
+    char *classes = list_classes(data);
+    int code = data->classes
+                   ? error_set(ERROR_DATA,
+                               "key `%s`: %s: none of the %llu labels is one of those that are "
+                               "trained on (%s%s); is it data of the same kind?",
+                               key, first, (unsigned long long)figures->examples, classes,
+                               data->classes > CLASSES_LISTED ? ", ..." : "")
+                   : error_set(ERROR_DATA,
+                               "key `%s`: %s: none of the %llu labels is a number, and numbers are "
+                               "trained on",
+                               key, first, (unsigned long long)figures->examples);
+    free(classes);
     return code;
+}
+
+static int try_rows(const struct holdout *holdout, const struct set_info *data,
+                    const struct model_layout *layout, const char *key) {
+    struct score_figures figures;
+    struct model *model = empty_model(layout);
+    int code = score_packs(model, holdout->packs, holdout->count, 0, &figures);
+    empty_model_free(model);
+    return code ? code : check_labels(holdout, data, &figures, key);
+}
+
+int holdout_check(const struct holdout *holdout, const struct set_info *data,
+                  const struct model_layout *layout, const char *key) {
+    int code = 0;
+    if (!holdout)
+        return 0;
+    if (holdout->share > 0) /* rows of the data itself */
+        return data->rows_held_out ? 0
+                                   : error_set(ERROR_DATA,
+                                               "key `%s`: no row is held out: the data "
+                                               "is too small for that share",
+                                               key);
+    for (uint32_t i = 0; i < holdout->count && !code; i++)
+        code = check_names(holdout->packs[i], data);
+    return code ? code : try_rows(holdout, data, layout, key);
 }
 
 int holdout_score(const struct holdout *holdout, const struct model *model,

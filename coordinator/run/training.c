@@ -54,9 +54,27 @@ int training_open(struct training *run) {
     return code;
 }
 
-static int read_data(void *context) {
-    struct training *run = context;
-    return dataset_open(run->job, &run->set, &run->holdout, &run->sources, &run->seconds.pack);
+struct reading {
+    const struct job *job;
+    struct dataset *data;
+};
+
+static int work_on_data(void *context) {
+    struct reading *reading = context;
+    return dataset_open(reading->job, reading->data);
+}
+
+int training_read(struct training *run, struct dataset *data) {
+    struct reading reading = {.job = run->job, .data = data};
+    return loop_beside(&run->loop, STAGE_PACKING, work_on_data, &reading);
+}
+
+/* Hours of training are not to end at rows that cannot be scored. */
+static int work_on_checks(void *context) {
+    const struct training *run = context;
+    const struct set_info *info = set_info(run->set);
+    int code = holdout_check(run->data->holdout, info, &run->layout, "holdout");
+    return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
@@ -301,13 +319,14 @@ static int train(struct training *run) {
     return code;
 }
 
-int training_run(struct training *run) {
-    int code = 0;
+int training_run(struct training *run, const struct dataset *data, struct set *set) {
     run->loop.stage = STAGE_STARTING;
-    if (!run->set)
-        code = loop_beside(&run->loop, STAGE_PACKING, read_data, run);
+    run->data = data;
+    run->set = set;
+    run->seconds.pack = data->seconds;
+    int code = size_up(run);
     if (!code)
-        code = size_up(run);
+        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_checks, run);
     if (!code)
         code = training_begin(run);
     if (!code) {
@@ -340,9 +359,6 @@ void training_release(struct training *run, int code) {
     free(run->start_model);
     free(run->shards_folder);
     store_saved_release(&run->saved);
-    dataset_sources_release(&run->sources);
-    holdout_free(run->holdout);
-    set_close(run->set);
     *run = (struct training){.options = run->options,
                              .command = run->command,
                              .job = run->job,

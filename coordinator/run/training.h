@@ -33,10 +33,9 @@ struct training {
     int lock; /* descriptor, or −1 */
     struct store *store;
     struct control *control;
-    struct http *http;       /* the status server, or NULL */
-    struct set *set;         /* opened by training_run(), or given */
-    struct holdout *holdout; /* or NULL */
-    struct dataset_sources sources;
+    struct http *http;          /* the status server, or NULL */
+    const struct dataset *data; /* the caller's, from training_run() to training_release() */
+    struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
     struct layout parameters;
     struct sizing sizing;
@@ -74,9 +73,13 @@ int training_begin(struct training *training);
  * server's address. */
 int training_open(struct training *training);
 
-/* Opens the data, unless a set was given, starts workers and trains, until the model was read or
- * the run was cancelled. The workers are told to exit then: what follows needs none. */
-int training_run(struct training *training);
+/* Opens the job's data, beside the loop. As dataset_open(). */
+int training_read(struct training *training, struct dataset *data);
+
+/* Checks what the model will be scored on, starts workers and trains on the set, until the model
+ * was read or the run was cancelled. The workers are told to exit then: what follows needs none.
+ * Both outlive the training. */
+int training_run(struct training *training, const struct dataset *data, struct set *set);
 
 /* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
  * store; the result is made. Which model is live is another matter (coordinator/publish/publish.h).

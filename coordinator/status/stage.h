@@ -6,6 +6,7 @@
 #define STAGES(X)                                                                                  \
     X(STAGE_STARTING, "starting")                                                                  \
     X(STAGE_PACKING, "packing")                                                                    \
+    X(STAGE_CHECKING, "checking the holdout and the test data")                                    \
     X(STAGE_SCORING, "scoring")                                                                    \
     X(STAGE_WRITING, "writing the model")                                                          \
     X(STAGE_JUDGING, "judging")                                                                    \
