@@ -2,6 +2,7 @@ noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
+	base/cpus.c base/cpus.h \
 	base/error.c base/error.h \
 	base/failpoint.c base/failpoint.h base/failpoint.def \
 	base/file.c base/file.h \

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "data/set.h"
@@ -27,10 +28,9 @@ struct rim {
 /* The longest pause before a chunk if the order is shuffled and no other is wanted. */
 #define PAUSE_US 200
 
-/* As many threads as were asked for; 0: as there are processors. */
+/* As many threads as were asked for; 0: as it may use CPUs. */
 static unsigned threads_for(uint32_t asked) {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned threads = asked ? asked : online < 1 ? 1 : (unsigned)online;
+    unsigned threads = asked ? asked : cpus_usable();
     return threads > THREADS_MAX ? THREADS_MAX : threads;
 }
 

@@ -64,6 +64,11 @@ FORBIDDEN_CALLS = {
                               'objective_parameters'},
 }
 
+# What only one file may call, by the words it is called with.
+ONE_PLACE = {
+    r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/cpus.c',
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 DECLARED = re.compile(r'^[a-z][\w\s\*]*?\b(\w+)\(', re.MULTILINE)
@@ -122,6 +127,14 @@ def vector_calls(path, text, names):
     return [f'{path} calls {name}()' for name in names if re.search(rf'\b{name}\s*\(', code)]
 
 
+def strange_calls(path, text):
+    """Calls that belong to one file alone."""
+    if path.startswith(('tests/', 'bench/')):
+        return []
+    return [f'{path} has {found[0]}, which is for {place}' for words, place in ONE_PLACE.items()
+            if path != place and (found := re.search(words, COMMENT.sub('', text)))]
+
+
 def kernels():
     """Names of the functions that a coordinator may not call."""
     names = []
@@ -170,6 +183,7 @@ def planted(names):
             strange_libraries('coordinator/plan.c', '#include <event2/event.h>\n'),
         'a kernel in the coordinator':
             vector_calls('coordinator/a.c', 'x = vector_dot(n, a, b);\n', names),
+        'a count of CPUs': strange_calls('replica/a.c', 'sysconf(_SC_NPROCESSORS_ONLN)'),
         'an objective in the coordinator':
             vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
     }
@@ -186,6 +200,7 @@ def main():
         ('the coordinator is layered within', over(inward_includes)),
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
+        ('what is for one file is called there alone', over(strange_calls)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('quoted includes are paths from the root', over(unresolved)),
         ('every source is in a Makefile fragment', unlisted([path for path, _ in files])),

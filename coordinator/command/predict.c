@@ -4,16 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/job/job.h"
 #include "model/score.h"
-
-static unsigned threads_here(void) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return processors > 0 ? (unsigned)processors : 1;
-}
 
 /* Scores the data files that the operands name behind the model. */
 static int score_operands(const struct options *options, bool label_optional, FILE *predictions,
@@ -31,7 +27,7 @@ static int score_operands(const struct options *options, bool label_optional, FI
         size_t files = (size_t)options->operands_count - 1;
         char **paths = memory_new(files + 1, sizeof *paths);
         memcpy(paths, options->operands + 1, files * sizeof *paths);
-        code = score_files(model, paths, &reading, threads_here(), predictions,
+        code = score_files(model, paths, &reading, cpus_usable(), predictions,
                            options->json ? SCORE_JSON : SCORE_PLAIN, figures);
         free(paths);
     }

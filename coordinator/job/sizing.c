@@ -1,8 +1,6 @@
-#define _GNU_SOURCE
 #include "coordinator/job/sizing.h"
 
-#include <sched.h>
-
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/limits.h"
 
@@ -12,14 +10,6 @@
 
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
-}
-
-static uint32_t processors(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set))
-        return 1;
-    int count = CPU_COUNT(&set);
-    return count > 0 ? (uint32_t)count : 1;
 }
 
 /* As long as the history pass costs no more than the data pass; see doc/ARCHITECTURE.md. */
@@ -35,7 +25,7 @@ static uint32_t history_auto(const struct set_info *data, uint64_t parameters) {
 
 static uint32_t shards_auto(uint64_t parameters) {
     uint64_t worthwhile = parameters / ((uint64_t)BLOCK_ELEMENTS * BLOCKS_WORTH_A_SHARD);
-    uint32_t most = least(processors(), SHARDS_AUTO_MAX);
+    uint32_t most = least(cpus_usable(), SHARDS_AUTO_MAX);
     if (worthwhile < 1)
         return 1;
     return worthwhile < most ? (uint32_t)worthwhile : most;
@@ -61,7 +51,7 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
 
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               struct sizing *sizing) {
-    uint32_t cpus = processors();
+    uint32_t cpus = cpus_usable();
     sizing->history = job->history ? job->history : history_auto(data, parameters);
     int code = count_workers("shards", job->shards, job->shard_addresses, shards_auto(parameters),
                              &sizing->shards);

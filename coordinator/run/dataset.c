@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "coordinator/run/dataset.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/limits.h"
@@ -28,12 +28,8 @@ static enum label_kind labels_of(enum objective_kind objective) {
     return LABEL_TARGET;
 }
 
-/* Processors that this process may use. */
 static unsigned threads_here(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set))
-        return 1;
-    unsigned count = (unsigned)CPU_COUNT(&set);
+    unsigned count = cpus_usable();
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 

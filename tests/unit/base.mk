@@ -1,6 +1,11 @@
 # unit tests of base/
 if HAVE_CMOCKA
-base_tests = tests/unit/test_error tests/unit/test_failpoint tests/unit/test_nearest tests/unit/test_layout
+base_tests = \
+	tests/unit/test_cpus \
+	tests/unit/test_error \
+	tests/unit/test_failpoint \
+	tests/unit/test_layout \
+	tests/unit/test_nearest
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
@@ -16,3 +21,6 @@ tests_unit_test_error_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_layout_SOURCES = tests/unit/test_layout.c tests/unit/layout_fixture.h
 tests_unit_test_layout_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/folder_fixture.h
+tests_unit_test_cpus_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

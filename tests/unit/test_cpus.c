@@ -1,0 +1,89 @@
+/* How many CPUs a process may use, by its affinity mask and by the quotas of control groups. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cpus.h"
+#include "base/file.h"
+#include "tests/unit/folder_fixture.h"
+
+static void put(const char *name, const char *text) {
+    char *path = inside(name), *above = path_folder(path);
+    assert_int_equal(folder_make(above, 0755), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    free(above);
+}
+
+static void the_least_quota_of_a_group_and_those_above_it_counts(void **state) {
+    (void)state;
+    put("cpu.max", "max 100000\n");
+    put("a/cpu.max", "350000 100000\n");
+    put("a/b/cpu.max", "800000 100000\n");
+    assert_int_equal(cpus_quota(folder, "0::/a/b\n"), 3);
+    assert_int_equal(cpus_quota(folder, "0::/a\n"), 3);
+    assert_int_equal(cpus_quota(folder, "0::/\n"), 0);
+    put("a/b/cpu.max", "50000 100000\n");
+    assert_int_equal(cpus_quota(folder, "0::/a/b\n"), 1);
+}
+
+static void the_quota_of_version_1_is_that_of_the_cpu_controller(void **state) {
+    (void)state;
+    put("cpu,cpuacct/job/cpu.cfs_quota_us", "200000\n");
+    put("cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+    put("cpu,cpuacct/free/cpu.cfs_quota_us", "-1\n");
+    put("cpu,cpuacct/free/cpu.cfs_period_us", "100000\n");
+    put("cpuset/job/cpu.cfs_quota_us", "100000\n");
+    put("cpuset/job/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(cpus_quota(folder, "5:cpuset:/job\n4:cpu,cpuacct:/job\n0::/\n"), 2);
+    assert_int_equal(cpus_quota(folder, "4:cpu,cpuacct:/free\n"), 0);
+}
+
+static void a_group_that_is_not_there_has_no_quota(void **state) {
+    (void)state;
+    assert_int_equal(cpus_quota(folder, "0::/gone/for/good\n"), 0);
+    assert_int_equal(cpus_quota(folder, "nonsense\n::\n0:\n"), 0);
+    assert_int_equal(cpus_quota(folder, ""), 0);
+    put("cpu.max", "200000 100000\n"); /* the root is the container's own */
+    assert_int_equal(cpus_quota(folder, "0::/gone\n"), 2);
+}
+
+static void a_process_that_is_bound_to_one_cpu_counts_one(void **state) {
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        cpu_set_t set, one;
+        size_t first = 0;
+        sched_getaffinity(0, sizeof set, &set);
+        while (!CPU_ISSET(first, &set))
+            first++;
+        CPU_ZERO(&one);
+        CPU_SET(first, &one);
+        _exit(sched_setaffinity(0, sizeof one, &one) ? 99 : (int)cpus_usable());
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+#define IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(the_least_quota_of_a_group_and_those_above_it_counts),
+        IN_FOLDER(the_quota_of_version_1_is_that_of_the_cpu_controller),
+        IN_FOLDER(a_group_that_is_not_there_has_no_quota),
+        cmocka_unit_test(a_process_that_is_bound_to_one_cpu_counts_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
