@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -272,3 +273,18 @@ def url_of(process):
     found = process.until(lambda: re.search(r'status server: (http://\S+)',
                                             process.so_far(process.errors)), 'it listens')
     return found[1]
+
+
+def read_safetensors(path):
+    """The arrays of a model, as a dict of name to (shape, list of numbers)."""
+    content = path.read_bytes()
+    length = struct.unpack('<Q', content[:8])[0]
+    arrays = {}
+    for name, what in json.loads(content[8:8 + length]).items():
+        if name == '__metadata__':
+            continue
+        first, end = what['data_offsets']
+        raw = content[8 + length + first:8 + length + end]
+        kind = {'F64': 'd', 'U64': 'Q'}[what['dtype']]
+        arrays[name] = (what['shape'], list(struct.unpack(f'<{len(raw) // 8}{kind}', raw)))
+    return arrays

@@ -2,6 +2,8 @@
 INTEGRATION_TESTS = \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \
+	tests/integration/test_tools.py \
+	tests/integration/test_state.py \
 	tests/integration/test_names.py \
 	tests/integration/test_http.py \
 	tests/integration/test_loop.py \

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Runs in their state folder: jobs, status, how they are stopped, and workers started by hand."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import sys
+import time
+
+from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main, run,
+                     small_job, test, train)
+
+# ---- jobs, status, the state folder ----
+
+@test
+def jobs_lists_the_runs_so_far(folder):
+    job = small_job(folder)
+    first = train(job)
+    second = train(job, '--fresh')
+    finished = dml('jobs', folder / 'job.state')
+    assert finished.status == 0, finished
+    assert finished.stdout.count(first['reason']) >= 2, finished
+    [answer] = dml('jobs', job, '--json').json['folders']
+    listed = answer['runs']
+    assert [r['run'] for r in listed] == [first['run'], second['run']], listed
+    assert listed[0]['reason'] == first['reason'] and listed[0]['loss'] == first['loss'], listed
+
+
+@test
+def status_tells_the_last_state_when_nothing_runs(folder):
+    job = small_job(folder)
+    result = train(job)
+    for where in job, folder / 'job.state':
+        finished = dml('status', where)
+        assert finished.status == 0 and result['reason'] in finished.stdout, finished
+    state = dml('status', job, '--json').json
+    assert state['step'] == result['steps'] and state['loss'] == result['loss'], state
+
+
+@test
+def status_asks_the_live_coordinator(folder):
+    job = endless_job(folder, shards=2, replicas=2)
+    process = Process(COORDINATOR, 'run', job)
+    try:
+        control = folder / 'job.state/control.sock'
+        process.until(control.exists, 'the control socket is there')
+        assert control.stat().st_mode & 0o777 == 0o600
+
+        def stepping():
+            finished = dml('status', job, '--json')
+            return finished.status == 0 and finished.json.get('step', 0) > 0 and finished.json
+        state = process.until(stepping, 'status tells of a step')
+        roles = sorted(p['role'] for p in state['processes'] if p['role'] != 'coordinator')
+        assert roles == ['replica', 'replica', 'shard', 'shard'], state
+        for worker in state['processes']:
+            assert {'role', 'index', 'pid', 'host', 'state'} <= set(worker), worker
+            os.kill(worker['pid'], 0)
+        assert str(process.pid) in json.dumps(state), state
+        process.signal(signal.SIGTERM)
+        assert process.wait().status == AGAIN
+        assert not process.survivors()
+    finally:
+        process.end()
+
+
+@test
+def a_second_run_is_told_that_one_is_running(folder):
+    job = endless_job(folder)
+    process = Process(COORDINATOR, 'run', job)
+    try:
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        finished = dml('run', job)
+        assert finished.status == AGAIN, finished
+        assert f'already running, pid {process.pid}' in finished.stderr, finished
+        process.signal(signal.SIGTERM)
+        process.wait()
+    finally:
+        process.end()
+
+
+def stopped_by(folder, stop):
+    """Starts an endless run, stops it, and sees that it can be taken up again."""
+    job = endless_job(folder)
+    process = Process(COORDINATOR, 'run', job, '--json')
+    try:
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
+        stop(process, job)
+        finished = process.wait(30)
+        assert finished.status == AGAIN, finished
+        assert not process.survivors(), 'processes outlive the run'
+    finally:
+        process.end()
+    assert not list((folder / 'job.state').glob('models/*')), 'a stopped run writes no model'
+    assert dml('status', job).status == 0
+    return finished
+
+
+@test
+def ctrl_c_stops_a_run_and_all_it_started_without_a_model(folder):
+    finished = stopped_by(folder, lambda process, _: process.signal(signal.SIGINT))
+    assert finished.json['reason'] == 'cancelled', finished
+
+
+@test
+def a_run_survives_who_asks_and_leaves_before_the_answer(folder):
+    job = endless_job(folder)
+    process = Process(COORDINATOR, 'run', job)
+    socket_path = folder / 'job.state/control.sock'
+    try:
+        process.until(socket_path.exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
+        process.signal(signal.SIGSTOP)
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(socket_path))
+            asking.send(b'status\n')
+        process.signal(signal.SIGCONT)
+        step = dml('status', job, '--json').json['step']
+        process.until(lambda: dml('status', job, '--json').json['step'] > step, 'it goes on')
+    finally:
+        process.end()
+
+
+@test
+def sigterm_stops_a_run_and_all_it_started(folder):
+    stopped_by(folder, lambda process, _: process.signal(signal.SIGTERM))
+
+
+@test
+def cancel_stops_a_live_run(folder):
+    def cancel(_, job):
+        finished = dml('cancel', job)
+        assert finished.status == 0, finished
+    stopped_by(folder, cancel)
+
+
+@test
+def the_database_holds_every_step_and_evaluation(folder):
+    result = train(small_job(folder))
+    connection = sqlite3.connect(f'file:{folder / "job.state/dml.db"}?mode=ro', uri=True)
+    steps = connection.execute('SELECT step, loss FROM steps ORDER BY step').fetchall()
+    assert [step for step, _ in steps] == list(range(result['steps'] + 1)), steps
+    assert steps[-1][1] == result['loss'], (steps[-1], result)
+    counted = connection.execute('SELECT examples FROM evaluations').fetchall()
+    assert len(counted) == result['evaluations'], (len(counted), result)
+    assert all(examples == 60 for examples, in counted), counted
+    connection.close()
+
+
+@test
+def the_state_folder_is_private_to_its_owner(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    assert {'dml.db', 'lock', 'packs', 'models'} <= {path.name for path in state.iterdir()}
+    assert not (state / 'control.sock').exists(), 'the control socket outlives the run'
+
+
+# ---- workers started by hand ----
+
+def start_worker(program, address):
+    process = Process(program, '--listen', address)
+    path = address.removeprefix('unix:')
+    process.until(lambda: os.path.exists(path), 'it listens')
+    return process
+
+
+@test
+def workers_started_by_hand_are_used_and_end_with_the_job(folder):
+    expected = train(small_job(folder), '--state', folder / 'own.state')['model_sha256']
+    shards = [f'unix:{folder}/s{k}' for k in range(2)]
+    replicas = [f'unix:{folder}/r{k}' for k in range(2)]
+    workers = [start_worker(SHARD, address) for address in shards]
+    workers += [start_worker(REPLICA, address) for address in replicas]
+    try:
+        job = small_job(folder, shard_addresses=shards, replica_addresses=replicas)
+        result = train(job)
+        assert (result['shards'], result['replicas']) == (2, 2), result
+        assert result['model_sha256'] == expected, result
+        for worker in workers:
+            finished = worker.wait(30)
+            assert finished.status == 0, finished
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+@test
+def workers_may_listen_on_loopback_ports(folder):
+    def port_of(process):
+        """The worker says where it listens when it chose the port itself."""
+        said = re.search(r'127\.0\.0\.1:([1-9]\d*)', process.so_far(process.output) +
+                         process.so_far(process.errors))
+        return said and said[0]
+    workers = [Process(program, '--listen', '127.0.0.1:0', '--folder', folder)
+               for program in (SHARD, REPLICA)]
+    try:
+        shard, replica = [w.until(lambda w=w: port_of(w), 'the address is told') for w in workers]
+        result = train(small_job(folder, shard_addresses=[shard], replica_addresses=[replica]))
+        own = train(small_job(folder), '--state', folder / 'own.state')
+        assert result['model_sha256'] == own['model_sha256'], (result, own)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+@test
+def a_shard_on_tcp_writes_nothing_unless_it_was_told_below_which_folder(folder):
+    for options, what in ((), 'start it with --folder DIR'), (('--folder', folder / 'own'), 'own'):
+        shard = Process(SHARD, '--listen', '127.0.0.1:0', *options)
+        try:
+            address = shard.until(lambda: re.search(r'127\.0\.0\.1:\d+', shard.so_far(shard.output)),
+                                  'the address is told')[0]
+            refused = dml('run', small_job(folder, shard_addresses=[address]))
+            assert refused.status == 77, refused
+            assert what in refused.stderr, refused
+            assert not list((folder / 'job.state/shards').glob('*/*')), refused
+        finally:
+            shard.end()
+
+
+@test
+def workers_end_when_their_coordinator_is_lost_for_longer_than_reconnect_seconds(folder):
+    job = endless_job(folder, reconnect_seconds=1)
+    process = Process(COORDINATOR, 'run', job)
+    try:
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
+        process.signal(signal.SIGKILL)
+        process.wait()
+        end = time.monotonic() + 30
+        while process.survivors() and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not process.survivors()
+    finally:
+        process.end()
+
+
+sys.exit(main())
