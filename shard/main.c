@@ -36,16 +36,6 @@ static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *o
     shard_peer_gone(rim->shard, link);
 }
 
-static void carry_out(const struct rim *rim, const struct shard_action *action,
-                      struct outbox *out) {
-    bool loads = action->kind == SHARD_LOAD;
-    if (loads)
-        failpoint(FAILPOINT_restore_begin);
-    shard_carry_out(rim->shard, rim->disk, action, out);
-    if (loads)
-        failpoint(FAILPOINT_restore_done);
-}
-
 static void after(void *state, int64_t now_ns, struct outbox *out) {
     (void)now_ns;
     const struct rim *rim = state;
@@ -60,7 +50,7 @@ static void after(void *state, int64_t now_ns, struct outbox *out) {
         if (action.kind == SHARD_WRITE)
             writer_start(rim->writer, action.job);
         else
-            carry_out(rim, &action, out);
+            shard_carry_out(rim->shard, rim->disk, &action, out);
     }
 }
 

@@ -47,8 +47,7 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         failpoint(FAILPOINT_restore_begin);
         code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
                                action->registers, action->loaded);
-        if (!code)
-            failpoint(FAILPOINT_restore_done);
+        failpoint(FAILPOINT_restore_done);
         shard_loaded(shard, code, error_text(), out);
         break;
     case SHARD_KEEP:

@@ -69,6 +69,9 @@ ONE_PLACE = {
     r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/cpus.c',
 }
 
+# Failpoints that stand at several places, of which a process passes one; any other is passed once.
+ON_SEVERAL_ROADS = {'file_fsync', 'store_commit_full', 'store_committed_full', 'retain_delete'}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 DECLARED = re.compile(r'^[a-z][\w\s\*]*?\b(\w+)\(', re.MULTILINE)
@@ -135,6 +138,17 @@ def strange_calls(path, text):
             if path != place and (found := re.search(words, COMMENT.sub('', text)))]
 
 
+def repeated_failpoints(files):
+    """Failpoints at several places: their visits would be counted twice."""
+    places = {}
+    for path, text in files:
+        if not path.startswith(('tests/', 'bench/')):
+            for name in re.findall(r'\bFAILPOINT_([a-z]\w*)', COMMENT.sub('', text)):
+                places.setdefault(name, []).append(path)
+    return [f'{name} stands in {", ".join(paths)}' for name, paths in places.items()
+            if len(paths) > 1 and name not in ON_SEVERAL_ROADS]
+
+
 def kernels():
     """Names of the functions that a coordinator may not call."""
     names = []
@@ -183,6 +197,8 @@ def planted(names):
             strange_libraries('coordinator/plan.c', '#include <event2/event.h>\n'),
         'a kernel in the coordinator':
             vector_calls('coordinator/a.c', 'x = vector_dot(n, a, b);\n', names),
+        'a failpoint that is passed twice': repeated_failpoints(
+            [('shard/a.c', 'failpoint(FAILPOINT_b);'), ('shard/c.c', 'failpoint(FAILPOINT_b);')]),
         'a count of CPUs': strange_calls('replica/a.c', 'sysconf(_SC_NPROCESSORS_ONLN)'),
         'an objective in the coordinator':
             vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
@@ -201,6 +217,7 @@ def main():
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
         ('what is for one file is called there alone', over(strange_calls)),
+        ('a failpoint stands at one place', repeated_failpoints(files)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('quoted includes are paths from the root', over(unresolved)),
         ('every source is in a Makefile fragment', unlisted([path for path, _ in files])),

@@ -119,17 +119,6 @@ def a_run_that_ended_at_its_step_limit_goes_on_when_the_limit_is_raised(folder):
 
 
 @test
-def a_shard_loads_a_checkpoint_once_when_a_run_goes_on(folder):
-    job = small_job(folder, shards=1)
-    restarts = []
-    for at in None, 'restore_begin', 'restore_done':
-        train(job, '--fresh', '--set', 'max_steps=3')
-        dying = {'DML_FAILPOINT': f'shard.{at}:2:kill'} if at else {}
-        restarts.append(train(job, '--set', 'max_steps=4', **dying)['restarts'])
-    assert restarts[1:] == restarts[:1] * 2, restarts
-
-
-@test
 def a_second_run_of_an_ended_job_is_a_new_one(folder):
     job = small_job(folder)
     first, second = train(job), train(job)
