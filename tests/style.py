@@ -11,6 +11,7 @@ import source
 COLUMNS_MAX = 100
 LINES_MAX = 600
 LINES_GOOD = 500
+TARGETS = {'all', 'check', 'clean', 'dist', 'distcheck', 'install', 'installcheck', 'uninstall'}
 CLANG_FORMAT = '14'  # others lay out the same settings differently
 
 
@@ -28,6 +29,15 @@ def unguarded(files):
         if path.endswith('.h') and not re.search(guard, text, re.M):
             found.append(f'{path} has no guard DML_…_{name}')
     return found
+
+
+def released_targets():
+    """Files of a release that have the name of a target of make, which would then be made for it."""
+    text = '\n'.join(path.read_text() for path in [source.ROOT / 'Makefile.am',
+                                                   *source.ROOT.rglob('*/local.mk')])
+    released = re.findall(r'^(?:EXTRA_DIST|dist_\w+) \+?= ((?:.*\\\n)*.*)', text, re.M)
+    return [f'{name} is released, and a target of make' for names in released
+            for name in names.split() if name in TARGETS]
 
 
 def no_clang_format():
@@ -61,6 +71,7 @@ def main():
         ('no tabs', per_line(files, 'has a tab', lambda line: '\t' in line)),
         ('no blanks at the end of a line', per_line(files, 'ends in blanks',
                                                     lambda line: line != line.rstrip())),
+        ('nothing that is released is a target of make', released_targets()),
         ('headers have guards named after them', unguarded(files)),
         (f'no file is longer than {LINES_MAX} lines',
          [f'{path}: {text.count(chr(10))} lines' for path, text in files
