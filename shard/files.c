@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -117,7 +116,6 @@ static int list_folder(void *context, const char *folder,
 
 static int remove_file(void *context, const char *path) {
     (void)context;
-    failpoint(FAILPOINT_retain_delete);
     return unlink(path) ? error_set_errno(ERROR_IO, "cannot remove %s", path) : 0;
 }
 

@@ -70,7 +70,7 @@ ONE_PLACE = {
 }
 
 # Failpoints that stand at several places, of which a process passes one; any other is passed once.
-ON_SEVERAL_ROADS = {'file_fsync', 'store_commit_full', 'store_committed_full', 'retain_delete'}
+ON_SEVERAL_ROADS = {'file_fsync', 'store_commit_full', 'store_committed_full'}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
@@ -143,7 +143,7 @@ def repeated_failpoints(files):
     places = {}
     for path, text in files:
         if not path.startswith(('tests/', 'bench/')):
-            for name in re.findall(r'\bFAILPOINT_([a-z]\w*)', COMMENT.sub('', text)):
+            for name in re.findall(r'\bFAILPOINT_([a-z](?:\w*[a-z])?)\b', COMMENT.sub('', text)):
                 places.setdefault(name, []).append(path)
     return [f'{name} stands in {", ".join(paths)}' for name, paths in places.items()
             if len(paths) > 1 and name not in ON_SEVERAL_ROADS]
