@@ -15,7 +15,7 @@ include tests/browser/local.mk
 include tests/sim/local.mk
 include tests/fault/local.mk
 
-SOURCE_TESTS = tests/layering.py tests/style.py
+SOURCE_TESTS = tests/layering.py tests/style.py tests/shape.py
 TESTS += $(SOURCE_TESTS)
 EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/setup.sh
 

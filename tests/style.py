@@ -9,8 +9,6 @@ import sys
 import source
 
 COLUMNS_MAX = 100
-LINES_MAX = 600
-LINES_GOOD = 500
 TARGETS = {'all', 'check', 'clean', 'dist', 'distcheck', 'install', 'installcheck', 'uninstall'}
 CLANG_FORMAT = '14'  # others lay out the same settings differently
 
@@ -60,9 +58,6 @@ def misformatted(files):
 
 def main():
     files = list(source.c_files())
-    for path, text in files:
-        if LINES_GOOD < text.count('\n') <= LINES_MAX:
-            print(f'# {path} is long: {text.count(chr(10))} lines')
     formatted, why_not = 'clang-format would change nothing', no_clang_format()
     return source.report([
         (f'{formatted} # SKIP {why_not}', []) if why_not else (formatted, misformatted(files)),
@@ -73,9 +68,6 @@ def main():
                                                     lambda line: line != line.rstrip())),
         ('nothing that is released is a target of make', released_targets()),
         ('headers have guards named after them', unguarded(files)),
-        (f'no file is longer than {LINES_MAX} lines',
-         [f'{path}: {text.count(chr(10))} lines' for path, text in files
-          if text.count('\n') > LINES_MAX]),
     ])
 
 

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Holds files and functions to sizes that a reader takes in at once."""
+
+import re
+import statistics
+import sys
+
+import source
+
+FUNCTION_LINES_MAX = 60
+FUNCTION_LINES_MEDIAN = 12
+FILE_LINES_MAX = 500
+TESTS = ('tests/', 'bench/')  # their functions may be tables, and count for no median
+SUFFIXES = ('.c', '.h', '.def', '.py', '.mk', '.sh')
+LARGEST = 5  # that are told of
+
+# A function as clang-format lays it out: its head begins in the first column and ends with "{", and
+# the brace that ends it stands there alone.
+HEAD = re.compile(r'^(?!typedef\b|(?:static )?(?:const )?(?:struct|union|enum)\b[^(]*\{)'
+                  r'[A-Za-z_][^;{}=#]*\)[^;{}=()]*\{$', re.M)
+
+
+def functions(text):
+    """(name, lines) of each function."""
+    for head in HEAD.finditer(text):
+        end = text.find('\n}', head.end() - 1)
+        body = text[head.start():end if end > 0 else len(text)]
+        yield re.match(r'(?s).*?(\w+)\s*\(', head[0])[1], body.count('\n') + 2
+
+
+def long_functions(path, text):
+    return [f'{path}: {name}() has {lines} lines' for name, lines in functions(text)
+            if lines > FUNCTION_LINES_MAX and not path.startswith(TESTS)]
+
+
+def long_files(path, text):
+    lines = text.count('\n')
+    return [f'{path} has {lines} lines'] if lines > FILE_LINES_MAX else []
+
+
+def long_median(lengths):
+    median = statistics.median(lengths)
+    return [f'it is {median}'] if median > FUNCTION_LINES_MEDIAN else []
+
+
+def planted():
+    """Every rule must notice what it is there for."""
+    def function(lines, head='static int f(int a,\n             int b) {'):
+        return head + '\n' * (lines - head.count('\n') - 1) + '}\n'
+
+    least = function(FUNCTION_LINES_MAX)
+    noticed = {
+        'a long function': long_functions('base/a.c', function(FUNCTION_LINES_MAX + 1)),
+        'a long function among others':
+            long_functions('base/a.c', least + function(FUNCTION_LINES_MAX + 1, 'int *f(void) {')),
+        'a long file': long_files('tests/a.py', '\n' * (FILE_LINES_MAX + 1)),
+        'a large median': long_median([1, FUNCTION_LINES_MEDIAN + 1, FUNCTION_LINES_MEDIAN + 1]),
+    }
+    spared = {
+        'the longest function': long_functions('base/a.c', least),
+        'the longest file': long_files('tests/a.py', '\n' * FILE_LINES_MAX),
+        'a long table': long_functions('base/a.c', 'static const struct f g[] = {'
+                                       + '\n' * FUNCTION_LINES_MAX + '};\n'),
+        'a long struct': long_functions('base/a.h', 'struct f {\n    int (*g)(void);'
+                                        + '\n' * FUNCTION_LINES_MAX + '};\n'),
+    }
+    return [f'not noticed: {what}' for what, found in noticed.items() if not found] + \
+        [f'refused: {what}' for what, found in spared.items() if found]
+
+
+def all_files():
+    """What people write and read, but the page, which is served as the one file that it is."""
+    for path in sorted(source.ROOT.rglob('*')):
+        relative = path.relative_to(source.ROOT)
+        if path.suffix in SUFFIXES and relative.parts[0] in source.FOLDERS:
+            yield relative.as_posix(), path.read_text()
+
+
+def tell(files, lengths):
+    """The figures, for who wants to see where they go."""
+    print(f'# {len(lengths)} functions, median {statistics.median(lengths)} lines, 9 in 10 at most '
+          f'{statistics.quantiles(lengths, n=10)[-1]:.0f}')
+    longest = sorted(((lines, path, name) for path, text in files if path.endswith(('.c', '.h'))
+                      for name, lines in functions(text)), reverse=True)[:LARGEST]
+    for lines, path, name in longest:
+        print(f'# {path}: {name}() has {lines} lines')
+    for lines, path in sorted(((text.count('\n'), path) for path, text in files),
+                              reverse=True)[:LARGEST]:
+        print(f'# {path} has {lines} lines')
+
+
+def main():
+    files = list(all_files())
+    code = [(path, text) for path, text in files if path.endswith(('.c', '.h'))]
+    lengths = [lines for path, text in code if path.endswith('.c') and not path.startswith(TESTS)
+               for _, lines in functions(text)]
+    tell(files, lengths)
+    return source.report([
+        ('every rule notices a planted violation', planted()),
+        (f'no function is longer than {FUNCTION_LINES_MAX} lines',
+         [found for path, text in code for found in long_functions(path, text)]),
+        (f'half of all functions have at most {FUNCTION_LINES_MEDIAN} lines', long_median(lengths)),
+        (f'no file is longer than {FILE_LINES_MAX} lines',
+         [found for path, text in files for found in long_files(path, text)]),
+    ])
+
+
+if __name__ == '__main__':
+    sys.exit(main())
