@@ -10,6 +10,7 @@ tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 
 tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/draw.h \
 	tests/fuzz/odd_message.c tests/fuzz/odd_message.h \
+	tests/fuzz/packets.c \
 	tests/fuzz/small_cluster.c tests/fuzz/small_cluster.h \
 	tests/sim/disk.c tests/sim/disk.h tests/sim/store.c tests/sim/store.h
 tests_fuzz_fuzz_roles_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \

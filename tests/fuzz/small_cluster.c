@@ -35,72 +35,6 @@ void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
     abort();
 }
 
-/* ---- packets ---- */
-
-/* 64-byte aligned, as bulk is; never NULL. */
-static uint8_t *copy_of(const void *data, size_t length) {
-    uint8_t *copy = NULL;
-    if (posix_memalign((void **)&copy, 64, length ? length : 1))
-        abort();
-    if (length)
-        memcpy(copy, data, length);
-    return copy;
-}
-
-struct packet packet_copy(const struct packet *packet) {
-    struct packet copy = *packet;
-    copy.body = copy_of(packet->body, packet->body_length);
-    copy.bulk = copy_of(packet->bulk, packet->bulk_length);
-    return copy;
-}
-
-void packet_release(struct packet *packet) {
-    free(packet->body);
-    free(packet->bulk);
-}
-
-static void post(struct small_cluster *cluster, uint8_t from, uint8_t to,
-                 const struct outbox *outbox, const struct envelope *envelope) {
-    if (cluster->packet_count == cluster->packet_capacity) {
-        cluster->packet_capacity = 2 * cluster->packet_capacity + 64;
-        cluster->packets =
-            memory_resize(cluster->packets, cluster->packet_capacity, sizeof *cluster->packets);
-    }
-    cluster->packets[cluster->packet_count++] =
-        (struct packet){.from = from,
-                        .to = to,
-                        .type = envelope->type,
-                        .epoch = envelope->epoch,
-                        .body = copy_of(outbox_body(outbox, envelope), envelope->body_length),
-                        .body_length = envelope->body_length,
-                        .bulk = copy_of(envelope->bulk.data, envelope->bulk.length),
-                        .bulk_length = envelope->bulk.length};
-}
-
-struct packet small_cluster_take(struct small_cluster *cluster, size_t number) {
-    struct packet *packets = cluster->packets;
-    size_t first = 0;
-    while (packets[first].from != packets[number].from || packets[first].to != packets[number].to)
-        first++;
-    struct packet taken = packets[first];
-    cluster->packet_count--;
-    memmove(packets + first, packets + first + 1,
-            (cluster->packet_count - first) * sizeof *packets);
-    return taken;
-}
-
-static void drop_packets(struct small_cluster *cluster, uint8_t a, uint8_t b) {
-    size_t kept = 0;
-    for (size_t i = 0; i < cluster->packet_count; i++) {
-        struct packet *packet = &cluster->packets[i];
-        if ((packet->from == a && packet->to == b) || (packet->from == b && packet->to == a))
-            packet_release(packet);
-        else
-            cluster->packets[kept++] = *packet;
-    }
-    cluster->packet_count = kept;
-}
-
 /* ---- connections ---- */
 
 static bool is_shard(uint8_t node) {
@@ -115,7 +49,7 @@ static void join_nodes(struct small_cluster *cluster, uint8_t a, uint8_t b) {
 
 static void disconnect(struct small_cluster *cluster, uint8_t a, uint8_t b) {
     cluster->links[a][b] = cluster->links[b][a] = 0;
-    drop_packets(cluster, a, b);
+    packets_drop(cluster, a, b);
 }
 
 static uint8_t node_of(const struct small_cluster *cluster, uint8_t at, uint32_t link) {
@@ -132,7 +66,7 @@ static void drain(struct small_cluster *cluster, uint8_t from, const struct outb
     for (size_t i = 0; i < outbox->count; i++) {
         uint8_t to = node_of(cluster, from, outbox->envelopes[i].to);
         if (to < NODES)
-            post(cluster, from, to, outbox, &outbox->envelopes[i]);
+            packet_post(cluster, from, to, outbox, &outbox->envelopes[i]);
     }
 }
 
@@ -541,7 +475,7 @@ void small_cluster_init(struct small_cluster *cluster, const struct cluster_opti
 void small_cluster_release(struct small_cluster *cluster) {
     for (uint8_t a = 0; a < NODES; a++)
         for (uint8_t b = 0; b < NODES; b++)
-            drop_packets(cluster, a, b);
+            packets_drop(cluster, a, b);
     for (uint8_t node = 0; node < SHARDS; node++) {
         if (cluster->writes[node])
             finish_write(cluster, node);
@@ -552,7 +486,7 @@ void small_cluster_release(struct small_cluster *cluster) {
     coordinator_free(cluster->coordinator);
     for (uint8_t a = 0; a < NODES; a++)
         for (uint8_t b = 0; b < NODES; b++)
-            drop_packets(cluster, a, b);
+            packets_drop(cluster, a, b);
     output_release(&cluster->output);
     virtual_disk_release(&cluster->disk);
     virtual_store_release(&cluster->store);

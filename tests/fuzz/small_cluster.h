@@ -89,6 +89,12 @@ void small_cluster_tick(struct small_cluster *cluster, int64_t ns);
 
 /* Takes the first packet off the queue that has the same ends as packet `number`; release it. */
 struct packet small_cluster_take(struct small_cluster *cluster, size_t number);
+
+/* Sends one, and loses all that are under way between two nodes: for small_cluster.c. */
+void packet_post(struct small_cluster *cluster, uint8_t from, uint8_t to,
+                 const struct outbox *outbox, const struct envelope *envelope);
+void packets_drop(struct small_cluster *cluster, uint8_t a, uint8_t b);
+
 struct packet packet_copy(const struct packet *packet);
 void packet_release(struct packet *packet);
 
