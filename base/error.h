@@ -1,8 +1,8 @@
 /* Errors: one list of codes, one text per thread.
  *
  * A function that can fail answers 0, or one of the negative codes below after describing the
- * failure with error_set(). A code is the negated exit status of sysexits.h, so a command ends
- * with `return -code`. The text says what failed, where, and what to do about it.
+ * failure with error_set(). A code is the negated exit status, of sysexits.h but for the first, so
+ * a command ends with `return -code`. The text says what failed, where, and what to do about it.
  *
  * The first error wins: error_set() keeps the text that is there until error_clear(). A thread
  * that works for another hands its code and text over (error_text() there, error_set() here). */
@@ -11,6 +11,7 @@
 
 /*        name          exit  meaning */
 #define ERROR_TABLE(X)                                                                             \
+    X(ERROR_NOT_CONVERGED, 1, "not converged")                                                     \
     X(ERROR_USAGE, 64, "usage")                                                                    \
     X(ERROR_DATA, 65, "bad data")                                                                  \
     X(ERROR_UNAVAILABLE, 69, "unavailable")                                                        \

@@ -120,10 +120,10 @@ void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct 
 }
 
 static void end_sealed(struct coordinator *c, struct output *out) {
-    if (steering_reason(c) == REASON_CANCELLED)
-        c->phase = PHASE_STOPPED;
-    else
+    if (reason_has_model(steering_reason(c)))
         steering_read(c, out);
+    else
+        c->phase = PHASE_STOPPED;
 }
 
 /* A run that can go on later goes on from its last step, which must be durable then. */

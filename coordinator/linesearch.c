@@ -8,9 +8,10 @@
 #define INTERVAL_LEAST 1e-15 /* relative width at which an interval is exhausted */
 #define EXTRAPOLATION_LEAST 1.1
 #define EXTRAPOLATION_MOST 4.0
-#define UNSCALED_SHARE 0.5 /* of the way to the minimiser of the quadratic */
-#define UNSCALED_MOST 1e9  /* times the trial: beyond, the difference of the slopes is rounding */
-#define SHRINK 0.1         /* after a trial that was not finite */
+#define UNSCALED_SHARE 0.5   /* of the way to the minimiser of the quadratic */
+#define UNSCALED_MOST 1e9    /* times the trial: beyond, the difference of the slopes is rounding */
+#define FRACTION_LEAST 1e-12 /* of an interval: below, the cubic is rounding */
+#define SHRINK 0.1           /* after a trial that was not finite */
 
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
                       double step, bool unscaled) {
@@ -47,14 +48,18 @@ static double cubic_fraction(const struct linesearch_point *a, const struct line
     return p / q;
 }
 
-/* Case 1: a higher value. The minimum is bracketed; cubic or quadratic, whichever is nearer. */
+/* Case 1: a higher value. The minimum is bracketed; cubic or quadratic, whichever is nearer. Where
+ * it is next to `best` the cubic is lost in rounding, and the quadratic is not. */
 static double step_for_higher_value(const struct linesearch_point *best,
                                     const struct linesearch_point *trial) {
     double length = trial->step - best->step;
-    double cubic = best->step + cubic_fraction(best, trial, false) * length;
+    double fraction = cubic_fraction(best, trial, false);
+    double cubic = best->step + fraction * length;
     double quadratic = best->step + best->slope /
                                         ((best->value - trial->value) / length + best->slope) / 2 *
                                         length;
+    if (fraction < FRACTION_LEAST)
+        return quadratic;
     if (fabs(cubic - best->step) < fabs(quadratic - best->step))
         return cubic;
     return cubic + (quadratic - cubic) / 2;
@@ -67,6 +72,20 @@ static double step_for_opposite_slopes(const struct linesearch_point *best,
     double cubic = trial->step + cubic_fraction(trial, best, false) * length;
     double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
     return fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
+}
+
+/* Cases 3 and 4 where the length of the first trial was a guess. Slopes that differ by rounding
+ * tell nothing but that the minimiser is far. */
+static double step_for_unscaled(const struct linesearch *search,
+                                const struct linesearch_point *trial) {
+    double flattened = 1 - trial->slope / search->best.slope;
+    double length = trial->step - search->best.step;
+    double most = UNSCALED_MOST * trial->step, secant = search->best.step + length / flattened;
+    if (flattened < -1 / UNSCALED_MOST)
+        return search->upper; /* steeper */
+    if (flattened < 1 / UNSCALED_MOST)
+        secant = most;
+    return fmax(search->lower, UNSCALED_SHARE * fmin(secant, most));
 }
 
 /* Case 3: a lower value and a slope that flattens. The cubic only where it tends to infinity in
@@ -82,8 +101,6 @@ static double step_for_flatter_slope(const struct linesearch *search,
     else
         cubic = trial->step > best->step ? search->upper : search->lower;
     double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
-    if (!search->bracketed && search->unscaled)
-        return fmax(search->lower, UNSCALED_SHARE * fmin(secant, UNSCALED_MOST * trial->step));
     if (!search->bracketed) {
         double step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
         return fmin(search->upper, fmax(search->lower, step));
@@ -116,6 +133,8 @@ static double interval_update(struct linesearch *search, const struct linesearch
     } else if (opposite) {
         step = step_for_opposite_slopes(&search->best, trial);
         bracketed = true;
+    } else if (search->unscaled && !bracketed) {
+        step = step_for_unscaled(search, trial);
     } else if (fabs(trial->slope) < fabs(search->best.slope)) {
         step = step_for_flatter_slope(search, trial);
     } else {

@@ -14,6 +14,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/reading.c \
+	coordinator/reason.c coordinator/reason.h \
 	coordinator/recovery.c coordinator/recovery.h \
 	coordinator/rejoining.c \
 	coordinator/rounds.c coordinator/rounds.h \
@@ -64,6 +65,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
+	coordinator/run/shortfall.c coordinator/run/shortfall.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
 	coordinator/run/start.c coordinator/run/start.h \

@@ -14,31 +14,6 @@
 /* Differences of F up to this, relative to F, count as rounding in the line search. */
 #define LOSS_NOISE 1e-11
 
-const char *reason_text(enum reason reason) {
-    static const char *const texts[] = {
-#define X(name, text, can_resume) text,
-        REASON_TABLE(X)
-#undef X
-    };
-    return texts[reason];
-}
-
-bool reason_can_resume(enum reason reason) {
-    static const bool can[] = {
-#define X(name, text, can_resume) can_resume,
-        REASON_TABLE(X)
-#undef X
-    };
-    return can[reason];
-}
-
-bool reason_text_can_resume(const char *text) {
-    for (enum reason reason = REASON_NONE; reason <= REASON_CANCELLED; reason++)
-        if (!strcmp(reason_text(reason), text))
-            return reason_can_resume(reason);
-    return false;
-}
-
 const char *safeguard_text(enum safeguard safeguard) {
     static const char *const texts[] = {
 #define X(name, text) text,
@@ -314,10 +289,11 @@ enum { MEASURED_SLOPE, MEASURED_SQUARE, MEASURED_MAX, MEASURED_NORM, MEASURED_PR
 static enum optimizer_want trial_measured(struct optimizer *o, const double *scalars,
                                           struct bytes *program) {
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
-    double slope = isfinite(scalars[MEASURED_MAX]) ? scalars[MEASURED_SLOPE] : NAN;
+    bool finite = isfinite(scalars[MEASURED_MAX]) && isfinite(scalars[MEASURED_SQUARE]);
+    double slope = finite ? scalars[MEASURED_SLOPE] : NAN;
     enum linesearch_answer answer = judge_trial(o, loss, slope);
     if (answer != LINESEARCH_ACCEPT)
-        return o->started ? rejected(o, answer, program) : finish(o, REASON_STALLED, program);
+        return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
     if (o->started || o->history.pairs) {
         struct lbfgs_products products[SLOTS_MAX];
         memcpy(products, scalars + MEASURED_PRODUCTS, (o->history.pairs + 1) * sizeof products[0]);
@@ -345,7 +321,7 @@ enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, d
     if (isfinite(mean_loss))
         return measure_trial(o, program);
     enum linesearch_answer answer = judge_trial(o, mean_loss, NAN);
-    return o->started ? rejected(o, answer, program) : finish(o, REASON_STALLED, program);
+    return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
 }
 
 enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,

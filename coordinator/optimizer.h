@@ -24,27 +24,7 @@
 #include "base/bytes.h"
 #include "coordinator/lbfgs.h"
 #include "coordinator/linesearch.h"
-
-/* Why a run ended, and whether it can go on from there: from a limit that was raised. */
-#define REASON_TABLE(X)                                                                            \
-    X(REASON_NONE, "", false)                                                                      \
-    X(REASON_GRADIENT_TOLERANCE, "gradient tolerance", false)                                      \
-    X(REASON_LOSS_TOLERANCE, "loss tolerance", false)                                              \
-    X(REASON_STEP_LIMIT, "step limit", true)                                                       \
-    X(REASON_TIME_LIMIT, "time limit", true)                                                       \
-    X(REASON_STALLED, "stalled", false)                                                            \
-    X(REASON_EARLY_STOPPING, "early stopping", false)                                              \
-    X(REASON_CANCELLED, "cancelled", true)
-
-enum reason {
-#define X(name, text, can_resume) name,
-    REASON_TABLE(X)
-#undef X
-};
-const char *reason_text(enum reason reason);
-bool reason_can_resume(enum reason reason);
-/* The same of a reason_text(). */
-bool reason_text_can_resume(const char *text);
+#include "coordinator/reason.h"
 
 /* What kept a step from going wrong; counted, and named in the log. */
 #define SAFEGUARD_TABLE(X)                                                                         \

@@ -59,7 +59,7 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_history(coder, &o->history);
     code_search(coder, &o->search);
     code_u32(coder, &reason);
-    code_fails_if(coder, reason > REASON_CANCELLED);
+    code_fails_if(coder, reason >= REASONS);
     o->reason = reason;
     code_bool(coder, &o->measuring_trial);
     code_bool(coder, &o->started);

@@ -5,10 +5,11 @@
 
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
+#include "coordinator/reason.h"
 #include "coordinator/status/history.h"
 
 static bool has_model(const struct store_run *run) {
-    return run->reason && strcmp(run->reason, "cancelled") != 0;
+    return reason_has_model(reason_of(run->reason));
 }
 
 /* ---- the last run ---- */
@@ -27,7 +28,8 @@ static int take_run(void *context, const struct store_run *run) {
         (struct last_run){.run = run->run,
                           .data = memory_copy_string(run->data),
                           .result = run->result ? memory_copy_string(run->result) : NULL,
-                          .concluded = has_model(run)};
+                          .concluded = has_model(run),
+                          .over = run->reason && !reason_text_can_resume(run->reason)};
     return 0;
 }
 
@@ -61,7 +63,7 @@ void last_run_release(struct last_run *last) {
 /* A run that had a model and was taken up again beyond its limit stays as it is: at its end its new
  * model would replace that one, which may be live, before the gate has judged. */
 bool last_run_is_open(const struct last_run *last) {
-    return last->run && !last->concluded && !last->decided;
+    return last->run && !last->concluded && !last->over && !last->decided;
 }
 
 enum task task_next(const struct last_run *last, const char *data) {

@@ -13,6 +13,7 @@ struct last_run {
     char *data;  /* fingerprint of what it was trained on */
     char *result;
     bool concluded; /* it has a model */
+    bool over;      /* it has ended, and cannot go on */
     bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;   /* the last decision about it */
     bool has_data;  /* what it was trained on is there still; the caller sets it */

@@ -16,6 +16,7 @@
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
+#include "coordinator/run/shortfall.h"
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
@@ -210,6 +211,7 @@ static void show(struct retrain *r) {
         result_show(result, options->json, options->cron);
     else if (!options->cron)
         printf("%s: %s\n", r->training.job->name, r->outcome.text);
+    shortfall_log(result);
     free(live);
 }
 
@@ -219,6 +221,8 @@ static int conclude(struct retrain *r, int code) {
         show(r);
     if (!code && r->outcome.code)
         code = error_set(r->outcome.code, "%s", r->outcome.text);
+    if (!code)
+        code = shortfall_strict(r->outcome.result, r->training.options->strict);
     if (r->training.options->cron)
         notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome.text);
     return code;

@@ -3,6 +3,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
+#include "coordinator/run/shortfall.h"
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
@@ -27,7 +28,8 @@ static int train(struct training *training, struct dataset *data) {
     if (!code)
         code = publish_settle(&publisher);
     result_show(training->result, training->options->json, training->options->cron);
-    return code;
+    shortfall_log(training->result);
+    return code ? code : shortfall_strict(training->result, training->options->strict);
 }
 
 int command_run(const struct options *options) {

@@ -28,7 +28,7 @@ static const void *field_of(const struct key *key, const struct job *job) {
 
 static void write_range(const struct key *key, char *text, size_t size) {
     const char *kind = key->type == KEY_NUMBER ? "number" : "whole number";
-    if (key->most < 1e15)
+    if (key->most < (key->type == KEY_NUMBER ? NUMBER_MAX : 1e15))
         snprintf(text, size, "a %s from %.15g to %.15g", kind, key->least, key->most);
     else
         snprintf(text, size, "a %s of at least %.15g", kind, key->least);

@@ -20,6 +20,9 @@ enum key_type {
     KEY_CHOICE,  /* an enum whose values number `choices` */
 };
 
+/* A number that is bounded by nothing else. */
+#define NUMBER_MAX 1e300
+
 struct key {
     const char *name; /* "l2", "csv.label" */
     enum key_type type;

@@ -48,7 +48,8 @@ _Static_assert(OBJECTIVE_LOGISTIC == 0 && OBJECTIVE_SQUARED == 1 && OBJECTIVE_SO
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
-#define NUMBER_MAX 1e300
+/* All weights are 0 long before. Beyond it a step that moves them no more moves the intercept. */
+#define L2_MAX 1e20
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH or HOST:PORT, or a list of them"
@@ -82,7 +83,7 @@ const struct key keys[] = {
      .help = "malformed lines to skip, and report, before it is an error"},
     {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
      .help = "the loss that is minimised"},
-    {"l2", KEY_NUMBER, AT(l2), RANGE(0, NUMBER_MAX), .initial = "0",
+    {"l2", KEY_NUMBER, AT(l2), RANGE(0, L2_MAX), .initial = "0",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},

@@ -33,6 +33,8 @@ const struct option_row option_rows[] = {
      "a new run starts from this model's parameters"},
     {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
      "silent unless something is wrong"},
+    {"strict", 0, NULL, OPTION_STRICT, offsetof(struct options, strict),
+     "status 1 if the run has not converged"},
     {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model is to be live"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},
     {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),

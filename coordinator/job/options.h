@@ -20,6 +20,7 @@ enum command_option {
     OPTION_OUTPUT = 1 << 5,
     OPTION_START = 1 << 6,
     OPTION_TO = 1 << 7,
+    OPTION_STRICT = 1 << 8,
 };
 
 struct command {
@@ -56,6 +57,7 @@ struct options {
     const char *format, *output;
     const char *start; /* a model */
     const char *to;    /* the number of a run */
+    bool strict;
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;

@@ -1,11 +1,13 @@
 /* How a run ends: the model scored on the holdout, put in its place and scored on the test data,
  * the result stored. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "coordinator/run/shortfall.h"
 #include "coordinator/run/sweep.h"
 #include "coordinator/run/training.h"
 #include "model/score.h"
@@ -25,6 +27,10 @@ static int make_result(struct training *run) {
     run->seconds.total = training_seconds(run);
     run->result =
         result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds, &restarts);
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    if (reason_has_model(view.reason) && !reason_has_converged(view.reason))
+        json_object_set_new(run->result, "shortfall",
+                            shortfall_json(&view, set_info(run->set), run->job, run->command));
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
     return 0;
@@ -134,27 +140,34 @@ static int end_run(struct training *run, enum reason reason) {
     int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
     if (!code)
         code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, view.step,
-                             view.evaluations, view.answer.loss, view.answer.gradient_max);
+                             view.evaluations, view.started ? view.answer.loss : NAN,
+                             view.started ? view.answer.gradient_max : NAN);
     free(text);
     return code;
-}
-
-/* A run that was told to stop: no model, and an exit status that says so. */
-static int end_cancelled(struct training *run) {
-    int code = make_result(run);
-    if (!code)
-        code = end_run(run, REASON_CANCELLED);
-    if (code)
-        return code;
-    result_show(run->result, run->options->json, run->options->cron);
-    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
-                     (unsigned long long)coordinator_view(run->coordinator).step);
 }
 
 static int remove_checkpoints(void *context) {
     struct training *run = context;
     folder_remove(run->shards_folder);
     return 0;
+}
+
+/* A run that was told to stop, or that had no point to start from: no model, and an exit status
+ * that says so. */
+static int end_without_model(struct training *run) {
+    enum reason reason = coordinator_view(run->coordinator).reason;
+    int code = make_result(run);
+    if (!code)
+        code = end_run(run, reason);
+    if (!code && !reason_can_resume(reason))
+        code = loop_beside(&run->loop, STAGE_ENDING, remove_checkpoints, run);
+    if (code)
+        return code;
+    result_show(run->result, run->options->json, run->options->cron);
+    if (reason == REASON_NOT_FINITE)
+        return shortfall_not_finite(set_info(run->set), run->job, *run->start_model);
+    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+                     (unsigned long long)coordinator_view(run->coordinator).step);
 }
 
 static int end_done(struct training *run) {
@@ -181,5 +194,5 @@ static int end_done(struct training *run) {
 }
 
 int training_conclude(struct training *run) {
-    return run->cancelled ? end_cancelled(run) : end_done(run);
+    return run->cancelled ? end_without_model(run) : end_done(run);
 }

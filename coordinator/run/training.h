@@ -54,7 +54,7 @@ struct training {
     struct launched **launched; /* by link: NULL for a worker of someone else's */
     struct coordinator *coordinator;
     struct cluster *cluster;
-    bool cancelled; /* the training was stopped: there is no model */
+    bool cancelled; /* the training was stopped, or could not begin: there is no model */
     struct pace pace;
     struct tally tally;
     struct model_layout layout;
@@ -83,7 +83,8 @@ int training_run(struct training *training, const struct dataset *data, struct s
 
 /* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
  * store; the result is made. Which model is live is another matter (coordinator/publish/publish.h).
- * Of a run that was cancelled the result is printed, and ERROR_AGAIN says so. */
+ * Of a run without a model the result is printed, and ERROR_AGAIN says that it was cancelled,
+ * ERROR_DATA that it could not begin. */
 int training_conclude(struct training *training);
 
 /* Ends the workers and lets go of all but what lives as long as the command, with which it can run

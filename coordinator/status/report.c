@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "coordinator/reason.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/members.h"
 
@@ -26,6 +27,11 @@ static int last_ms(struct store *store, const struct store_run *run, int64_t *wa
 
 static const char *state_of(const struct store_run *run) {
     return run->ended_ms ? "ended" : "interrupted";
+}
+
+/* null until the run has ended */
+static json_t *converged_json(const char *reason) {
+    return reason ? json_boolean(reason_has_converged(reason_of(reason))) : json_null();
 }
 
 struct process_list {
@@ -59,14 +65,14 @@ int report_status(struct store *store, json_t **status) {
         return code;
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
-    *status =
-        json_pack("{s:o, s:I, s:s, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
-                  "job", text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run),
-                  "reason", text_or_null(run.reason), "step", (json_int_t)run.steps, "loss",
-                  number_json(run.loss), "gradient_max", number_json(run.gradient_max),
-                  "evaluation", "number", (json_int_t)run.evaluations, "chunks", "counted", "map",
-                  "started_ms", (json_int_t)run.started_ms, "seconds",
-                  (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
+    *status = json_pack(
+        "{s:o, s:I, s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}", "job",
+        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
+        text_or_null(run.reason), "converged", converged_json(run.reason), "step",
+        (json_int_t)run.steps, "loss", number_json(run.loss), "gradient_max",
+        number_json(run.gradient_max), "evaluation", "number", (json_int_t)run.evaluations,
+        "chunks", "counted", "map", "started_ms", (json_int_t)run.started_ms, "seconds",
+        (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
     return code;
 }
 
@@ -98,9 +104,10 @@ static int take_run(void *context, const struct store_run *run) {
         return code;
     json_array_append_new(
         runs->list,
-        json_pack("{s:I, s:o, s:s, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
-                  (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run),
-                  "reason", text_or_null(run->reason), "started_ms", (json_int_t)run->started_ms,
+        json_pack("{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+                  "run", (json_int_t)run->run, "job", text_to_json(run->job), "state",
+                  state_of(run), "reason", text_or_null(run->reason), "converged",
+                  converged_json(run->reason), "started_ms", (json_int_t)run->started_ms,
                   "ended_ms", run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
                   (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
                   "evaluations", (json_int_t)run->evaluations, "loss", number_json(run->loss),

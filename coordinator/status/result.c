@@ -1,5 +1,6 @@
 #include "coordinator/status/result.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/text.h"
@@ -25,10 +26,11 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
     const struct coordinator_settings *settings = coordinator_settings(c);
     return json_pack(
         "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
-        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*}",
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*, s:b}",
         "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
-        "objective", objective_name(settings->shape.kind), "loss", number_json(view.answer.loss),
-        "gradient_max", number_json(view.answer.gradient_max), "steps", (json_int_t)view.step,
+        "objective", objective_name(settings->shape.kind), "loss",
+        number_json(view.started ? view.answer.loss : NAN), "gradient_max",
+        number_json(view.started ? view.answer.gradient_max : NAN), "steps", (json_int_t)view.step,
         "evaluations", (json_int_t)view.evaluations, "shard_rounds", (json_int_t)view.rounds,
         "history", (int)settings->optimizer.memory, "examples", (json_int_t)settings->data->rows,
         "features", (json_int_t)settings->data->features, "values",
@@ -38,7 +40,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard, "replica",
         (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack", seconds->pack,
         "train", seconds->train, "safeguards", result_safeguards_json(&view), "early_stopping",
-        settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL);
+        settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL, "converged",
+        reason_has_converged(view.reason));
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {
@@ -110,9 +113,13 @@ static void print_redone(const json_t *result) {
 static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
     printf("%-12s %s, run %lld\n", "job", member_text(result, "job"), member_count(result, "run"));
-    printf("%-12s %s\n", "ended", member_text(result, "reason"));
-    printf("%-12s %.12g\n", "loss", member_number(result, "loss"));
-    printf("%-12s %.3g (largest component)\n", "gradient", member_number(result, "gradient_max"));
+    printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
+           json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
+    if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point at all */
+        printf("%-12s %.12g\n", "loss", member_number(result, "loss"));
+        printf("%-12s %.3g (largest component)\n", "gradient",
+               member_number(result, "gradient_max"));
+    }
     printf("%-12s %lld, %lld evaluations\n", "steps", member_count(result, "steps"),
            member_count(result, "evaluations"));
     print_best(result);

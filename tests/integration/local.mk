@@ -14,6 +14,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_early_stopping.py \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
+	tests/integration/test_ends.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
 	tests/integration/test_bits.py \

@@ -259,7 +259,7 @@ static void the_status_has_every_member(void **state) {
         "attempt",   "started_ms", "time_ms",      "seconds",        "seconds_left",
         "processes", "objective",  "examples",     "features",       "parameters",
         "history",   "safeguards", "settings",     "backup_copies",  "gradient_tolerance",
-        "http",      "version",    "holdout_loss", "loss_tolerance",
+        "http",      "version",    "holdout_loss", "loss_tolerance", "converged",
     };
     bench_finish_first(bench, 4, 1);
     json_t *status = json_of("/api/v1/status", "");

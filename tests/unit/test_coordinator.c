@@ -223,6 +223,14 @@ static void a_converged_start_ends_and_the_model_is_read_in_order(void **state) 
     assert_int_equal(expected, 10001);
 }
 
+static void a_start_that_is_not_finite_ends_without_a_model(void **state) {
+    struct fixture *f = *state;
+    bench_finish_first(f, INFINITY, 0.5); /* the square of the gradient overflows */
+    assert_int_equal(coordinator_view(f->coordinator).reason, REASON_NOT_FINITE);
+    assert_false(coordinator_view(f->coordinator).started);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
+}
+
 /* The last three of eight chunks are held out. */
 static void begin_with_holdout(struct fixture *f, uint32_t patience) {
     f->data.holdout_chunks = 3;
@@ -318,6 +326,7 @@ int main(void) {
         TEST(an_evaluation_ends_only_when_every_fold_is_confirmed),
         TEST(the_starting_point_is_recorded_as_step_0),
         TEST(a_converged_start_ends_and_the_model_is_read_in_order),
+        TEST(a_start_that_is_not_finite_ends_without_a_model),
         TEST(the_holdout_is_evaluated_if_it_decides_the_end),
         TEST(else_the_holdout_is_left_alone),
         TEST(shards_are_told_whether_to_keep_a_best_point),

@@ -106,6 +106,7 @@ static void a_minimiser_far_before_the_first_trial_is_reached(void **state) {
         assert_true(trials_from(functions[i], 1e3, false) <= 16);
         assert_true(trials_from(functions[i], 1e6, false) <= 24);
     }
+    assert_true(trials_from(quadratic, 1e30, false) <= 4);
 }
 
 static void an_unscaled_first_trial_tells_how_far_to_go(void **state) {
@@ -114,6 +115,7 @@ static void an_unscaled_first_trial_tells_how_far_to_go(void **state) {
     for (unsigned i = 0; i < sizeof first / sizeof first[0]; i++) {
         assert_true(trials_from(quadratic, first[i], true) <= 2);
         assert_true(trials_from(exponential, first[i], true) <= 6);
+        assert_true(trials_from(quadratic, first[i] * 1e-60, true) <= 10);
         for (unsigned k = 0; k < FUNCTIONS; k++)
             assert_true(trials_from(functions[k], first[i], true) <= 24);
     }

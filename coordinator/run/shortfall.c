@@ -1,0 +1,146 @@
+#include "coordinator/run/shortfall.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "coordinator/status/members.h"
+#include "numeric/fixed.h"
+
+/* From here on it is worth saying that columns have different scales. */
+#define DECADES_WORTH_SAYING 3
+
+/* Half of the places filled: what is missing changes the mean of no column by much. */
+#define DENSE_SHARE 0.5
+
+bool scales_of(const struct set_info *data, struct scales *scales) {
+    double places = (double)data->rows * data->features;
+    int none = fixed_exponent(0, 0);
+    bool found = false;
+    *scales = (struct scales){0};
+    if ((double)data->values < DENSE_SHARE * places)
+        return false;
+    for (uint32_t i = 0; i < data->features; i++) {
+        if (data->exponent[i] == none)
+            continue;
+        if (!found)
+            scales->largest = scales->least = i;
+        found = true;
+        if (data->exponent[i] < data->exponent[scales->largest])
+            scales->largest = i;
+        if (data->exponent[i] > data->exponent[scales->least])
+            scales->least = i;
+    }
+    if (!found)
+        return false;
+    /* Σ|value| · 2^exponent is between 2⁶¹ and 2⁶². */
+    scales->largest_mean = ldexp(1, 62 - data->exponent[scales->largest]) / (double)data->rows;
+    scales->least_mean = ldexp(1, 62 - data->exponent[scales->least]) / (double)data->rows;
+    return true;
+}
+
+/* Its name, else its number in the data. */
+static char *column_name(const struct set_info *data, uint32_t column) {
+    if (data->feature_names)
+        return memory_format("`%s`", data->feature_names[column]);
+    return memory_format("%llu", (unsigned long long)data->feature_id[column]);
+}
+
+static void add(json_t *list, char *text) {
+    json_array_append_new(list, text_to_json(text));
+    free(text);
+}
+
+static void add_gradient(json_t *list, const struct coordinator_view *view, const struct job *job) {
+    double largest = view->answer.gradient_max;
+    if (job->gradient_tolerance > 0)
+        add(list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
+                                "gradient_tolerance",
+                                largest, largest / job->gradient_tolerance));
+    else
+        add(list, memory_format("the largest component of the gradient is still %.3g", largest));
+}
+
+static void add_scales(json_t *list, const struct set_info *data) {
+    struct scales scales;
+    if (!scales_of(data, &scales))
+        return;
+    double decades = log10(scales.largest_mean / scales.least_mean);
+    if (decades < DECADES_WORTH_SAYING)
+        return;
+    char *largest = column_name(data, scales.largest), *least = column_name(data, scales.least);
+    add(list,
+        memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
+                      "%.1g, those of column %s about %.1g; scale all columns alike: that "
+                      "helps most",
+                      decades, largest, scales.largest_mean, least, scales.least_mean));
+    free(largest);
+    free(least);
+}
+
+static void add_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
+                       const char *command) {
+    bool goes_on = command[0] == 'r' && command[1] == 'u'; /* "run"; `retrain` trains anew */
+    const char *then = goes_on ? ": the same command goes on" : " for the next training";
+    if (view->reason == REASON_STEP_LIMIT)
+        add(list,
+            memory_format("raise max_steps (%llu)%s", (unsigned long long)job->max_steps, then));
+    else if (view->reason == REASON_TIME_LIMIT)
+        add(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
+    else
+        add(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
+                                "rounding allows, and then a larger gradient_tolerance or "
+                                "loss_tolerance is reached",
+                                view->answer.loss));
+    add(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
+                            "reached in fewer steps",
+                            job->l2, job->gradient_tolerance, job->loss_tolerance));
+}
+
+json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,
+                       const struct job *job, const char *command) {
+    json_t *list = json_array();
+    add_gradient(list, view, job);
+    add_scales(list, data);
+    add_remedy(list, view, job, command);
+    return list;
+}
+
+void shortfall_log(const json_t *result) {
+    size_t i;
+    json_t *text;
+    const json_t *list = json_object_get(result, "shortfall");
+    if (!list)
+        return;
+    log_warning("not converged: the run ended after %lld steps: %s", member_count(result, "steps"),
+                member_text(result, "reason"));
+    json_array_foreach(list, i, text) log_warning("not converged: %s", json_string_value(text));
+}
+
+int shortfall_strict(const json_t *result, bool strict) {
+    if (!strict || !json_is_false(json_object_get(result, "converged")))
+        return 0;
+    return error_set(ERROR_NOT_CONVERGED,
+                     "the run has not converged (%s), and --strict asks for status 1",
+                     member_text(result, "reason"));
+}
+
+int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
+    char *seen =
+        job->objective == OBJECTIVE_SQUARED
+            ? memory_format("labels are as large as %.3g; scale labels and columns so that "
+                            "their squares are numbers",
+                            data->label_max_abs)
+            : memory_copy_string("values are too large; scale the columns");
+    int code =
+        error_set(ERROR_DATA,
+                  "the loss or its gradient is not finite where the run starts: %s%s; no "
+                  "model was written",
+                  seen, from_model ? ", or start from zero (no --start, warm_start = off)" : "");
+    free(seen);
+    return code;
+}

@@ -1,0 +1,35 @@
+/* What stands in the way of a run that has not converged, and what to do about it; and of one that
+ * could not even begin. */
+#ifndef DML_COORDINATOR_RUN_SHORTFALL_H
+#define DML_COORDINATOR_RUN_SHORTFALL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/coordinator.h"
+#include "coordinator/job/job.h"
+
+/* Two columns of a dense set: those with the largest and the least mean |value|. */
+struct scales {
+    uint32_t largest, least;
+    double largest_mean, least_mean; /* within a factor of two */
+};
+
+/* False if the set is sparse, where a rare column has a small sum on any scale, or has no two
+ * columns with values other than zero. */
+bool scales_of(const struct set_info *data, struct scales *scales);
+
+/* Sentences, for people: [what was seen, …, what to do]. `command` is "run" or "retrain". */
+json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,
+                       const struct job *job, const char *command);
+
+/* The result's shortfall as warnings in the log, if it has one. */
+void shortfall_log(const json_t *result);
+
+/* `--strict`: ERROR_NOT_CONVERGED if the result says that the run has not. */
+int shortfall_strict(const json_t *result, bool strict);
+
+/* The run has no point to start from: ERROR_DATA, and why. */
+int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model);
+
+#endif

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""How a run ends that does not converge, or cannot begin: what is said, the status, and what is
+left."""
+
+import sys
+
+from harness import BAD_DATA, USAGE, dml, main, small_job, test, train, write_job
+
+TOO_LARGE = '1e160 1:1\n-1e160 1:2\n1e160 1:3\n'
+SMALL = '1 1:1\n-1 1:2\n1 1:3\n'
+
+
+def labels_job(folder, text, **settings):
+    (folder / 'd.libsvm').write_text(text)
+    return write_job(folder, data=['d.libsvm'], objective='squared', **settings)
+
+
+def raw_table(folder, **settings):
+    """Two columns, one in millions and one in thousandths."""
+    lines = ['size,share,label']
+    lines += [f'{1e6 * (1 + i % 7)},{1e-3 * (1 + i % 5)},{i % 3}' for i in range(40)]
+    (folder / 'raw.csv').write_text('\n'.join(lines) + '\n')
+    return write_job(folder, data=['raw.csv'], objective='squared', **settings)
+
+
+@test
+def labels_too_large_to_be_squared_are_bad_data_and_give_no_model(folder):
+    job = labels_job(folder, TOO_LARGE)
+    for _ in range(2):  # a run that ended so is not taken up
+        finished = dml('run', job, '--json')
+        assert finished.status == BAD_DATA, finished
+        assert '1e+160' in finished.stderr and 'no model was written' in finished.stderr, finished
+        result = finished.json
+        assert result['reason'] == 'not finite' and result['loss'] is None, result
+        assert result['converged'] is False and 'model' not in result, result
+    assert not list(folder.glob('job.state/models/*'))
+    assert not list(folder.glob('job.state/shards/*'))
+    runs = dml('jobs', folder / 'job.state', '--json').json['folders'][0]['runs']
+    assert [run['reason'] for run in runs] == ['not finite'] * 2, runs
+
+
+@test
+def retrain_publishes_nothing_without_a_finite_start_and_trains_when_the_data_is_mended(folder):
+    job = labels_job(folder, SMALL)
+    assert dml('retrain', job).status == 0
+    labels_job(folder, TOO_LARGE)
+    for _ in range(2):
+        finished = dml('retrain', job)
+        assert finished.status == BAD_DATA and '1e+160' in finished.stderr, finished
+        assert (folder / 'job.state/models/current').resolve().name == '1'
+    labels_job(folder, SMALL.replace('-1', '-2'))
+    result = dml('retrain', job, '--json').json
+    assert result['published'] is True and result['converged'] is True, result
+
+
+@test
+def labels_whose_squares_are_numbers_are_trained_on(folder):
+    result = train(labels_job(folder, TOO_LARGE.replace('160', '150')))
+    assert abs(result['loss'] / (4e300 / 9) - 1) < 1e-6, result
+
+
+@test
+def the_step_limit_says_that_the_run_has_not_converged_and_what_to_do(folder):
+    job = raw_table(folder, max_steps=1)
+    finished = dml('run', job, '--json')
+    assert finished.status == 0, finished
+    result = finished.json
+    assert result['converged'] is False and result['reason'] == 'step limit', result
+    said = ' '.join(result['shortfall'])
+    for text in ('times gradient_tolerance', 'differ by 10^9', '`size`', '`share`',
+                 'raise max_steps (1): the same command goes on'):
+        assert text in said, (text, said)
+        assert text in finished.stderr, (text, finished)
+    status = dml('status', job, '--json').json
+    assert status['converged'] is False, status
+
+
+@test
+def columns_of_one_scale_and_sparse_ones_are_not_blamed(folder):
+    for job in (small_job(folder, max_steps=1), labels_job(folder, SMALL, max_steps=1,
+                                                           gradient_tolerance=0)):
+        result = train(job, '--fresh')
+        assert result['converged'] is False, result
+        assert 'scale' not in ' '.join(result['shortfall']), result
+
+
+@test
+def strict_gives_status_1_if_the_run_has_not_converged_and_publishes_all_the_same(folder):
+    job = small_job(folder, max_steps=1)
+    finished = dml('run', job, '--strict')
+    assert finished.status == 1 and '--strict' in finished.stderr, finished
+    assert 'not converged' in finished.stdout, finished
+    assert (folder / 'job.state/models/current').exists()
+    finished = dml('run', job, '--strict', '--set', 'max_steps=1000')
+    assert finished.status == 0, finished
+    assert 'not converged' not in finished.stdout + finished.stderr, finished
+    assert dml('check', job, '--strict').status == USAGE
+
+
+@test
+def strict_retraining_under_cron_speaks_only_if_it_has_not_converged(folder):
+    job = small_job(folder, max_steps=1)
+    assert dml('retrain', job, '--cron', '--fresh').stderr == ''
+    finished = dml('retrain', job, '--cron', '--fresh', '--strict')
+    assert finished.status == 1 and 'not converged' in finished.stderr, finished
+    finished = dml('retrain', job, '--cron', '--fresh', '--strict', '--set', 'max_steps=1000')
+    assert (finished.status, finished.stdout, finished.stderr) == (0, '', ''), finished
+
+
+@test
+def an_l2_that_would_overflow_is_refused_and_the_largest_is_not(folder):
+    job = small_job(folder)
+    finished = dml('run', job, '--set', 'l2=1e307')
+    assert finished.status == USAGE and 'from 0 to 1e+20' in finished.stderr, finished
+    result = train(job, '--set', 'l2=1e20')
+    assert result['reason'] == 'gradient tolerance' and result['evaluations'] < 100, result
+
+
+sys.exit(main())
