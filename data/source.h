@@ -94,8 +94,12 @@ int source_read(const char *path, const struct source_options *options, unsigned
                 source_take *take, void *context, struct source_report *report);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
- * regular file. The list is NULL-terminated; free with source_paths_free(). */
+ * regular file. A file that is met again, under whatever name, is left out with a warning. The list
+ * is NULL-terminated; free with source_paths_free(). */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
+
+/* The first of `paths` that is a file of `others`, under whatever name: *other is that; or NULL. */
+const char *source_paths_shared(char *const *paths, char *const *others, const char **other);
 void source_paths_free(char **paths);
 
 #endif

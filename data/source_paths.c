@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "data/source.h"
 
@@ -60,6 +61,72 @@ static int expand(struct path_list *list, const char *pattern) {
     return code;
 }
 
+/* Which file a path leads to: links and other spellings lead to the same. */
+struct identity {
+    dev_t device;
+    ino_t inode; /* 0: it is not there */
+};
+
+static struct identity *identify(char *const *path, size_t count) {
+    struct identity *identity = memory_new(count, sizeof *identity);
+    for (size_t i = 0; i < count; i++) {
+        struct stat status;
+        if (stat(path[i], &status) == 0)
+            identity[i] = (struct identity){status.st_dev, status.st_ino};
+    }
+    return identity;
+}
+
+/* The first of `count` files that is this one; `count` if there is none. */
+static size_t find_identity(const struct identity *files, size_t count, struct identity one) {
+    size_t i = 0;
+    while (i < count &&
+           (!one.inode || files[i].device != one.device || files[i].inode != one.inode))
+        i++;
+    return i;
+}
+
+static size_t count_paths(char *const *paths) {
+    size_t count = 0;
+    while (paths[count])
+        count++;
+    return count;
+}
+
+static void leave_out_repeated(struct path_list *list) {
+    struct identity *identity = identify(list->path, list->count);
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t same = find_identity(identity, kept, identity[i]);
+        if (same < kept) {
+            log_warning("%s is the file %s again: it counts once", list->path[i], list->path[same]);
+            free(list->path[i]);
+            continue;
+        }
+        identity[kept] = identity[i];
+        list->path[kept++] = list->path[i];
+    }
+    list->count = kept;
+    list->path[kept] = NULL;
+    free(identity);
+}
+
+const char *source_paths_shared(char *const *paths, char *const *others, const char **other) {
+    size_t count = count_paths(paths), other_count = count_paths(others);
+    struct identity *mine = identify(paths, count), *theirs = identify(others, other_count);
+    const char *shared = NULL;
+    for (size_t i = 0; i < count && !shared; i++) {
+        size_t same = find_identity(theirs, other_count, mine[i]);
+        if (same == other_count)
+            continue;
+        shared = paths[i];
+        *other = others[same];
+    }
+    free(mine);
+    free(theirs);
+    return shared;
+}
+
 int source_paths(const char *folder, const char *const *patterns, char ***paths) {
     struct path_list list = {.path = memory_new(1, sizeof *list.path)};
     int code = 0;
@@ -72,6 +139,7 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
         source_paths_free(list.path);
         return code;
     }
+    leave_out_repeated(&list);
     *paths = list.path;
     return 0;
 }

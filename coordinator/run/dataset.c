@@ -48,15 +48,21 @@ static int find(const struct job *job, const char *key, char *const *patterns, c
     return code;
 }
 
-/* A file that is trained on cannot judge the model. */
+/* A file that is trained on cannot judge the model; to test on it is for who knows what it says. */
 static int check_apart(const struct job *job, const struct dataset_paths *paths) {
-    for (char *const *one = paths->data; *one; one++)
-        for (char *const *other = paths->holdout; *other; other++)
-            if (!strcmp(*one, *other))
-                return error_set(ERROR_CONFIG,
-                                 "%s: key `holdout`: %s is one of the files of `data`, too; "
-                                 "allowed: files that are not trained on",
-                                 job->file, *one);
+    const char *trained;
+    const char *both = source_paths_shared(paths->holdout, paths->data, &trained);
+    if (both)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `holdout`: %s is one of the files of `data`, too%s%s; allowed: "
+                         "files that are not trained on",
+                         job->file, both, strcmp(both, trained) ? ", as " : "",
+                         strcmp(both, trained) ? trained : "");
+    both = source_paths_shared(paths->test, paths->data, &trained);
+    if (both)
+        log_warning("%s: key `test`: %s is one of the files of `data`, too: figures on rows that "
+                    "were trained on say little about others",
+                    job->file, both);
     return 0;
 }
 
@@ -172,10 +178,33 @@ static void take_sources(const struct pack_list *list, bool trained_on,
                                           .bytes = report.bytes,
                                           .rows = report.rows,
                                           .trained_on = trained_on};
+        memcpy(source->content, report.hash, sizeof source->content);
         snprintf(source->fingerprint, sizeof source->fingerprint, "%s",
                  pack_fingerprint(list->packs[i]));
         source_report_release(&report);
     }
+}
+
+static void warn_of_copy(const struct dataset_source *one, const struct dataset_source *other) {
+    if (other->trained_on)
+        log_warning("%s has the same content as %s: their rows count twice", other->path,
+                    one->path);
+    else
+        log_warning("%s has the same content as %s, which is trained on: figures on it say little "
+                    "about other rows",
+                    other->path, one->path);
+}
+
+/* Copies may be meant: their owner is told. Those that are not trained on stand last. */
+static void warn_of_copies(const struct dataset_sources *sources) {
+    for (uint32_t i = 1; i < sources->count; i++)
+        for (uint32_t j = 0; j < i && sources->items[j].trained_on; j++) {
+            const struct dataset_source *one = &sources->items[j], *other = &sources->items[i];
+            if (strcmp(one->content, other->content) || !strcmp(one->path, other->path))
+                continue;
+            warn_of_copy(one, other);
+            break;
+        }
 }
 
 void dataset_release(struct dataset *data) {
@@ -232,6 +261,7 @@ static int take_packs(const struct job *job, const char *folder, struct packs *p
     take_sources(&packs->data, true, &data->sources);
     take_sources(&packs->held_out, false, &data->sources);
     take_sources(&packs->test, false, &data->sources);
+    warn_of_copies(&data->sources);
     double share = job_holdout_share(job);
     data->holdout = take_holdout(share > 0 ? &packs->data : &packs->held_out, share);
     data->test = take_holdout(&packs->test, 0);

@@ -22,6 +22,7 @@ void dataset_paths_release(struct dataset_paths *paths);
 struct dataset_source {
     char *path;
     char fingerprint[HASH128_TEXT]; /* names its pack */
+    char content[HASH128_TEXT];     /* a hash of its bytes as stored */
     uint64_t bytes, rows;
     bool trained_on;
 };

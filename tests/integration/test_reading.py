@@ -2,9 +2,10 @@
 """Data is read alike wherever it is read: for training, as holdout, as test data and for
 scoring."""
 
+import os
 import sys
 
-from harness import BAD_DATA, USAGE, dml, main, shared, test, train, write_job
+from harness import BAD_DATA, CONFIG, USAGE, dml, main, shared, test, train, write_job
 
 
 def csv_rows(rows, label=lambda k: 'yes' if k * 7 % 5 < 2 else 'no'):
@@ -16,6 +17,42 @@ def csv_file(folder, rows, name='data.csv', header=None):
     path = folder / name
     path.write_text('\n'.join(([header] if header else []) + rows) + '\n')
     return path
+
+
+# ---- files under several names ----
+
+@test
+def a_file_met_again_under_another_name_counts_once_with_a_warning(folder):
+    data = csv_file(folder, csv_rows(60))
+    (folder / 'link.csv').symlink_to(data.name)
+    os.link(data, folder / 'hard.csv')
+    for names in (['data.csv', './data.csv'], ['*.csv'], ['data.csv', 'd*'],
+                  [data.name, data.name]):
+        finished = dml('run', write_job(folder, data=names, l2=1e-2), '--json')
+        assert finished.json['examples'] == 60 and ' again: it counts once' in finished.stderr, \
+            finished
+
+
+@test
+def data_that_is_held_out_under_another_name_is_refused(folder):
+    data = csv_file(folder, csv_rows(60))
+    (folder / 'link').symlink_to(data.name)
+    os.link(data, folder / 'hard')
+    for name in 'link', 'hard', './data.csv':
+        finished = dml('run', write_job(folder, data=[data.name], holdout=[name]))
+        assert finished.status == CONFIG and 'one of the files of `data`' in finished.stderr, finished
+    finished = dml('run', write_job(folder, data=[data.name], test=['link'], l2=1e-2))
+    assert finished.status == 0 and 'key `test`: ' in finished.stderr, finished
+
+
+@test
+def copies_with_the_same_content_get_a_warning(folder):
+    data = csv_file(folder, csv_rows(60))
+    copy = csv_file(folder, csv_rows(60), 'copy.csv')
+    finished = dml('run', write_job(folder, data=[data.name, copy.name], l2=1e-2), '--json')
+    assert finished.json['examples'] == 120 and 'their rows count twice' in finished.stderr, finished
+    finished = dml('run', write_job(folder, data=[data.name], holdout=[copy.name], l2=1e-2))
+    assert finished.status == 0 and 'copy.csv has the same content as' in finished.stderr, finished
 
 
 # ---- headers ----
