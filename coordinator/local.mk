@@ -68,6 +68,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
+	coordinator/run/sockets.c coordinator/run/sockets.h \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/sweep.c coordinator/run/sweep.h \
 	coordinator/run/training.c coordinator/run/training.h \

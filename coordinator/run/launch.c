@@ -18,6 +18,7 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/run/sockets.h"
 #include "coordinator/run/loop.h"
 
 #define START_TIMEOUT_MS 20000
@@ -41,22 +42,13 @@ static char *program_of(enum role role) {
     return memory_copy_string(name);
 }
 
-static int make_private_folder(struct launch *launch) {
-    if (launch->folder)
-        return 0;
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *temporary = getenv("TMPDIR");
-    const char *parent = runtime && *runtime       ? runtime
-                         : temporary && *temporary ? temporary
-                                                   : "/tmp";
-    launch->folder = memory_format("%s/dml-XXXXXX", parent);
-    if (mkdtemp(launch->folder))
-        return 0;
-    int code = error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets",
-                               launch->folder);
-    free(launch->folder);
-    launch->folder = NULL;
-    return code;
+/* Workers of an earlier coordinator may live, and keep their sockets. */
+static void sweep(const struct launch *launch) {
+    const char **addresses = memory_new(launch->count, sizeof *addresses);
+    for (uint32_t i = 0; i < launch->count; i++)
+        addresses[i] = launch->workers[i].address;
+    sockets_sweep(launch->state, addresses, launch->count);
+    free(addresses);
 }
 
 /* Removes the file of a socket that a worker listened at; and the folder that an earlier
@@ -168,7 +160,7 @@ static int start_at(struct launch *launch, struct launched *worker, const char *
 }
 
 static int start_one(struct launch *launch, struct launched *worker) {
-    int code = make_private_folder(launch);
+    int code = launch->folder ? 0 : sockets_make(launch->state, &launch->folder);
     if (code)
         return code;
     new_address(launch, worker);
@@ -269,8 +261,9 @@ static void on_child(evutil_socket_t number, short what, void *context) {
 }
 
 void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
-                 const char *verbosity) {
-    *launch = (struct launch){.base = base, .count = shards + replicas, .verbosity = verbosity};
+                 const char *state, const char *verbosity) {
+    *launch = (struct launch){
+        .base = base, .count = shards + replicas, .state = state, .verbosity = verbosity};
     launch->workers = memory_new(launch->count, sizeof *launch->workers);
     for (uint32_t i = 0; i < launch->count; i++)
         launch->workers[i] = (struct launched){.launch = launch,
@@ -294,6 +287,7 @@ void launch_adopt(struct launched *worker, pid_t pid, const char *address) {
 
 int launch_start(struct launch *launch) {
     int code = 0;
+    sweep(launch);
     for (uint32_t i = 0; i < launch->count && !code; i++)
         if (!launch->workers[i].pid)
             code = start_one(launch, &launch->workers[i]);

@@ -41,6 +41,7 @@ struct launch {
     struct event_base *base;
     struct launch_callbacks callbacks;
     char *folder;             /* 0700, removed by launch_release(); owned; made when needed */
+    const char *state;        /* the state folder, whose lock is held */
     const char *verbosity;    /* "--quiet", "--verbose" or NULL: passed on */
     struct launched *workers; /* shards first */
     uint32_t count;
@@ -54,7 +55,7 @@ struct launch {
 /* Makes room for that many workers; none runs. What happens to them later is told to nobody until
  * launch_listen(). */
 void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
-                 const char *verbosity);
+                 const char *state, const char *verbosity);
 
 /* Who is told what from now on; NULL: nobody. */
 void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks);

@@ -144,7 +144,8 @@ static int start_workers(struct training *run) {
                             : run->options->verbose ? "--verbose"
                                                     : NULL;
     progress_stage("starting shards and replicas");
-    launch_init(&run->launch, run->loop.base, shards_here, replicas_here, verbosity);
+    launch_init(&run->launch, run->loop.base, shards_here, replicas_here, run->job->state,
+                verbosity);
     int code = 0;
     if (run->resumed)
         code = store_processes(run->store, run->recorder.run, adopt, run);

@@ -158,6 +158,22 @@ def the_state_folder_is_private_to_its_owner(folder):
     assert not (state / 'control.sock').exists(), 'the control socket outlives the run'
 
 
+@test
+def what_a_killed_coordinator_leaves_for_sockets_goes_with_the_next_run(folder):
+    places = folder / 'tmp'
+    (places / 'dml-1-2-others').mkdir(parents=True)
+    job, environment = endless_job(folder), {'XDG_RUNTIME_DIR': '', 'TMPDIR': str(places)}
+    left = lambda: sorted(path.name for path in places.iterdir() if 'others' not in path.name)
+    for settings in [], ['--fresh']:
+        process = Process(COORDINATOR, 'run', job, **environment)
+        process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+        process.end()
+        assert len(left()) == 1, left()
+        train(job, '--set', 'max_steps=9', *settings, **environment)
+        assert left() == [], left()
+    assert (places / 'dml-1-2-others').is_dir()
+
+
 # ---- workers started by hand ----
 
 def start_worker(program, address):
