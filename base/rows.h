@@ -12,6 +12,12 @@ enum value_type {
     VALUE_DOUBLE,
 };
 
+enum label_kind {
+    LABEL_BINARY,  /* 0 or 1: the larger of two classes (or `positive`) is 1 */
+    LABEL_CLASSES, /* 0 … classes−1, in numeric, else bytewise, order */
+    LABEL_TARGET,  /* the number itself */
+};
+
 struct rows {
     uint32_t count;    /* examples */
     uint32_t features; /* columns of the data set; the intercept is not one of them */
@@ -22,7 +28,7 @@ struct rows {
     const uint32_t *feature; /* sparse: column of each value, rising within a row */
     const void *value;       /* float or double as `type` says; dense: row-major count×features;
                                 NULL for VALUE_ONES */
-    const double *label;     /* count; logistic 0 or 1, softmax the class, squared the target */
+    const double *label;     /* count; what they are says label_kind */
 };
 
 #endif

@@ -58,7 +58,7 @@ static int by_value(const void *a, const void *b) {
 static struct objective_shape shape_of(const struct set_info *info, enum objective_kind kind) {
     return (struct objective_shape){.kind = kind,
                                     .features = info->features,
-                                    .outputs = kind == OBJECTIVE_SOFTMAX ? info->classes : 1,
+                                    .outputs = objective_outputs(objective_of(kind), info->classes),
                                     .intercept = true};
 }
 
@@ -80,7 +80,7 @@ static double *measure(struct set *set, enum objective_kind kind, uint32_t threa
             .shape = shape,
             .scale = {.exponent = info->uniform ? NULL : info->exponent,
                       .uniform = info->uniform_exponent,
-                      .derivative_exponent = kind == OBJECTIVE_SQUARED ? 20 : 0},
+                      .derivative_exponent = objective_of(kind)->first_bound ? 20 : 0},
             .parameters = parameters,
             .first = (uint32_t)((uint64_t)info->chunks * i / threads),
             .end = (uint32_t)((uint64_t)info->chunks * (i + 1) / threads),

@@ -136,10 +136,11 @@ void steering_send_program(struct coordinator *c, struct output *out) {
 
 /* The bound of an evaluation is a function of completed evaluations and the data alone. */
 static int next_derivative_exponent(const struct coordinator *c) {
-    if (objective_is_bounded(c->settings.shape.kind))
+    const struct objective *objective = objective_of(c->settings.shape.kind);
+    if (!objective->first_bound)
         return 0;
     if (!c->steering->optimizer.started)
-        return fixed_derivative_exponent(c->settings.data->label_max_abs);
+        return fixed_derivative_exponent(objective->first_bound(c->settings.data->label_max_abs));
     return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 

@@ -13,12 +13,6 @@
 #include "base/rows.h"
 #include "data/pack.h"
 
-enum label_kind {
-    LABEL_BINARY,  /* 0 or 1: the larger of two classes (or `positive`) is 1 */
-    LABEL_CLASSES, /* 0 … classes−1, in numeric, else bytewise, order */
-    LABEL_TARGET,  /* the number itself */
-};
-
 struct set_info {
     uint64_t rows, values;
     uint32_t features; /* columns, without an intercept */

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "objective/objective.h"
 #include "data/number.h"
 
 #define NUMBER_BYTES_MAX 25 /* of "%.17g " */
@@ -71,8 +72,19 @@ static int label_of(const struct model_layout *layout, bool integers, uint32_t c
     return value;
 }
 
+/* The solver that predicts as the objective does; NULL if LIBLINEAR has none. */
+static const char *solver_of(const struct model_layout *layout) {
+    const struct objective *objective = objective_find(layout->objective);
+    return columns_of(layout) > 1 ? objective->liblinear_classes : objective->liblinear;
+}
+
 int export_liblinear_check(const struct model *model) {
     const struct model_layout *layout = &model->layout;
+    if (!solver_of(layout))
+        return error_set(ERROR_DATA,
+                         "LIBLINEAR has no model that predicts as one for the objective %s does; "
+                         "--format tsv and json have it",
+                         layout->objective);
     int code = check_indices(layout);
     if (code)
         return code;
@@ -100,10 +112,8 @@ static void put_line(const struct model_layout *layout, const double *values, ui
 
 static void put_head(const struct model *model, FILE *file) {
     const struct model_layout *layout = &model->layout;
-    const char *solver = !layout->classes         ? "L2R_L2LOSS_SVR"
-                         : columns_of(layout) > 1 ? "MCSVM_CS"
-                                                  : "L2R_LR";
-    fprintf(file, "solver_type %s\nnr_class %u\n", solver, layout->classes ? layout->classes : 2);
+    fprintf(file, "solver_type %s\nnr_class %u\n", solver_of(layout),
+            layout->classes ? layout->classes : 2);
     if (layout->classes) {
         bool integers = labels_are_integers(layout);
         fputs("label", file);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "model/labels.h"
 #include "numeric/exact.h"
+#include "objective/objective.h"
 
 /* A growing list of margins. */
 struct list {
@@ -15,41 +16,23 @@ struct list {
 
 struct figures {
     const struct model_layout *layout;
+    const struct objective *objective;
     struct labels *labels; /* classifiers */
     struct exact loss;
-    uint64_t counted; /* examples in `loss` */
+    struct exact squares; /* halves of the squared residuals, for the RMSE */
+    uint64_t counted;     /* examples in `loss` */
     uint64_t correct, unseen, unlabelled;
     struct list negative, positive; /* binary: the margins of each class, for the AUC */
 };
 
-double figures_loss_binary(double margin, bool positive) {
-    double m = positive ? margin : -margin;
-    return log1p(exp(-fabs(m))) + (m < 0 ? -m : 0);
-}
-
-uint32_t figures_best_class(const double *margins, uint32_t classes) {
-    uint32_t best = 0;
-    for (uint32_t k = 1; k < classes; k++)
-        if (margins[k] > margins[best])
-            best = k;
-    return best;
-}
-
-double figures_loss_classes(const double *margins, uint32_t classes, uint32_t label) {
-    uint32_t best = figures_best_class(margins, classes);
-    double rest = 0;
-    for (uint32_t k = 0; k < classes; k++)
-        if (k != best)
-            rest += exp(margins[k] - margins[best]);
-    return (margins[best] - margins[label]) + log1p(rest);
-}
-
 struct figures *figures_new(const struct model_layout *layout) {
     struct figures *figures = memory_new(1, sizeof *figures);
     figures->layout = layout;
-    if (layout->classes)
+    figures->objective = objective_find(layout->objective);
+    if (figures->objective->labels != LABEL_TARGET)
         figures->labels = label_table_new(layout);
     exact_init(&figures->loss);
+    exact_init(&figures->squares);
     return figures;
 }
 
@@ -70,36 +53,41 @@ static void append(struct list *list, double value) {
     list->at[list->count++] = value;
 }
 
-static void count(struct figures *figures, double loss, bool correct) {
-    exact_add(&figures->loss, loss);
+static void count(struct figures *figures, const double *margins, double label) {
+    size_t outputs = figures->layout->outputs;
+    exact_add(&figures->loss, figures->objective->loss(outputs, margins, label));
     figures->counted++;
-    figures->correct += correct;
 }
 
 static void count_class(struct figures *figures, const double *margins, uint32_t class) {
-    uint32_t outputs = figures->layout->outputs;
+    size_t outputs = figures->layout->outputs;
     if (class == LABEL_UNSEEN) {
         figures->unseen++;
-    } else if (outputs == 1) {
-        append(class ? &figures->positive : &figures->negative, margins[0]);
-        count(figures, figures_loss_binary(margins[0], class == 1), (margins[0] > 0) == class);
-    } else {
-        count(figures, figures_loss_classes(margins, outputs, class),
-              figures_best_class(margins, outputs) == class);
+        return;
     }
+    count(figures, margins, class);
+    bool largest = figures->objective->output_a_class;
+    size_t answer = largest ? objective_best(outputs, margins) : margins[0] > 0;
+    figures->correct += answer == class;
+    if (figures->objective->figures & FIGURE_AUC)
+        append(class ? &figures->positive : &figures->negative, margins[0]);
+}
+
+static void count_target(struct figures *figures, const double *margins, double target) {
+    double residual = margins[0] - target;
+    count(figures, margins, target);
+    exact_add(&figures->squares, 0.5 * residual * residual);
 }
 
 void figures_add(struct figures *figures, const double *margins, double label, const char *text) {
-    if (!text && isnan(label)) {
+    if (!text && isnan(label))
         figures->unlabelled++;
-    } else if (figures->labels) {
+    else if (figures->labels)
         count_class(figures, margins, label_table_find(figures->labels, label, text));
-    } else if (text) {
+    else if (text)
         figures->unseen++; /* no number: nothing to compare with */
-    } else {
-        double residual = margins[0] - label;
-        count(figures, 0.5 * residual * residual, false);
-    }
+    else
+        count_target(figures, margins, label);
 }
 
 static int compare(const void *a, const void *b) {
@@ -126,16 +114,21 @@ static double auc_of(struct list *negative, struct list *positive) {
     return (double)halves / (2 * (double)negative->count * (double)positive->count);
 }
 
+static double mean(const struct figures *figures, const struct exact *sum) {
+    return figures->counted ? exact_value(sum) / (double)figures->counted : NAN;
+}
+
 void figures_finish(struct figures *figures, struct score_figures *result) {
     uint64_t examples = figures->counted + figures->unseen;
-    double loss = figures->counted ? exact_value(&figures->loss) / (double)figures->counted : NAN;
-    bool classifier = figures->labels != NULL;
+    unsigned shown = figures->objective->figures;
     *result = (struct score_figures){
         .examples = examples,
-        .loss = loss,
-        .accuracy = classifier && examples ? (double)figures->correct / (double)examples : NAN,
+        .loss = mean(figures, &figures->loss),
+        .log_loss = shown & FIGURE_LOG_LOSS ? mean(figures, &figures->loss) : NAN,
+        .accuracy =
+            shown & FIGURE_ACCURACY && examples ? (double)figures->correct / (double)examples : NAN,
         .auc = auc_of(&figures->negative, &figures->positive),
-        .rmse = classifier ? NAN : sqrt(2 * loss),
+        .rmse = shown & FIGURE_RMSE ? sqrt(2 * mean(figures, &figures->squares)) : NAN,
         .unseen_labels = figures->unseen,
         .unlabelled = figures->unlabelled,
     };

@@ -1,17 +1,8 @@
-/* Losses, and figures gathered example by example. Inside model/ only. */
+/* Figures gathered example by example. Inside model/ only. */
 #ifndef DML_MODEL_FIGURES_H
 #define DML_MODEL_FIGURES_H
 
-#include <stdint.h>
-
 #include "model/score.h"
-
-/* Losses of one example, accurate also where they are tiny: not through 1 − probability. */
-double figures_loss_binary(double margin, bool positive);
-double figures_loss_classes(const double *margins, uint32_t classes, uint32_t label);
-
-/* The class with the largest margin, the first of equals. */
-uint32_t figures_best_class(const double *margins, uint32_t classes);
 
 struct figures; /* opaque */
 

@@ -1,13 +1,13 @@
 #include "model/lines.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "model/figures.h"
+#include "objective/objective.h"
 
 struct lines {
     const struct model_layout *layout;
+    const struct objective *objective;
     FILE *file;
     enum score_format format;
     char **class_json; /* class names quoted, for SCORE_JSON */
@@ -15,7 +15,10 @@ struct lines {
 
 struct lines *lines_new(const struct model_layout *layout, FILE *file, enum score_format format) {
     struct lines *lines = memory_new(1, sizeof *lines);
-    *lines = (struct lines){.layout = layout, .file = file, .format = format};
+    *lines = (struct lines){.layout = layout,
+                            .objective = objective_find(layout->objective),
+                            .file = file,
+                            .format = format};
     lines->class_json = memory_new(layout->classes, sizeof *lines->class_json);
     for (uint32_t k = 0; format == SCORE_JSON && k < layout->classes; k++) {
         json_t *name = json_string(layout->class_names[k]);
@@ -34,22 +37,6 @@ void lines_free(struct lines *lines) {
     free(lines);
 }
 
-/* 1 / (1 + e^−m) without overflow. */
-static double probability_of(double margin) {
-    double e = exp(-fabs(margin));
-    return (margin >= 0 ? 1 : e) / (1 + e);
-}
-
-static void to_probabilities(double *margins, uint32_t classes) {
-    double largest = margins[figures_best_class(margins, classes)], sum = 0;
-    for (uint32_t k = 0; k < classes; k++) {
-        margins[k] = exp(margins[k] - largest);
-        sum += margins[k];
-    }
-    for (uint32_t k = 0; k < classes; k++)
-        margins[k] /= sum;
-}
-
 static void write_one(const struct lines *lines, const char *member, double value) {
     if (lines->format == SCORE_JSON)
         fprintf(lines->file, "{\"%s\":%.17g}\n", member, value);
@@ -57,25 +44,24 @@ static void write_one(const struct lines *lines, const char *member, double valu
         fprintf(lines->file, "%.17g\n", value);
 }
 
-static void write_classes(const struct lines *lines, double *margins) {
-    uint32_t classes = lines->layout->outputs;
-    uint32_t best = figures_best_class(margins, classes);
+static void write_list(const struct lines *lines, const double *values, size_t best) {
     bool json = lines->format == SCORE_JSON;
-    to_probabilities(margins, classes);
     if (json)
-        fputs("{\"probabilities\":[", lines->file);
-    for (uint32_t k = 0; k < classes; k++)
-        fprintf(lines->file, "%s%.17g", k == 0 ? "" : json ? "," : " ", margins[k]);
+        fprintf(lines->file, "{\"%s\":[", lines->objective->prediction);
+    for (uint32_t k = 0; k < lines->layout->outputs; k++)
+        fprintf(lines->file, "%s%.17g", k == 0 ? "" : json ? "," : " ", values[k]);
     if (json)
         fprintf(lines->file, "],\"class\":%s}", lines->class_json[best]);
     fputc('\n', lines->file);
 }
 
 void lines_write(struct lines *lines, double *margins) {
-    if (lines->layout->outputs > 1)
-        write_classes(lines, margins);
-    else if (lines->layout->classes)
-        write_one(lines, "probability", probability_of(margins[0]));
+    uint32_t outputs = lines->layout->outputs;
+    size_t best = objective_best(outputs, margins);
+    if (lines->objective->predict)
+        lines->objective->predict(outputs, margins);
+    if (lines->objective->output_a_class)
+        write_list(lines, margins, best);
     else
-        write_one(lines, "value", margins[0]);
+        write_one(lines, lines->objective->prediction, margins[0]);
 }

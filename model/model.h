@@ -26,8 +26,8 @@ struct model_kept {
 /* What a model is; enough to score data with it. `feature_id` and `feature_names` go by column as
  * the run numbers them; `original_order` lists the columns by rising original id. */
 struct model_layout {
-    const char *objective; /* "logistic", "squared", "softmax" */
-    uint32_t outputs;      /* K; 1 unless softmax */
+    const char *objective; /* its name: objective_find() has the row */
+    uint32_t outputs;      /* K */
     bool intercept;
     uint64_t features;                /* F */
     const uint64_t *feature_id;       /* F original ids, all different */

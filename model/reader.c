@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/tensors.h"
+#include "objective/objective.h"
 
 #define JSON_BYTES_MAX (UINT64_C(1) << 32)
 
@@ -74,12 +75,30 @@ static int read_names(const json_t *details, const char *member, const char *pat
     return 0;
 }
 
-static bool fits_objective(const struct model_layout *layout, size_t classes) {
-    if (strcmp(layout->objective, "softmax") == 0)
-        return classes == layout->outputs;
-    if (strcmp(layout->objective, "logistic") == 0)
-        return layout->outputs == 1 && classes == 2;
-    return strcmp(layout->objective, "squared") == 0 && layout->outputs == 1 && classes == 0;
+static bool has_classes(const struct objective *objective, size_t classes) {
+    switch (objective->labels) {
+    case LABEL_BINARY:
+        return classes == 2;
+    case LABEL_CLASSES:
+        return classes >= 1;
+    case LABEL_TARGET:
+        break;
+    }
+    return classes == 0;
+}
+
+static int check_objective(const char *path, const struct model_layout *layout, size_t classes) {
+    const struct objective *objective = objective_find(layout->objective);
+    if (!objective)
+        return error_set(ERROR_DATA,
+                         "%s: the objective `%s` is not known here; use the program that wrote it",
+                         path, layout->objective);
+    if (!has_classes(objective, classes) ||
+        layout->outputs != objective_outputs(objective, (uint32_t)classes))
+        return error_set(ERROR_DATA,
+                         "%s: no model for %s that is known here has %u outputs and %zu classes",
+                         path, layout->objective, layout->outputs, classes);
+    return 0;
 }
 
 static int read_layout(const char *path, struct model *model) {
@@ -97,11 +116,7 @@ static int read_layout(const char *path, struct model *model) {
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
-    if (!fits_objective(layout, classes))
-        return error_set(ERROR_DATA,
-                         "%s: no model for %s that is known here has %u outputs and %zu classes",
-                         path, layout->objective, layout->outputs, classes);
-    return 0;
+    return check_objective(path, layout, classes);
 }
 
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {

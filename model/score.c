@@ -260,7 +260,7 @@ static void set_count(json_t *object, const char *name, uint64_t count) {
 json_t *score_figures_json(const struct score_figures *figures) {
     json_t *object = json_pack("{s:I}", "examples", (json_int_t)figures->examples);
     set_figure(object, "loss", figures->loss);
-    set_figure(object, "log_loss", isnan(figures->accuracy) ? NAN : figures->loss);
+    set_figure(object, "log_loss", figures->log_loss);
     set_figure(object, "accuracy", figures->accuracy);
     set_figure(object, "auc", figures->auc);
     set_figure(object, "rmse", figures->rmse);

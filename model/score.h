@@ -11,13 +11,14 @@
 
 /* Figures over labelled examples. A figure that does not apply is NaN. */
 struct score_figures {
-    uint64_t examples; /* labelled */
-    double loss;       /* mean loss of the objective, without L2: log loss for classifiers. Over the
-                          examples whose label training saw */
-    double accuracy;   /* classifiers; over all examples */
-    double auc;        /* binary: area under the ROC curve, ties count half; exact */
-    double rmse;       /* squared: root of the mean squared residual */
-    uint64_t unseen_labels;   /* labels that training never saw; each counts as wrong */
+    uint64_t examples;      /* labelled */
+    double loss;            /* mean loss of the objective, without L2, over the examples whose label
+                               training saw */
+    double log_loss;        /* the same, if it is that */
+    double accuracy;        /* classifiers; over all examples */
+    double auc;             /* binary: area under the ROC curve, ties count half; exact */
+    double rmse;            /* squared: root of the mean squared residual */
+    uint64_t unseen_labels; /* labels that training never saw; each counts as wrong */
     uint64_t unseen_features; /* values of features that training never saw; ignored */
     uint64_t unlabelled;      /* examples without a label; counted nowhere else */
 };

@@ -67,9 +67,9 @@ static void batch_margins(const struct objective_shape *shape, const struct batc
 static void batch_derivatives(const struct objective_shape *shape, const struct batch *batch,
                               struct objective_scratch *scratch, struct objective_result *result) {
     size_t outputs = shape->outputs;
-    loss_of(shape->kind)
-        ->first(batch->count, outputs, batch->rows->label + batch->first, scratch->margins,
-                scratch->loss, scratch->work);
+    objective_of(shape->kind)
+        ->losses(batch->count, outputs, batch->rows->label + batch->first, scratch->margins,
+                 scratch->loss, scratch->work);
     for (size_t i = 0; i < batch->count; i++)
         result->loss += scratch->loss[i];
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);

@@ -3,7 +3,7 @@ libobjective_a_SOURCES = \
 	objective/block.c \
 	objective/dense.c \
 	objective/logistic.c \
-	objective/objective.h \
+	objective/objective.h objective/objectives.def \
 	objective/parts.h \
 	objective/proof.c \
 	objective/softmax.c \

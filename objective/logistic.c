@@ -1,3 +1,4 @@
+/* log(1 + e^−m), m = ±margin: derivatives in [−1, 1]. */
 #include <math.h>
 #include <string.h>
 
@@ -43,8 +44,8 @@ static void finish_rows(size_t rows, const double *label, double *margins, doubl
         finish_some(rows - i, label + i, margins + i, loss + i, t + i);
 }
 
-static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                  double *work) {
+static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                   double *work) {
     (void)outputs;
     for (size_t i = 0; i < rows; i++)
         work[i] = -fabs(margins[i]);
@@ -53,4 +54,27 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
     finish_rows(rows, label, margins, loss, work);
 }
 
-const struct loss loss_logistic = {.name = "logistic", .bounded = true, .first = first};
+static double loss_of_one(size_t outputs, const double *margins, double label) {
+    (void)outputs;
+    double m = label == 1 ? margins[0] : -margins[0];
+    return log1p(exp(-fabs(m))) + (m < 0 ? -m : 0);
+}
+
+/* The probability of the positive class, 1 / (1 + e^−m), without overflow. */
+static void predict(size_t outputs, double *margins) {
+    (void)outputs;
+    double e = exp(-fabs(margins[0]));
+    margins[0] = (margins[0] >= 0 ? 1 : e) / (1 + e);
+}
+
+const struct objective objective_logistic = {
+    .name = "logistic",
+    .labels = LABEL_BINARY,
+    .convex = true,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
+    .losses = losses,
+    .loss = loss_of_one,
+    .predict = predict,
+    .prediction = "probability",
+    .liblinear = "L2R_LR",
+};

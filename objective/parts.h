@@ -1,4 +1,4 @@
-/* Inside of objective/: what a kind of loss provides, and how rows meet parameters.
+/* Inside of objective/: the rows of all objectives, and how rows of data meet parameters.
  *
  * A block is worked on in batches of rows, small enough to stay in cache: margins of the batch,
  * then losses and derivatives of all its rows at once, then their gradient. */
@@ -11,22 +11,9 @@
 
 #define BATCH_ROWS_MAX 256
 
-/* One kind of loss, as a function of margins. */
-struct loss {
-    const char *name;
-    bool bounded; /* |derivative| ≤ 1 */
-
-    /* Takes rows×K margins, row-major, and writes the loss of each row and, in place of the
-     * margins, the derivatives of the loss by them. Where a margin is not finite, neither is the
-     * loss. `work` has room for rows×K doubles. */
-    void (*first)(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                  double *work);
-};
-
-extern const struct loss loss_logistic;
-extern const struct loss loss_squared;
-extern const struct loss loss_softmax;
-const struct loss *loss_of(enum objective_kind kind);
+#define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
+#include "objective/objectives.def"
+#undef OBJECTIVE
 
 /* Rows `first` to `first + count` of a block. */
 struct batch {

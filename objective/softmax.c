@@ -1,13 +1,8 @@
+/* log Σ e^margin_k − margin_label: derivatives in [−1, 1]. */
+#include <math.h>
+
 #include "numeric/special.h"
 #include "objective/parts.h"
-
-static size_t position_of_largest(size_t n, const double *x) {
-    size_t largest = 0;
-    for (size_t k = 1; k < n; k++)
-        if (x[k] > x[largest])
-            largest = k;
-    return largest;
-}
 
 /* One row. With e_k = e^(margin_k − margin_top), e_top = 1 and `others` the sum of the rest: the
  * loss is log(1 + others) + margin_top − margin_label, whose logarithm the caller adds. Both it
@@ -29,18 +24,18 @@ static double row(size_t outputs, size_t label, size_t top, const double *e, dou
     return above + not_finite;
 }
 
-static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                  double *work) {
+static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                   double *work) {
     for (size_t i = 0; i < rows; i++) {
         const double *m = margins + i * outputs;
-        double largest = m[position_of_largest(outputs, m)];
+        double largest = m[objective_best(outputs, m)];
         for (size_t k = 0; k < outputs; k++)
             work[i * outputs + k] = m[k] - largest;
     }
     special_exp(rows * outputs, work, work);
     for (size_t i = 0; i < rows; i++) {
         double *m = margins + i * outputs;
-        size_t top = position_of_largest(outputs, m);
+        size_t top = objective_best(outputs, m);
         double others;
         loss[i] = row(outputs, (size_t)label[i], top, work + i * outputs, m, &others);
         work[i] = others; /* the exponentials of this row are done with, those of later ones lie
@@ -51,4 +46,38 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
         loss[i] += work[i];
 }
 
-const struct loss loss_softmax = {.name = "softmax", .bounded = true, .first = first};
+static double loss_of_one(size_t outputs, const double *margins, double label) {
+    size_t best = objective_best(outputs, margins);
+    double rest = 0;
+    for (size_t k = 0; k < outputs; k++)
+        if (k != best)
+            rest += exp(margins[k] - margins[best]);
+    return (margins[best] - margins[(size_t)label]) + log1p(rest);
+}
+
+/* The probability of each class. */
+static void predict(size_t outputs, double *margins) {
+    double largest = margins[objective_best(outputs, margins)], sum = 0;
+    for (size_t k = 0; k < outputs; k++) {
+        margins[k] = exp(margins[k] - largest);
+        sum += margins[k];
+    }
+    for (size_t k = 0; k < outputs; k++)
+        margins[k] /= sum;
+}
+
+/* Over two classes it is the logistic function of the difference of their margins. Of more, only
+ * the rule that the largest margin wins can be had from LIBLINEAR. */
+const struct objective objective_softmax = {
+    .name = "softmax",
+    .labels = LABEL_CLASSES,
+    .output_a_class = true,
+    .convex = true,
+    .figures = FIGURE_ACCURACY | FIGURE_LOG_LOSS,
+    .losses = losses,
+    .loss = loss_of_one,
+    .predict = predict,
+    .prediction = "probabilities",
+    .liblinear = "L2R_LR",
+    .liblinear_classes = "MCSVM_CS",
+};

@@ -1,7 +1,12 @@
+/* ½(margin − target)²: the derivative is the residual, which has no bound. */
 #include "objective/parts.h"
 
-static void first(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                  double *work) {
+static double first_bound(double label_max_abs) {
+    return label_max_abs;
+}
+
+static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                   double *work) {
     (void)outputs;
     (void)work;
     for (size_t i = 0; i < rows; i++) {
@@ -11,4 +16,20 @@ static void first(size_t rows, size_t outputs, const double *label, double *marg
     }
 }
 
-const struct loss loss_squared = {.name = "squared", .bounded = false, .first = first};
+static double loss_of_one(size_t outputs, const double *margins, double label) {
+    (void)outputs;
+    double residual = margins[0] - label;
+    return 0.5 * residual * residual;
+}
+
+const struct objective objective_squared = {
+    .name = "squared",
+    .labels = LABEL_TARGET,
+    .convex = true,
+    .figures = FIGURE_RMSE,
+    .first_bound = first_bound,
+    .losses = losses,
+    .loss = loss_of_one,
+    .prediction = "value",
+    .liblinear = "L2R_L2LOSS_SVR",
+};

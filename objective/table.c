@@ -3,29 +3,42 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-static const struct loss *const losses[] = {
-    [OBJECTIVE_LOGISTIC] = &loss_logistic,
-    [OBJECTIVE_SQUARED] = &loss_squared,
-    [OBJECTIVE_SOFTMAX] = &loss_softmax,
+static const struct objective *const objectives[OBJECTIVES] = {
+#define OBJECTIVE(NAME, name) [OBJECTIVE_##NAME] = &objective_##name,
+#include "objective/objectives.def"
+#undef OBJECTIVE
 };
 
-const struct loss *loss_of(enum objective_kind kind) {
-    return losses[kind];
+const struct objective *objective_of(enum objective_kind kind) {
+    return objectives[kind];
+}
+
+uint32_t objective_outputs(const struct objective *objective, uint32_t classes) {
+    return objective->output_a_class ? classes : 1;
 }
 
 const char *objective_name(enum objective_kind kind) {
-    return losses[kind]->name;
+    return objectives[kind]->name;
 }
 
 int objective_from_name(const char *name) {
-    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
-        if (strcmp(losses[i]->name, name) == 0)
-            return (int)i;
+    for (int kind = 0; kind < OBJECTIVES; kind++)
+        if (strcmp(objectives[kind]->name, name) == 0)
+            return kind;
     return -1;
 }
 
-bool objective_is_bounded(enum objective_kind kind) {
-    return losses[kind]->bounded;
+const struct objective *objective_find(const char *name) {
+    int kind = objective_from_name(name);
+    return kind < 0 ? NULL : objectives[kind];
+}
+
+size_t objective_best(size_t outputs, const double *margins) {
+    size_t best = 0;
+    for (size_t k = 1; k < outputs; k++)
+        if (margins[k] > margins[best])
+            best = k;
+    return best;
 }
 
 struct layout objective_layout(const struct objective_shape *shape) {

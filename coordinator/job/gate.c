@@ -121,17 +121,25 @@ bool gate_is_condition(const char *text) {
 }
 
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {
-    switch (condition->figure) {
-    case GATE_LOSS:
-        break;
-    case GATE_ACCURACY:
-        return objective != OBJECTIVE_SQUARED;
-    case GATE_AUC:
-        return objective == OBJECTIVE_LOGISTIC;
-    case GATE_RMSE:
-        return objective == OBJECTIVE_SQUARED;
+    static const unsigned flags[] = {[GATE_LOSS] = 0,
+                                     [GATE_ACCURACY] = FIGURE_ACCURACY,
+                                     [GATE_AUC] = FIGURE_AUC,
+                                     [GATE_RMSE] = FIGURE_RMSE};
+    unsigned flag = flags[condition->figure];
+    return (objective_of(objective)->figures & flag) == flag;
+}
+
+char *gate_figures(enum objective_kind objective) {
+    char *list = memory_copy_string("");
+    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        struct gate_condition condition = {.figure = (enum gate_figure)i};
+        if (!gate_suits(&condition, objective))
+            continue;
+        char *longer = memory_format("%s%s%s", list, *list ? ", " : "", figures[i]);
+        free(list);
+        list = longer;
     }
-    return true;
+    return list;
 }
 
 /* ---- judging ---- */

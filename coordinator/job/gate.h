@@ -40,6 +40,7 @@ bool gate_is_condition(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective);
+char *gate_figures(enum objective_kind objective); /* those that it has: "loss, rmse"; free it */
 
 /* What became of one condition. `unpublished`: it holds because there is no live model yet. */
 struct gate_outcome {

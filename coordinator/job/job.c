@@ -271,12 +271,15 @@ static int check_gate(const struct job *job) {
                          "share of the rows or to files of their own",
                          job->file);
     for (char **text = job->gate; *text; text++)
-        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective))
-            return error_set(
-                ERROR_CONFIG,
-                "%s: key `gate`: \"%s\" is about a figure that the objective does not have; "
-                "allowed: loss, accuracy and auc (logistic), accuracy (softmax), rmse (squared)",
-                job->file, *text);
+        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective)) {
+            char *allowed = gate_figures(job->objective);
+            error_set(ERROR_CONFIG,
+                      "%s: key `gate`: \"%s\" is about a figure that the objective does not have; "
+                      "%s has %s",
+                      job->file, *text, objective_name(job->objective), allowed);
+            free(allowed);
+            return ERROR_CONFIG;
+        }
     return 0;
 }
 
@@ -296,11 +299,12 @@ static int complete(struct job *job, const char *state) {
                          "%s: key `data`: missing; allowed: "
                          "a path or glob, or a list of them",
                          job->file);
-    if (job->positive && job->objective != OBJECTIVE_LOGISTIC)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `csv.positive`: goes with two classes; allowed: "
-                         "only with objective = logistic",
-                         job->file);
+    if (job->positive && objective_of(job->objective)->labels != LABEL_BINARY)
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `csv.positive`: goes with an objective of two classes, as logistic "
+            "is, not with %s",
+            job->file, objective_name(job->objective));
     int code = check_holdout(job);
     return code ? code : check_gate(job);
 }

@@ -37,14 +37,16 @@ static bool is_holdout(const char *text) {
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
 static const char *const headers[] = {"auto", "yes", "no", NULL};
-static const char *const objectives[] = {"logistic", "squared", "softmax", NULL};
+static const char *const objectives[] = {
+#define OBJECTIVE(NAME, name) #name,
+#include "objective/objectives.def"
+#undef OBJECTIVE
+    NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
-_Static_assert(OBJECTIVE_LOGISTIC == 0 && OBJECTIVE_SQUARED == 1 && OBJECTIVE_SOFTMAX == 2,
-               "as `objectives`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 

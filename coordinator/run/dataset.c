@@ -15,19 +15,6 @@
 #include "base/memory.h"
 #include "coordinator/run/sweep.h"
 
-/* The kind of labels that an objective takes. */
-static enum label_kind labels_of(enum objective_kind objective) {
-    switch (objective) {
-    case OBJECTIVE_LOGISTIC:
-        return LABEL_BINARY;
-    case OBJECTIVE_SOFTMAX:
-        return LABEL_CLASSES;
-    case OBJECTIVE_SQUARED:
-        break;
-    }
-    return LABEL_TARGET;
-}
-
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();
     return count < THREADS_MAX ? count : THREADS_MAX;
@@ -143,7 +130,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                  const struct pack_list *held_out, struct set **set) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
-    struct set_options options = {.labels = labels_of(job->objective),
+    struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
                                   .holdout = job_holdout_share(job),
                                   .holdout_packs = held_out->packs,

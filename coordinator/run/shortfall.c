@@ -131,7 +131,7 @@ int shortfall_strict(const json_t *result, bool strict) {
 
 int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
     char *seen =
-        job->objective == OBJECTIVE_SQUARED
+        objective_of(job->objective)->labels == LABEL_TARGET
             ? memory_format("labels are as large as %.3g; scale labels and columns so that "
                             "their squares are numbers",
                             data->label_max_abs)

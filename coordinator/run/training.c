@@ -88,7 +88,7 @@ static int size_up(struct training *run) {
     run->shape = (struct objective_shape){
         .kind = run->job->objective,
         .features = info->features,
-        .outputs = run->job->objective == OBJECTIVE_SOFTMAX ? info->classes : 1,
+        .outputs = objective_outputs(objective_of(run->job->objective), info->classes),
         .intercept = run->job->intercept,
     };
     run->layout = (struct model_layout){

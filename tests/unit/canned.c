@@ -10,14 +10,9 @@
 #include "numeric/vector.h"
 
 static double label_of(const struct objective_shape *shape, struct random *random) {
-    switch (shape->kind) {
-    case OBJECTIVE_LOGISTIC:
-        return (double)random_below(random, 2);
-    case OBJECTIVE_SOFTMAX:
-        return (double)random_below(random, shape->outputs);
-    case OBJECTIVE_SQUARED:
-        break;
-    }
+    enum label_kind labels = objective_of(shape->kind)->labels;
+    if (labels != LABEL_TARGET)
+        return (double)random_below(random, labels == LABEL_BINARY ? 2 : shape->outputs);
     return 10 * (random_unit(random) - 0.5);
 }
 

@@ -4,17 +4,18 @@ MODEL_TESTS = tests/unit/test_model tests/unit/test_score tests/unit/test_figure
 	tests/unit/test_holdout
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
+MODEL_TEST_LIBS = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+	$(CMOCKA_LIBS)
 MODEL_TEST_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_test_model_SOURCES = tests/unit/test_model.c tests/unit/folder_fixture.h
 tests_unit_test_model_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_model_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_model_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_score_SOURCES = tests/unit/test_score.c tests/unit/score_fixture.h
 tests_unit_test_score_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_score_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_score_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_holdout_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_holdout_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_test_holdout_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/score_fixture.h
 tests_unit_test_figures_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_figures_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_figures_LDADD = $(MODEL_TEST_LIBS)
 endif

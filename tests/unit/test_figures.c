@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "model/figures.h"
 #include "model/labels.h"
+#include "objective/objective.h"
 
 /* ---- labels ---- */
 
@@ -85,21 +86,25 @@ static void examples_without_a_label_count_nowhere_else(void **state) {
 
 /* ---- figures ---- */
 
+static double loss_of(const char *objective, size_t outputs, const double *margins, double label) {
+    return objective_find(objective)->loss(outputs, margins, label);
+}
+
 static void losses_are_exact_far_out(void **state) {
     (void)state;
-    assert_true(figures_loss_binary(0, true) == log(2));
-    assert_true(figures_loss_binary(1000, false) == 1000);
-    assert_true(figures_loss_binary(-1e300, true) == 1e300);
-    assert_true(figures_loss_binary(700, true) == exp(-700));
-    assert_true(figures_loss_binary(-40, false) == exp(-40));
+    assert_true(loss_of("logistic", 1, (double[]){0}, 1) == log(2));
+    assert_true(loss_of("logistic", 1, (double[]){1000}, 0) == 1000);
+    assert_true(loss_of("logistic", 1, (double[]){-1e300}, 1) == 1e300);
+    assert_true(loss_of("logistic", 1, (double[]){700}, 1) == exp(-700));
+    assert_true(loss_of("logistic", 1, (double[]){-40}, 0) == exp(-40));
     const double margins[] = {0, 700, 1e5};
-    assert_true(figures_loss_classes(margins, 3, 0) == 1e5);
-    assert_true(figures_loss_classes(margins, 3, 1) == 1e5 - 700);
-    assert_true(figures_loss_classes(margins, 3, 2) == 0);
-    assert_true(figures_loss_classes(margins, 2, 1) == exp(-700));
+    assert_true(loss_of("softmax", 3, margins, 0) == 1e5);
+    assert_true(loss_of("softmax", 3, margins, 1) == 1e5 - 700);
+    assert_true(loss_of("softmax", 3, margins, 2) == 0);
+    assert_true(loss_of("softmax", 2, margins, 1) == exp(-700));
     const double equal[] = {-1e5, -1e5, -1e5};
-    assert_true(fabs(figures_loss_classes(equal, 3, 2) - log(3)) < 1e-15);
-    assert_int_equal(figures_best_class(equal, 3), 0);
+    assert_true(fabs(loss_of("softmax", 3, equal, 2) - log(3)) < 1e-15);
+    assert_int_equal(objective_best(3, equal), 0);
 }
 
 static void the_auc_counts_every_pair_and_ties_half(void **state) {
@@ -155,8 +160,13 @@ static void figures_of_classes_are_of_the_right_label(void **state) {
 
 static void figures_that_do_not_apply_are_left_out_of_json(void **state) {
     (void)state;
-    struct score_figures figures = {
-        .examples = 3, .loss = 0.5, .accuracy = NAN, .auc = NAN, .rmse = 1, .unlabelled = 2};
+    struct score_figures figures = {.examples = 3,
+                                    .loss = 0.5,
+                                    .log_loss = NAN,
+                                    .accuracy = NAN,
+                                    .auc = NAN,
+                                    .rmse = 1,
+                                    .unlabelled = 2};
     json_t *object = score_figures_json(&figures);
     char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
     assert_string_equal(text, "{\"examples\":3,\"loss\":0.5,\"rmse\":1.0,\"unlabelled\":2}");

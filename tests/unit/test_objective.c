@@ -22,7 +22,7 @@ static const struct objective_shape shapes[] = {
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
 static int derivative_exponent_of(const struct objective_shape *shape) {
-    return objective_is_bounded(shape->kind) ? 0 : 6;
+    return objective_of(shape->kind)->first_bound ? 6 : 0;
 }
 
 static void assert_gradient(const struct canned *canned, bool uniform) {
@@ -121,10 +121,18 @@ static void without_a_sum_only_loss_and_largest_derivative_are_found(void **stat
 
 static void kinds_go_by_name(void **state) {
     (void)state;
-    for (int kind = OBJECTIVE_LOGISTIC; kind <= OBJECTIVE_SOFTMAX; kind++)
+    static const char *const names[] = {
+#define OBJECTIVE(NAME, name) #name,
+#include "objective/objectives.def"
+#undef OBJECTIVE
+    };
+    for (int kind = 0; kind < OBJECTIVES; kind++) {
         assert_int_equal(objective_from_name(objective_name((enum objective_kind)kind)), kind);
+        assert_string_equal(objective_name((enum objective_kind)kind), names[kind]);
+    }
+    assert_null(objective_find("hinge"));
+    assert_ptr_equal(objective_find("softmax"), objective_of(OBJECTIVE_SOFTMAX));
     assert_int_equal(objective_from_name("hinge"), -1);
-    assert_false(objective_is_bounded(OBJECTIVE_SQUARED));
     assert_int_equal(objective_parameters(&shapes[4]), (CANNED_FEATURES + 1) * 2);
 }
 
