@@ -10,9 +10,10 @@ static const struct {
     {"run",
      "Reads the job file, packs the data, trains, and writes the model into STATE/models,\n"
      "where it is live as soon as it is whole. A run that did not come to its end goes on\n"
-     "from where it was: give the same command again. The result is printed as a table, or\n"
-     "with --json as an object.\n"
-     "Ends with 0, 65 (bad data), 75 (stopped, or another is at work), 78 (bad job file).\n"
+     "when the same command is given again. The result is printed as a table, or with --json\n"
+     "as an object.\n"
+     "Ends with 0, 1 (--strict: not converged), 65 (bad data), 75 (stopped, or another is\n"
+     "at work), 78 (bad job file).\n"
      "\n"
      "  dml-coordinator run adult.conf --set l2=1e-4\n"},
     {"retrain",

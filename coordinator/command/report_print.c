@@ -132,7 +132,9 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     putc('\n', out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
-        fputs("its coordinator is lost; `run` goes on from where it was\n", out);
+        fputs("its coordinator is lost; the same command goes on: from where it was if evaluations "
+              "take over 100 ms and its workers still wait, else from the last durable step\n",
+              out);
     print_processes(json_object_get(status, "processes"), out, colors);
 }
 

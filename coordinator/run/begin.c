@@ -216,6 +216,7 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     run->started_ms = found->started_ms;
     run->seconds_before = found->seconds;
     run->resumed = true;
+    run->interrupted = !found->reason;
     run->start_model = memory_copy_string(found->start_model);
     run->start_run = found->start_run;
     name_shards_folder(run, found->run);

@@ -135,7 +135,8 @@ static int adopt(void *context, const struct store_process_row *process) {
 }
 
 /* Starts the workers that have no address of their own, and lists where each is. Those of a run
- * that goes on may still wait for a coordinator. */
+ * whose coordinator was lost may still wait for another; those of one that ended were told to exit,
+ * and to look for them would count them as lost. */
 static int start_workers(struct training *run) {
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
@@ -147,7 +148,7 @@ static int start_workers(struct training *run) {
     launch_init(&run->launch, run->loop.base, shards_here, replicas_here, run->job->state,
                 verbosity);
     int code = 0;
-    if (run->resumed)
+    if (run->interrupted)
         code = store_processes(run->store, run->recorder.run, adopt, run);
     if (!code)
         code = launch_start(&run->launch);

@@ -42,6 +42,7 @@ struct training {
     char uuid[37];
     struct recorder recorder;
     bool resumed;
+    bool interrupted;      /* resumed without having had an end: its workers may still live */
     double seconds_before; /* spent by earlier incarnations of the run */
     struct store_saved saved;
     char *shards_folder; /* checkpoints, and where it starts; owned */

@@ -108,6 +108,17 @@ def strict_retraining_under_cron_speaks_only_if_it_has_not_converged(folder):
 
 
 @test
+def a_run_that_goes_on_from_a_limit_misses_no_workers(folder):
+    job = small_job(folder, max_steps=2)
+    train(job)
+    finished = dml('run', job, '--json', '--set', 'max_steps=1000')
+    result = finished.json
+    assert result['run'] == 1 and result['converged'] is True, result
+    assert result['restarts'] == {'coordinator': 1, 'shard': 0, 'replica': 0}, result
+    assert 'lost' not in finished.stderr and 'starting it' not in finished.stderr, finished
+
+
+@test
 def an_l2_that_would_overflow_is_refused_and_the_largest_is_not(folder):
     job = small_job(folder)
     finished = dml('run', job, '--set', 'l2=1e307')
