@@ -6,10 +6,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/escape.h"
+
 static _Thread_local char text[2048];
 
 static void describe(const char *format, va_list arguments) {
-    vsnprintf(text, sizeof text, format, arguments);
+    char raw[sizeof text];
+    vsnprintf(raw, sizeof raw, format, arguments);
+    escape_controls(text, sizeof text, raw);
 }
 
 int error_set(int code, const char *format, ...) {

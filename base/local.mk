@@ -4,6 +4,7 @@ libbase_a_SOURCES = \
 	base/clock.c base/clock.h \
 	base/cpus.c base/cpus.h \
 	base/error.c base/error.h \
+	base/escape.c base/escape.h \
 	base/failpoint.c base/failpoint.h base/failpoint.def \
 	base/file.c base/file.h \
 	base/hash.c base/hash.h \

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/escape.h"
 #include "base/terminal.h"
 
 enum log_level log_level_now = LOG_INFO;
@@ -33,13 +34,12 @@ void log_line(enum log_level level, const char *format, ...) {
     length += (size_t)snprintf(line + length, sizeof line - length,
                                ".%03dZ %s %s: ", (int)(now.tv_nsec / 1000000), program_name,
                                names[level]);
+    char message[sizeof line];
     va_list arguments;
     va_start(arguments, format);
-    int more = vsnprintf(line + length, sizeof line - length - 1, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    length += more > 0 ? (size_t)more : 0;
-    if (length > sizeof line - 2)
-        length = sizeof line - 2;
+    length += escape_controls(line + length, sizeof line - length - 1, message);
     line[length++] = '\n';
     /* One write a line keeps the lines of several processes whole; nobody is told if it fails. */
     if (write(STDERR_FILENO, line, length) < 0)

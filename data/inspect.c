@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/number.h"
@@ -166,8 +167,10 @@ static int load_set(const char *path, json_t **object) {
 
 static void print_list(const json_t *list) {
     size_t count = json_array_size(list);
-    for (size_t i = 0; i < count && i < LISTED_MAX; i++)
-        printf("%s%s", i ? ", " : "", json_string_value(json_array_get(list, i)));
+    for (size_t i = 0; i < count && i < LISTED_MAX; i++) {
+        fputs(i ? ", " : "", stdout);
+        escape_put(json_string_value(json_array_get(list, i)), stdout);
+    }
     if (count > LISTED_MAX)
         printf(", … (%zu in all)", count);
 }
@@ -191,7 +194,7 @@ static void print_for_people(json_t *object) {
         if (json_is_array(value))
             print_list(value);
         else if (json_is_string(value))
-            fputs(json_string_value(value), stdout);
+            escape_put(json_string_value(value), stdout);
         else if (json_is_integer(value))
             printf("%lld", (long long)json_integer_value(value));
         else

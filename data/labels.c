@@ -75,6 +75,26 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
     return 0;
 }
 
+#define CLASSES_LIKELY 100 /* more different numbers, or fractions, are values */
+
+/* What the labels of a pack with more than two look like. */
+static const char *fitting_objective(const struct pack *pack) {
+    struct dictionary numbers;
+    dictionary_init(&numbers);
+    bool values = false;
+    for (uint32_t b = 0; b < pack->facts->blocks && !values && !pack->facts->label_texts; b++) {
+        struct pack_rows rows = pack_rows(pack, b);
+        for (uint32_t row = 0; row < rows.rows && !values; row++) {
+            double label = rows.label[row];
+            dictionary_add(&numbers, bits_of(label));
+            values = numbers.count > CLASSES_LIKELY || label != floor(label);
+        }
+    }
+    dictionary_release(&numbers);
+    return values ? "as these are values to predict, use objective = squared"
+                  : "for more classes, use objective = softmax";
+}
+
 static int check_class(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
                        double number) {
     if (text == DICTIONARY_NONE)
@@ -85,8 +105,9 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
         label_name(labels, text, number, name, sizeof name);
         return error_set(ERROR_DATA,
                          "%s: row %llu: \"%s\" is a third label where only two classes "
-                         "are possible; for more, use objective = softmax",
-                         pack_source(pack), (unsigned long long)row + 1, name);
+                         "are possible; %s",
+                         pack_source(pack), (unsigned long long)row + 1, name,
+                         fitting_objective(pack));
     }
     if (distinct > CLASSES_MAX)
         return error_set(ERROR_DATA,

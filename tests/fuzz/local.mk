@@ -28,12 +28,12 @@ $(TEXT_FUZZERS):
 	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
 	    $(srcdir)/data/batch.c $(srcdir)/data/csv.c $(srcdir)/data/csv_layout.c \
 	    $(srcdir)/data/format.c $(srcdir)/data/libsvm.c $(srcdir)/data/number.c \
-	    $(srcdir)/base/error.c $(srcdir)/base/memory.c -lm -o $@
+	    $(srcdir)/base/error.c $(srcdir)/base/escape.c $(srcdir)/base/memory.c -lm -o $@
 fuzz_roles:
 	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
 	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
 	        $(libobjective_a_SOURCES) $(libnumeric_a_SOURCES)) \
 	    wire/bulk.c wire/mapping.c wire/message.c wire/outbox.c wire/program.c wire/segment.c \
-	    wire/validity.c base/bytes.c base/clock.c base/error.c base/failpoint.c base/file.c \
+	    wire/validity.c base/bytes.c base/clock.c base/error.c base/escape.c base/failpoint.c base/file.c \
 	    base/hash.c base/memory.c $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
 	    $(LAPACKE_LIBS) $(BLAS_LIBS) -lm -o $(abs_builddir)/$@

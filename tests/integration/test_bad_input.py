@@ -56,6 +56,34 @@ def refused_line(folder, line, *said, before=GOOD, **settings):
     assert not packs, packs
 
 
+# ---- labels ----
+
+@test
+def a_third_label_is_answered_with_the_objective_that_fits(folder):
+    classes = ''.join(f'{k % 7} 1:{k}\n' for k in range(1, 300))
+    refused_data(folder, classes, '"3" is a third label', 'use objective = softmax')
+    many = ''.join(f'{k} 1:{k}\n' for k in range(1, 300))
+    refused_data(folder, many, '"3" is a third label', 'use objective = squared')
+    fractions = '1 1:1\n2 1:2\n2.5 1:3\n'
+    refused_data(folder, fractions, '"2.5" is a third label', 'use objective = squared')
+    texts = 'a,1\nb,2\nc,3\n'
+    refused_data(folder, texts, '"c" is a third label', 'use objective = softmax',
+                 csv={'label': '1'})
+
+
+@test
+def control_characters_of_the_data_are_escaped_in_messages(folder):
+    evil = '\x1b[2J\x07\x9b\r'
+    text = f'1,2,yes\n1,{evil}x,no\n'
+    refused_data(folder, text, r'holds "\x1b[2J\x07\xc2\x9b\rx"')
+    (folder / 'bad.txt').write_text(f'1,2,{evil}yes\n' + '1,3,no\n2,2,no\n' + text)
+    finished = dml('run', folder / 'job.conf', '--set', 'bad_lines=1', '--set', 'objective=softmax')
+    assert 'skipped: ' in finished.stderr and '\x1b' not in finished.stderr, repr(finished.stderr)
+    for pack in (folder / 'job.state').rglob('*.pack'):
+        said = dml('inspect', pack).stdout
+        assert r'\x1b[2J' in said and '\x1b' not in said, repr(said)
+
+
 # ---- LIBSVM ----
 
 @test

@@ -3,6 +3,7 @@ if HAVE_CMOCKA
 base_tests = \
 	tests/unit/test_cpus \
 	tests/unit/test_error \
+	tests/unit/test_escape \
 	tests/unit/test_failpoint \
 	tests/unit/test_layout \
 	tests/unit/test_nearest
@@ -18,6 +19,9 @@ tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_error_SOURCES = tests/unit/test_error.c
 tests_unit_test_error_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_escape_SOURCES = tests/unit/test_escape.c
+tests_unit_test_escape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_layout_SOURCES = tests/unit/test_layout.c tests/unit/layout_fixture.h
 tests_unit_test_layout_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

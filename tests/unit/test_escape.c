@@ -1,0 +1,49 @@
+#include "base/escape.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the above. */
+#include <cmocka.h>
+
+#include "base/error.h"
+
+static void assert_escaped(const char *text, const char *expected) {
+    char to[64];
+    assert_int_equal(escape_controls(to, sizeof to, text), strlen(expected));
+    assert_string_equal(to, expected);
+}
+
+static void control_characters_are_written_out(void **state) {
+    (void)state;
+    assert_escaped("plain \\ text", "plain \\ text");
+    assert_escaped("a\nb\tc\r\x1b[2J\x7f", "a\\nb\\tc\\r\\x1b[2J\\x7f");
+    assert_escaped("gr\xc3\xb6\xc3\x9f\xe2\x82\xac", "gr\xc3\xb6\xc3\x9f\xe2\x82\xac");
+    assert_escaped("\xc2\x9b \x9b \xc2", "\\xc2\\x9b \\x9b \xc2"); /* CSI in both forms */
+}
+
+static void what_does_not_fit_is_cut_off_between_characters(void **state) {
+    (void)state;
+    char to[8];
+    assert_int_equal(escape_controls(to, sizeof to, "abc\x1b\x1b"), 7);
+    assert_string_equal(to, "abc\\x1b");
+    assert_int_equal(escape_controls(to, 7, "abc\x1b"), 3);
+    assert_int_equal(escape_controls(to, 5, "abc\xc3\xb6"), 3);
+}
+
+static void errors_are_escaped(void **state) {
+    (void)state;
+    error_set(ERROR_DATA, "file:1: \"%s\"", "\x1b[2J");
+    assert_string_equal(error_text(), "file:1: \"\\x1b[2J\"");
+    error_clear();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_characters_are_written_out),
+        cmocka_unit_test(what_does_not_fit_is_cut_off_between_characters),
+        cmocka_unit_test(errors_are_escaped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
