@@ -240,13 +240,16 @@ static void connect_again(struct link *link) {
     connect_link(link);
 }
 
-/* Whoever was silent may speak now: that is of no use any more. */
+/* Whoever was silent may speak now, or close: that is of no use any more. */
 static void on_start(evutil_socket_t descriptor, short events, void *context) {
     struct link *link = context;
     struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
     int code = 0;
     (void)descriptor, (void)events;
+    event_del(link->teller);
+    free(link->lost);
+    link->lost = NULL;
     peer_free(link->peer);
     link->peer = NULL;
     connecting_free(link->connecting);

@@ -159,16 +159,21 @@ static int start_at(struct launch *launch, struct launched *worker, const char *
     return code;
 }
 
+/* At the address that it has. */
+static int start_again(struct launch *launch, struct launched *worker) {
+    char *program = program_of(worker->role);
+    int code = start_at(launch, worker, program);
+    free(program);
+    return code;
+}
+
 static int start_one(struct launch *launch, struct launched *worker) {
     int code = launch->folder ? 0 : sockets_make(launch->state, &launch->folder);
     if (code)
         return code;
     new_address(launch, worker);
     worker->adopted = false;
-    char *program = program_of(worker->role);
-    code = start_at(launch, worker, program);
-    free(program);
-    return code;
+    return start_again(launch, worker);
 }
 
 /* ---- what becomes of them ---- */
@@ -215,13 +220,14 @@ static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
                               START_TIMEOUT_MS / 1000));
 }
 
-/* One that was killed is started again; one that exited by itself would do so again. */
+/* One that was killed is started again; one that exited by itself would do so again. Nobody has met
+ * it, so it keeps its address, which others may know by now. */
 static void ended_early(struct launched *worker) {
     int code = 0;
     bool again = WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES;
     await_no_line(worker);
     if (again)
-        code = start_one(worker->launch, worker);
+        code = start_again(worker->launch, worker);
     else
         code = error_set(ERROR_UNAVAILABLE,
                          "%s %u could not be started: see the messages above; is dml-%s installed "

@@ -123,6 +123,7 @@ static int do_work(struct loop *loop, struct work *work) {
     turn_until_set(loop->base, &ended);
     pthread_join(thread, NULL);
     event_free(end);
+    error_clear(); /* what handlers left */
     if (work->error)
         error_set(work->code, "%s", work->error);
     free(work->error);
@@ -166,9 +167,14 @@ void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void
                 const void *context) {
     struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     bool over = false;
+    char *error = memory_copy_string(error_text()); /* handlers clear their own */
     struct event *timer = evtimer_new(base, on_ended, &over);
     event_add(timer, &timeout);
     while (!over && !done(context) && event_base_loop(base, EVLOOP_ONCE) >= 0)
         continue;
     event_free(timer);
+    error_clear();
+    if (*error)
+        error_set(0, "%s", error);
+    free(error);
 }

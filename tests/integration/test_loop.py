@@ -17,8 +17,8 @@ import sys
 import time
 import urllib.parse
 
-from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main,
-                     small_data, small_job, test, train, url_of)
+from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, UNAVAILABLE, Process, dml, endless_job,
+                     main, run, small_data, small_job, test, train, url_of)
 
 ANSWER_SECONDS = 0.05
 HOUR_MS = 3600000
@@ -183,6 +183,29 @@ def a_worker_that_does_not_come_up_holds_nothing_up(folder):
                 goes_on(run, other, url)
                 assert sleepers(run), f'{place} 0 was given up meanwhile'
                 at_last_cancelled(job, run)
+
+
+@test
+def a_worker_that_is_killed_before_it_listens_is_started_again(folder):
+    expected = train(small_job(folder), '--state', folder / 'own.state')['model_sha256']
+    program = programs(folder, 'never')
+    for worker_program in (SHARD, REPLICA):
+        script = folder / worker_program.name
+        script.write_text(script.read_text().replace(
+            'exec "', f'mkdir {folder}/{worker_program.name}.killed 2>/dev/null && kill -9 $$\nexec "'))
+    finished = run(program, 'run', small_job(folder), '--json')
+    assert finished.status == 0, finished
+    assert finished.json['model_sha256'] == expected, finished
+    assert len(list(folder.glob('*.killed'))) == 2, finished
+
+
+@test
+def a_worker_that_exits_before_it_listens_ends_the_run(folder):
+    here = programs(folder, 'replica-0.0')
+    (folder / REPLICA.name).write_text('#!/bin/sh\nexit 3\n')
+    finished = run(here, 'run', small_job(folder))
+    assert finished.status == UNAVAILABLE, finished
+    assert 'replica 0 could not be started' in finished.stderr, finished
 
 
 # ---- beside the loop ----
