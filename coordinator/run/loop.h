@@ -47,7 +47,8 @@ int loop_beside(struct loop *loop, enum stage stage, int (*work)(void *context),
 /* Turns the loop until the child has ended; the status is that of waitpid(). */
 int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status);
 
-/* Turns a loop until `done` holds or the time is over. An error that is recorded stays what it is. */
+/* Turns a loop until `done` holds or the time is over. An error that is recorded stays what it is.
+ */
 void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void *context),
                 const void *context);
 
