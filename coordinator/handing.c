@@ -1,17 +1,30 @@
-/* Who was handed which chunks, and backup copies of what takes long: the scheme of MapReduce, with
- * copies only where a fresh one is expected to finish first (Zaharia et al., "Improving MapReduce
- * performance in heterogeneous environments", OSDI 2008). */
+/* Handing out chunks: how long a portion is, which replica has which, and backup copies of what
+ * takes long. Backup copies are those of MapReduce, but only where a fresh copy is expected to
+ * finish first (Zaharia et al., "Improving MapReduce performance in heterogeneous environments",
+ * OSDI 2008). */
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "coordinator/steering_parts.h"
 
+/* A portion should be worth its messages, and short enough that the replicas end together. A flush
+ * costs a pass over the gradient, so wide models have longer portions. */
+#define PORTION_NS_MIN 2e6
+#define PORTION_NS_PER_PARAMETER 13.0
+#define PORTION_NS_MAX 1e9
+#define PORTIONS_LEFT 4 /* a portion takes at most this fraction of the time left */
+
+/* A portion shorter than this is never worth a flush of its own. */
+#define SOLO_NS_MIN 20e6
+
 /* A copy must be expected to end earlier by this factor, and to save at least so much. */
 #define BACKUP_GAIN 1.5
 #define BACKUP_SAVES_NS 20e6
 
-void handing_note(struct workload *workload, struct run run, int64_t now_ns) {
+/* ---- which replica has which chunks ---- */
+
+static void note(struct workload *workload, struct run run, int64_t now_ns) {
     if (workload->handed_count == workload->handed_capacity) {
         workload->handed_capacity = 2 * workload->handed_capacity + 4;
         workload->handed =
@@ -51,7 +64,10 @@ void handing_forget(struct workload *workload, const struct run_list *runs) {
             remove_at(workload, i);
 }
 
-/* How long the owner will still need. One that is late already is taken to need as long again. */
+/* ---- backup copies ---- */
+
+/* How long the owner will still need. If it is late already, it is expected to need as long again
+ * as it has taken. */
 static double remaining_ns(const struct workload *owner, const struct handed *handed,
                            int64_t now_ns) {
     double elapsed = (double)(now_ns - handed->at_ns);
@@ -59,12 +75,14 @@ static double remaining_ns(const struct workload *owner, const struct handed *ha
     return elapsed < total ? total - elapsed : elapsed;
 }
 
-bool handing_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct run *run) {
+/* What others have in hand and the replica on `link` should copy; NULL if nothing is worth it. A
+ * portion is copied once. */
+static struct handed *worth_copying(const struct coordinator *c, uint32_t link, int64_t now_ns) {
     const struct workload *copier = workload_of(c, link);
     struct handed *slowest = NULL;
     double longest = BACKUP_SAVES_NS;
     if (copier->handed_count || !(copier->chunks_per_ns > 0))
-        return false;
+        return NULL;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
         struct workload *owner = workload_of(c, i);
         for (uint32_t j = 0; j < owner->handed_count && i != link; j++) {
@@ -77,9 +95,107 @@ bool handing_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct
             }
         }
     }
+    return slowest;
+}
+
+/* ---- portions ---- */
+
+static double rate_of_all(const struct coordinator *c) {
+    double rate = 0;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->membership.members[i].ready)
+            rate += workload_of(c, i)->chunks_per_ns;
+    return rate;
+}
+
+static double portion_ns_min(const struct coordinator *c) {
+    return fmax(PORTION_NS_MIN, PORTION_NS_PER_PARAMETER * (double)c->parameters);
+}
+
+/* How many chunks the replica should be given next. Until its speed is known it gets an eighth of
+ * its share, so that a slow one holds up nobody for long. */
+static uint32_t portion_chunks(const struct coordinator *c, const struct workload *workload) {
+    if (c->settings.portion_chunks)
+        return c->settings.portion_chunks;
+    if (!(workload->chunks_per_ns > 0)) {
+        uint32_t chunks = c->steering->plan.chunks / (8 * c->settings.replicas);
+        return chunks ? chunks : 1;
+    }
+    double left_ns = c->steering->plan.waiting / rate_of_all(c);
+    double portion_ns = fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(c)), PORTION_NS_MAX);
+    double chunks = fmin(portion_ns * workload->chunks_per_ns, c->steering->plan.chunks);
+    return chunks < 1 ? 1 : (uint32_t)chunks;
+}
+
+/* The tail is the end of an evaluation, when backup copies are given. There every portion is a
+ * flush of its own: if a copy is counted first, the flush that is dropped holds no other work. */
+static bool is_tail(const struct coordinator *c, const struct workload *workload, struct run run) {
+    double portion_ns = run.count / workload->chunks_per_ns; /* infinite while that is not known */
+    return portion_ns >= SOLO_NS_MIN && isfinite(portion_ns) &&
+           c->steering->plan.waiting <= run.count * c->settings.replicas;
+}
+
+static void send_portion(struct coordinator *c, uint32_t link, struct run run, uint8_t flags,
+                         int64_t now_ns, struct output *out) {
+    struct workload *workload = workload_of(c, link);
+    struct message message = {.type = MESSAGE_PORTION};
+    message.portion = (struct message_portion){.attempt = c->recovery.attempt,
+                                               .evaluation = c->steering->evaluation.number,
+                                               .first = run.first,
+                                               .count = run.count,
+                                               .flags = flags};
+    workload->idle = flags & PORTION_LAST; /* it will not ask for more */
+    workload->portions++;
+    note(workload, run, now_ns);
+    send_to(c, link, message, out);
+}
+
+static void send_rest(struct coordinator *c, uint32_t link, struct output *out) {
+    struct message message = {.type = MESSAGE_REST};
+    message.rest = (struct message_rest){.attempt = c->recovery.attempt,
+                                         .evaluation = c->steering->evaluation.number};
+    workload_of(c, link)->idle = true;
+    send_to(c, link, message, out);
+}
+
+static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    const struct workload *workload = workload_of(c, link);
+    uint32_t home = c->membership.members[link].index;
+    struct run run;
+    if (!plan_take(&c->steering->plan, home, portion_chunks(c, workload), &run))
+        return false;
+    uint8_t flags = is_tail(c, workload, run) ? PORTION_SOLO : 0;
+    flags |= c->steering->plan.waiting == 0 ? PORTION_LAST : 0;
+    send_portion(c, link, run, flags, now_ns, out);
+    return true;
+}
+
+static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct handed *slowest = c->settings.backup_copies ? worth_copying(c, link, now_ns) : NULL;
     if (!slowest)
         return false;
     slowest->backed_up = true;
-    *run = slowest->run;
+    c->steering->backup_copies++;
+    send_portion(c, link, slowest->run, PORTION_SOLO | PORTION_LAST, now_ns, out);
     return true;
+}
+
+void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    if (!give_portion(c, link, now_ns, out))
+        send_rest(c, link, out);
+}
+
+/* A replica is free if it will not ask for more (it rests, or was given a portion marked LAST), or
+ * if nothing is left of what it was handed. */
+static bool is_free(const struct coordinator *c, uint32_t link) {
+    const struct workload *workload = workload_of(c, link);
+    return c->membership.members[link].ready && (workload->idle || workload->handed_count == 0);
+}
+
+void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (!c->steering->evaluation.running)
+        return;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (is_free(c, i) && !give_portion(c, i, now_ns, out))
+            give_backup(c, i, now_ns, out);
 }

@@ -5,6 +5,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/durability.c \
 	coordinator/evaluating.c \
+	coordinator/flushes.c \
 	coordinator/handing.c \
 	coordinator/lbfgs.c coordinator/lbfgs.h \
 	coordinator/linesearch.c coordinator/linesearch.h \
@@ -15,10 +16,12 @@ libcoordinator_a_SOURCES = \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/reading.c \
 	coordinator/reason.c coordinator/reason.h \
+	coordinator/recording.c \
 	coordinator/recovery.c coordinator/recovery.h \
 	coordinator/rejoining.c \
 	coordinator/rounds.c coordinator/rounds.h \
 	coordinator/setup.c \
+	coordinator/starting.c \
 	coordinator/state.c coordinator/state.h \
 	coordinator/steering.c coordinator/steering.h \
 	coordinator/steering_parts.h \

@@ -1,9 +1,7 @@
-/* Between the optimizer and the shards: sends the programs it asks for, hands it the scalars, and
- * records what it decided. */
+/* Between the optimizer and the workers: sends the programs that the optimizer asks for, begins its
+ * evaluations, and gives it the results. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -171,8 +169,8 @@ static void finish(struct coordinator *c, int64_t now_ns, struct output *out) {
         durability_seal(c, now_ns, out);
 }
 
-static void follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
-                   struct output *out) {
+void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
+                     struct output *out) {
     switch (want) {
     case OPTIMIZER_EVALUATE:
         evaluate(c, next_derivative_exponent(c), now_ns, out);
@@ -198,104 +196,13 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
     return true;
 }
 
-static void start_optimizer(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bytes_clear(&c->steering->program);
-    enum optimizer_want want =
-        c->recovery.restoring ? optimizer_resume(&c->steering->optimizer, &c->settings.optimizer,
-                                                 &c->steering->program)
-                              : optimizer_start(&c->steering->optimizer, &c->steering->program);
-    follow(c, want, now_ns, out);
-}
-
-/* One curvature pair after the other, s into t and y into h, and then the optimizer. */
-static void load_next_pair(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->steering->loading = c->steering->loaded < c->settings.start_pair_count;
-    if (!c->steering->loading) {
-        start_optimizer(c, now_ns, out);
-        return;
-    }
-    const double *pair = c->settings.start_pairs + 2 * c->steering->loaded * c->parameters;
-    for (uint32_t i = 0; i < c->settings.shards; i++) {
-        setup_send_vector(c, i, REGISTER_T, pair, out);
-        setup_send_vector(c, i, REGISTER_H, pair + c->parameters, out);
-    }
-    bytes_clear(&c->steering->program);
-    optimizer_load(&c->steering->optimizer, &c->steering->program);
-    steering_send_program(c, out);
-}
-
-static void pair_loaded(struct coordinator *c, int64_t now_ns, struct output *out) {
-    static _Thread_local double scalars[SCALARS_MAX];
-    round_scalars(&c->steering->round, scalars);
-    optimizer_loaded(&c->steering->optimizer, scalars, c->steering->loaded++);
-    load_next_pair(c, now_ns, out);
-}
-
-void steering_start(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->steering->loaded = c->recovery.restoring ? c->settings.start_pair_count : 0;
-    load_next_pair(c, now_ns, out);
-}
-
-/* ---- records ---- */
-
-static void record_evaluation(const struct coordinator *c, uint64_t step, double step_length,
-                              const char *outcome, int64_t now_ns, struct output *out) {
-    struct record *record = output_add(out, RECORD_EVALUATION);
-    bool exceeded = c->steering->evaluation.exceeded;
-    record->evaluation = (struct store_evaluation){
-        .evaluation = c->steering->evaluations,
-        .attempt = c->recovery.attempt,
-        .step = step,
-        .step_length = step_length,
-        .loss = exceeded ? NAN : c->steering->optimizer.trial_loss,
-        .slope = exceeded ? NAN : c->steering->optimizer.trial_slope,
-        .examples = c->settings.data->rows,
-        .seconds = (double)(now_ns - c->steering->evaluation.started_ns) / 1e9,
-        .outcome = outcome,
-    };
-}
-
-/* Names the safeguards that fired since the last step, and writes an event for each. */
-static void describe_safeguards(struct coordinator *c, char *text, size_t size,
-                                struct output *out) {
-    size_t length = 0;
-    text[0] = '\0';
-    for (unsigned i = 0; i < SAFEGUARDS; i++) {
-        if (!(c->steering->optimizer.fired >> i & 1))
-            continue;
-        output_event(out, "safeguard", "step %llu: %s",
-                     (unsigned long long)c->steering->optimizer.step, safeguard_text(i));
-        if (length < size)
-            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? "; " : "",
-                                       safeguard_text(i));
-    }
-    c->steering->optimizer.fired = 0;
-}
-
-static void record_step(struct coordinator *c, struct output *out) {
-    const struct optimizer *o = &c->steering->optimizer;
-    char note[sizeof((struct record *)0)->note];
-    describe_safeguards(c, note, sizeof note, out);
-    struct record *record = output_add(out, RECORD_STEP);
-    memcpy(record->note, note, sizeof note);
-    record->step = (struct store_step){
-        .step = o->step,
-        .loss = o->loss,
-        .gradient_max = o->gradient_max,
-        .step_length = o->last_step_length,
-        .trials = o->last_trials,
-        .history = o->history.pairs,
-        .holdout_loss = o->settings.patience ? o->holdout_loss : NAN,
-    };
-}
-
 /* ---- answers to the optimizer ---- */
 
 /* The bound was exceeded: the same trial again, with a bound that holds for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
     double largest = c->steering->evaluation.derivative_max;
-    record_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
-                      c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
+    recording_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
+                         c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
     evaluate(c, fixed_derivative_exponent(largest), now_ns, out);
 }
 
@@ -327,8 +234,8 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
     enum optimizer_want want =
         optimizer_evaluated(&c->steering->optimizer, loss, holdout_loss, &c->steering->program);
     if (want != OPTIMIZER_MEASURE)
-        record_evaluation(c, step, step_length, "not finite", now_ns, out);
-    follow(c, want, now_ns, out);
+        recording_evaluation(c, step, step_length, "not finite", now_ns, out);
+    steering_follow(c, want, now_ns, out);
 }
 
 static void measured(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -343,13 +250,13 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
     enum optimizer_want want = optimizer_measured(o, scalars, &c->steering->program);
     bool accepted = o->step > step_before || o->started != was_started;
     if (was_trial)
-        record_evaluation(c, step_before + was_started, step_length,
-                          accepted ? "accepted" : "rejected", now_ns, out);
+        recording_evaluation(c, step_before + was_started, step_length,
+                             accepted ? "accepted" : "rejected", now_ns, out);
     if (accepted) {
         c->steering->derivative_max_at_x = c->steering->evaluation.derivative_max;
-        record_step(c, out);
+        recording_step(c, out);
     }
-    follow(c, want, now_ns, out);
+    steering_follow(c, want, now_ns, out);
     if (accepted && !c->steering->finishing)
         durability_checkpoint_if_due(c, now_ns, out);
 }
@@ -378,7 +285,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
     if (c->phase == PHASE_READING)
         reading_formed(c, out);
     else if (c->steering->loading)
-        pair_loaded(c, now_ns, out);
+        starting_pair_loaded(c, now_ns, out);
     else if (c->steering->finishing)
         durability_seal(c, now_ns, out);
     else if (c->steering->round.scalars)

@@ -1,5 +1,5 @@
-/* The inside of steering, for its parts alone: steering.c, loading.c, evaluating.c, handing.c,
- * reading.c and what stores and shows it. */
+/* The inside of steering, for its parts alone: the files named below, and those that store and show
+ * its state. */
 #ifndef DML_COORDINATOR_STEERING_PARTS_H
 #define DML_COORDINATOR_STEERING_PARTS_H
 
@@ -74,8 +74,15 @@ static inline struct workload *workload_of(const struct coordinator *c, uint32_t
 /* ---- steering.c ---- */
 /* Sends steering->program under the next number. */
 void steering_send_program(struct coordinator *c, struct output *out);
+/* Does what the optimizer wants next, with the program that it left in steering->program. */
+void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
+                     struct output *out);
 /* The evaluation that ran is complete. */
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* ---- starting.c ---- */
+/* A curvature pair has been formed: loads the next one, or starts the optimizer. */
+void starting_pair_loaded(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- evaluating.c ---- */
 /* Hands out the evaluation whose number, parts and bound are set. */
@@ -83,14 +90,34 @@ void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out)
 void evaluating_abandon(struct coordinator *c);
 /* Counts what the journal says is counted, and has it folded by shards that have not yet. */
 void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
+/* Whether this is the evaluation that runs. */
+bool evaluating_is_current(const struct coordinator *c, uint32_t attempt, uint32_t evaluation);
+/* Ends the evaluation if all is counted and folded. */
+void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);
 
-/* ---- handing.c: who has what, and backup copies ---- */
-void handing_note(struct workload *workload, struct run run, int64_t now_ns);
+/* ---- flushes.c ---- */
+/* Counts the flushes in c->recovery.rejoined and sends FOLD for each. */
+void flushes_rejoin(struct coordinator *c, struct output *out);
+
+/* ---- handing.c ---- */
+/* Gives the replica its next portion, or sends it to rest. */
+void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
+/* Gives replicas that are free what came back, or a copy of what takes another one long. */
+void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out);
+/* What the replica was handed is forgotten: what is counted; what these runs cover; all. */
 void handing_forget_counted(struct workload *workload, const struct plan *plan);
 void handing_forget(struct workload *workload, const struct run_list *runs);
 void handing_clear(struct workload *workload);
-/* A run worth a backup copy by the replica on `link`; false if there is none. */
-bool handing_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct run *run);
+
+/* ---- recording.c ---- */
+/* The evaluation that just ended, made for this step with this step length. */
+void recording_evaluation(const struct coordinator *c, uint64_t step, double step_length,
+                          const char *outcome, int64_t now_ns, struct output *out);
+/* The step that was just accepted, and the safeguards that fired for it. */
+void recording_step(struct coordinator *c, struct output *out);
+/* The portions of a flush that was counted. */
+void recording_portions(const struct coordinator *c, const struct message_flushed *flushed,
+                        struct output *out);
 
 /* ---- reading.c ---- */
 /* What was to be read next is in its register. */

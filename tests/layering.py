@@ -31,8 +31,8 @@ AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
 # them: its parts, of which few see the inside of steering, and the bench of their tests.
-STEERING = (r'coordinator/(evaluating|handing|reading|rejoining|steering|steering_state|view)\.c'
-            r'|coordinator/steering_parts\.h')
+STEERING = (r'coordinator/(evaluating|flushes|handing|reading|recording|rejoining|starting|steering'
+            r'|steering_state|view)\.c|coordinator/steering_parts\.h')
 PRIVATE = {
     'coordinator/machine.h': r'coordinator/\w+\.[ch]',
     'coordinator/membership.h': r'coordinator/\w+\.[ch]',

@@ -2,10 +2,11 @@
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
 	coordinator/coordinator.c coordinator/durability.c coordinator/evaluating.c \
-	coordinator/handing.c coordinator/lbfgs.c coordinator/linesearch.c \
+	coordinator/flushes.c coordinator/handing.c coordinator/lbfgs.c coordinator/linesearch.c \
 	coordinator/membership.c coordinator/optimizer.c coordinator/output.c coordinator/plan.c \
-	coordinator/reading.c coordinator/reason.c coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c \
-	coordinator/setup.c coordinator/state.c coordinator/steering.c \
+	coordinator/reading.c coordinator/reason.c coordinator/recording.c \
+	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
+	coordinator/starting.c coordinator/state.c coordinator/steering.c \
 	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \
 	shard/checkpoint.c shard/evaluation.c shard/folder.c shard/interpreter.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \

@@ -1,0 +1,188 @@
+/* Flushes: one verdict for each, FOLD or DROP to the shards, and VERDICT to the replica when all
+ * shards have folded. doc/PROTOCOL.md shows why this counts each chunk once. */
+#include <math.h>
+
+#include "base/mutant.h"
+#include "coordinator/steering_parts.h"
+
+static void send_flush(const struct coordinator *c, enum message_type type,
+                       const struct flush_id *id, struct output *out) {
+    struct message message = {.type = type};
+    if (type == MESSAGE_FOLD)
+        message.fold.flush = *id;
+    else
+        message.drop.flush = *id;
+    send_to_shards(c, message, out);
+}
+
+static void send_verdict(const struct coordinator *c, uint32_t link, const struct flush_id *id,
+                         bool accepted, struct output *out) {
+    struct message message = {.type = MESSAGE_VERDICT};
+    message.verdict = (struct message_verdict){.flush = *id, .accepted = accepted};
+    send_to(c, link, message, out);
+}
+
+/* Whether the processes that staged the flush are the shards that live now. A shard that was lost
+ * since took its slice with it, and its successor could not fold it. */
+static bool shards_are_living(const struct coordinator *c, const struct u64_list *incarnations) {
+    if (incarnations->length != c->settings.shards)
+        return false;
+    if (mutant(ACCEPT_BEFORE_ALL_STAGED))
+        return true;
+    for (uint32_t i = 0; i < incarnations->length; i++)
+        if (incarnations->items[i] != c->membership.members[i].incarnation)
+            return false;
+    return true;
+}
+
+static uint32_t chunks_of(const struct run_list *runs) {
+    uint32_t chunks = 0;
+    for (uint32_t i = 0; i < runs->length; i++)
+        chunks += runs->items[i].count;
+    return chunks;
+}
+
+/* Decodes the totals of a flush; false if they are not as many as the evaluation has. */
+static bool totals_of(const struct coordinator *c, const struct blob *encoded,
+                      struct totals *totals) {
+    return totals_decode(totals, c->steering->evaluation.totals.count, encoded->data,
+                         encoded->length);
+}
+
+/* Counts an accepted flush: its totals, its chunks, its largest derivative. */
+static void count_flush(struct coordinator *c, const struct verdict_entry *entry,
+                        const struct totals *totals) {
+    totals_merge(&c->steering->evaluation.totals, totals);
+    plan_count(&c->steering->plan, &entry->portions, entry->replica);
+    c->steering->evaluation.derivative_max =
+        fmax(c->steering->evaluation.derivative_max, entry->derivative_max);
+    c->steering->evaluation.exceeded |= entry->exceeded != 0;
+    verdicts_add(&c->steering->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
+}
+
+static void journal_verdict(struct coordinator *c, const struct verdict_entry *entry,
+                            struct output *out) {
+    struct bytes encoded;
+    bytes_init(&encoded);
+    verdict_encode(entry, &encoded);
+    durability_journal_verdict(c, &encoded, out);
+    bytes_release(&encoded);
+}
+
+/* The chunks are counted in the same step in which they were found uncounted: no other flush can
+ * count them. FOLD goes out after the verdict was recorded, as every message goes out after the
+ * records: if this process dies, the next one finds in the journal every flush that was folded. */
+static void accept_flush(struct coordinator *c, uint32_t link,
+                         const struct message_flushed *flushed, const struct totals *totals,
+                         struct output *out) {
+    struct workload *workload = workload_of(c, link);
+    uint32_t chunks = chunks_of(&flushed->portions);
+    struct verdict_entry entry = {.flush = flushed->flush,
+                                  .replica = c->membership.members[link].index,
+                                  .exceeded = flushed->exceeded,
+                                  .derivative_max = flushed->derivative_max,
+                                  .portions = flushed->portions,
+                                  .totals = flushed->totals};
+    count_flush(c, &entry, totals);
+    workload->chunks += chunks;
+    if (flushed->busy_ns)
+        workload->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        handing_forget_counted(workload_of(c, i), &c->steering->plan);
+    journal_verdict(c, &entry, out);
+    recording_portions(c, flushed, out);
+    send_flush(c, MESSAGE_FOLD, &flushed->flush, out);
+}
+
+/* The verdict is kept, so that a repeated FLUSHED gets the same one. The chunks go back only if
+ * they are not counted: a backup copy that lost the race brings nothing back. */
+static void drop_flush(struct coordinator *c, uint32_t link, const struct message_flushed *flushed,
+                       int64_t now_ns, struct output *out) {
+    uint32_t replica = c->membership.members[link].index;
+    verdicts_add(&c->steering->verdicts, &flushed->flush, replica, false, 0);
+    send_flush(c, MESSAGE_DROP, &flushed->flush, out);
+    send_verdict(c, link, &flushed->flush, false, out);
+    handing_forget(workload_of(c, link), &flushed->portions);
+    plan_return(&c->steering->plan, &flushed->portions);
+    handing_wake_idle(c, now_ns, out);
+}
+
+/* The verdict on a flush that has none yet. */
+static void judge(struct coordinator *c, uint32_t link, const struct message_flushed *flushed,
+                  int64_t now_ns, struct output *out) {
+    struct totals totals;
+    if (!shards_are_living(c, &flushed->incarnations) ||
+        !plan_may_count(&c->steering->plan, &flushed->portions) ||
+        !totals_of(c, &flushed->totals, &totals)) {
+        drop_flush(c, link, flushed, now_ns, out);
+        return;
+    }
+    accept_flush(c, link, flushed, &totals, out);
+    if (c->steering->plan.waiting == 0)
+        handing_wake_idle(c, now_ns, out);
+}
+
+/* A flush that was reported before gets the verdict that it had. VERDICT lets the replica use the
+ * memory of the flush again, which shards may still read until they have folded it. So after an
+ * acceptance it waits for the last FOLDED. */
+static void repeat_verdict(struct coordinator *c, uint32_t link, const struct verdict *known,
+                           struct output *out) {
+    c->stale++;
+    if (!known->accepted || known->unconfirmed == 0)
+        send_verdict(c, link, &known->id, known->accepted, out);
+}
+
+int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+               struct output *out) {
+    const struct message_flushed *flushed = &message->flushed;
+    if (c->phase == PHASE_REJOINING) {
+        c->stale++; /* no verdicts until the journal's are in force: the replica reports again */
+        return 0;
+    }
+    if (!evaluating_is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
+        flushed->flush.incarnation != c->membership.members[link].incarnation) {
+        c->stale++;
+        send_flush(c, MESSAGE_DROP, &flushed->flush, out);
+        send_verdict(c, link, &flushed->flush, false, out);
+        return 0;
+    }
+    const struct verdict *known = verdicts_find(&c->steering->verdicts, &flushed->flush);
+    if (!known)
+        judge(c, link, flushed, now_ns, out);
+    else if (mutant(REPEATED_FLUSH_DROPPED))
+        drop_flush(c, link, flushed, now_ns, out);
+    else
+        repeat_verdict(c, link, known, out);
+    return 0;
+}
+
+/* Every FOLD is sent again, as the former coordinator may have died before it sent one. A shard
+ * that has folded the flush only confirms it again. */
+void flushes_rejoin(struct coordinator *c, struct output *out) {
+    struct cursor log = cursor_over(c->recovery.rejoined.data, c->recovery.rejoined.length);
+    struct verdict_entry entry;
+    struct bytes encoded;
+    struct totals totals;
+    while (verdict_next(&log, &encoded, &entry) && totals_of(c, &entry.totals, &totals)) {
+        count_flush(c, &entry, &totals);
+        durability_journal_verdict(c, &encoded, out);
+        send_flush(c, MESSAGE_FOLD, &entry.flush, out);
+    }
+}
+
+int on_folded(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
+              struct output *out) {
+    const struct flush_id *id = &message->folded.flush;
+    struct verdict *verdict = NULL;
+    if (evaluating_is_current(c, id->attempt, id->evaluation))
+        verdict = verdicts_find(&c->steering->verdicts, id);
+    if (!verdict) {
+        c->stale++;
+        return 0;
+    }
+    if (!verdicts_confirm(&c->steering->verdicts, verdict, link))
+        return 0;
+    send_verdict(c, c->settings.shards + verdict->replica, id, true, out);
+    evaluating_end_if_complete(c, now_ns, out);
+    return 0;
+}

@@ -1,0 +1,70 @@
+/* Records of what steering did: evaluations, steps, and the portions of counted flushes. They are
+ * for people; a run does not go on from them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/steering_parts.h"
+
+void recording_evaluation(const struct coordinator *c, uint64_t step, double step_length,
+                          const char *outcome, int64_t now_ns, struct output *out) {
+    struct record *record = output_add(out, RECORD_EVALUATION);
+    bool exceeded = c->steering->evaluation.exceeded;
+    record->evaluation = (struct store_evaluation){
+        .evaluation = c->steering->evaluations,
+        .attempt = c->recovery.attempt,
+        .step = step,
+        .step_length = step_length,
+        .loss = exceeded ? NAN : c->steering->optimizer.trial_loss,
+        .slope = exceeded ? NAN : c->steering->optimizer.trial_slope,
+        .examples = c->settings.data->rows,
+        .seconds = (double)(now_ns - c->steering->evaluation.started_ns) / 1e9,
+        .outcome = outcome,
+    };
+}
+
+/* Names the safeguards that fired since the last step, and writes an event for each. */
+static void describe_safeguards(struct coordinator *c, char *text, size_t size,
+                                struct output *out) {
+    size_t length = 0;
+    text[0] = '\0';
+    for (unsigned i = 0; i < SAFEGUARDS; i++) {
+        if (!(c->steering->optimizer.fired >> i & 1))
+            continue;
+        output_event(out, "safeguard", "step %llu: %s",
+                     (unsigned long long)c->steering->optimizer.step, safeguard_text(i));
+        if (length < size)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? "; " : "",
+                                       safeguard_text(i));
+    }
+    c->steering->optimizer.fired = 0;
+}
+
+void recording_step(struct coordinator *c, struct output *out) {
+    const struct optimizer *o = &c->steering->optimizer;
+    /* The note is made beside the record: the events that go with it are added first, and adding a
+     * record may move those before it. */
+    char note[sizeof((struct record *)0)->note];
+    describe_safeguards(c, note, sizeof note, out);
+    struct record *record = output_add(out, RECORD_STEP);
+    memcpy(record->note, note, sizeof note);
+    record->step = (struct store_step){
+        .step = o->step,
+        .loss = o->loss,
+        .gradient_max = o->gradient_max,
+        .step_length = o->last_step_length,
+        .trials = o->last_trials,
+        .history = o->history.pairs,
+        .holdout_loss = o->settings.patience ? o->holdout_loss : NAN,
+    };
+}
+
+void recording_portions(const struct coordinator *c, const struct message_flushed *flushed,
+                        struct output *out) {
+    for (uint32_t i = 0; i < flushed->portions.length; i++) {
+        struct record *record = output_add(out, RECORD_PORTION);
+        record->portion.evaluation = c->steering->evaluations;
+        record->portion.flush = flushed->flush;
+        record->portion.run = flushed->portions.items[i];
+    }
+}
