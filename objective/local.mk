@@ -9,5 +9,6 @@ libobjective_a_SOURCES = \
 	objective/softmax.c \
 	objective/sparse.c \
 	objective/squared.c \
+	objective/squared_hinge.c \
 	objective/table.c
 OBJECTIVE_LIBS = libobjective.a

@@ -17,6 +17,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_ends.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_optima.py \
+	tests/integration/test_objectives.py \
 	tests/integration/test_bits.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_start.py \

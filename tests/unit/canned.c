@@ -86,6 +86,12 @@ static long double row_loss(const struct objective_shape *shape, double label, l
         m[0] -= label;
         return m[0] * m[0] / 2;
     }
+    if (shape->kind == OBJECTIVE_SQUARED_HINGE) {
+        long double sign = label > 0 ? 1 : -1;
+        long double short_by = fmaxl(0, 1 - sign * m[0]);
+        m[0] = -2 * sign * short_by;
+        return short_by * short_by;
+    }
     if (shape->kind == OBJECTIVE_LOGISTIC) {
         long double sign = label > 0 ? 1 : -1;
         long double margin = sign * m[0];

@@ -103,7 +103,7 @@ static void margins_that_are_not_finite_never_reach_the_sum(void **state) {
     (void)state;
     const double odd[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++)
-        for (int kind = OBJECTIVE_LOGISTIC; kind <= OBJECTIVE_SOFTMAX; kind++)
+        for (int kind = 0; kind < OBJECTIVES; kind++)
             for (int label = 0; label < 2; label++) {
                 int64_t sum[2] = {0, 0};
                 double margins[2] = {odd[i], 0};

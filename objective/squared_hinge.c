@@ -1,0 +1,44 @@
+/* max(0, 1 − m)², m = ±margin: the derivative is −2·max(0, 1 − m)·(±1), which has no bound. */
+#include "objective/parts.h"
+
+/* At margin 0 it is 2. */
+static double first_bound(double label_max_abs) {
+    (void)label_max_abs;
+    return 2;
+}
+
+/* How far the margin is from 1 on the label's side; not finite if the margin is not. */
+static double shortfall(double margin, double label) {
+    double m = label == 1 ? margin : -margin;
+    double short_by = 1 - m, zero_or_nan = margin - margin;
+    return (short_by > 0 ? short_by : 0) + zero_or_nan;
+}
+
+static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
+                   double *work) {
+    (void)outputs;
+    (void)work;
+    for (size_t i = 0; i < rows; i++) {
+        double short_by = shortfall(margins[i], label[i]);
+        loss[i] = short_by * short_by;
+        margins[i] = label[i] == 1 ? -2 * short_by : 2 * short_by;
+    }
+}
+
+static double loss_of_one(size_t outputs, const double *margins, double label) {
+    (void)outputs;
+    double short_by = shortfall(margins[0], label);
+    return short_by * short_by;
+}
+
+const struct objective objective_squared_hinge = {
+    .name = "squared_hinge",
+    .labels = LABEL_BINARY,
+    .convex = true,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC,
+    .first_bound = first_bound,
+    .losses = losses,
+    .loss = loss_of_one,
+    .prediction = "margin",
+    .liblinear = "L2R_L2LOSS_SVC",
+};
