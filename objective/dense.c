@@ -7,18 +7,6 @@
 #include "numeric/vector.h"
 #include "objective/parts.h"
 
-LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
-    switch (type) {
-    case VALUE_ONES:
-        return 1;
-    case VALUE_FLOAT:
-        return ((const float *)value)[i];
-    case VALUE_DOUBLE:
-        return ((const double *)value)[i];
-    }
-    return 0;
-}
-
 LANES_INLINE void load(enum value_type type, lanes *out, const void *value, size_t i) {
     if (type == VALUE_DOUBLE) {
         memcpy(out, (const double *)value + i, sizeof *out);

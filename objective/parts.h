@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "numeric/clones.h"
 #include "objective/objective.h"
 
 #define BATCH_ROWS_MAX 256
@@ -48,5 +49,18 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
 
 /* 2^e of an exponent, as the layout numbers them. */
 double scale_of(const struct objective_scale *scale, size_t number);
+
+/* Value `i` of a chunk. */
+LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
+    switch (type) {
+    case VALUE_ONES:
+        return 1;
+    case VALUE_FLOAT:
+        return ((const float *)value)[i];
+    case VALUE_DOUBLE:
+        return ((const double *)value)[i];
+    }
+    return 0;
+}
 
 #endif

@@ -3,18 +3,6 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
-    switch (type) {
-    case VALUE_ONES:
-        return 1;
-    case VALUE_FLOAT:
-        return ((const float *)value)[i];
-    case VALUE_DOUBLE:
-        return ((const double *)value)[i];
-    }
-    return 0;
-}
-
 /* Four sums, since one would wait for each addition; the order depends on the row alone. */
 LANES_INLINE double row_margin(enum value_type type, size_t begin, size_t end,
                                const uint32_t *feature, const void *value, const double *x) {
