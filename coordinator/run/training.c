@@ -38,11 +38,11 @@ static void leave(void *context) {
 }
 
 int training_open(struct training *run) {
-    int code = loop_open(&run->loop);
+    int code = descriptors_check(); /* before the loop, which ends the process without them */
+    if (!code)
+        code = loop_open(&run->loop);
     run->loop.context = run;
     run->loop.leave = leave;
-    if (!code)
-        code = descriptors_check();
     if (!code)
         code = dataset_make_state(run->job);
     if (!code)
