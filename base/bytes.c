@@ -40,7 +40,8 @@ void bytes_append(struct bytes *bytes, const void *data, size_t length) {
 }
 
 struct cursor cursor_over(const void *data, size_t length) {
-    return (struct cursor){.at = data, .end = (const uint8_t *)data + length};
+    const uint8_t *at = length ? data : (const void *)""; /* none: no place to add 0 to */
+    return (struct cursor){.at = at, .end = at + length};
 }
 
 size_t cursor_left(const struct cursor *cursor) {
