@@ -14,6 +14,7 @@ libbase_a_SOURCES = \
 	base/memory.c base/memory.h \
 	base/mutant.h \
 	base/nearest.c base/nearest.h \
+	base/process.c base/process.h \
 	base/random.h base/rows.h \
 	base/terminal.c base/terminal.h \
 	base/text.c base/text.h \

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "coordinator/command/command.h"
 #include "wire/failpoints.h"
 
@@ -59,6 +60,7 @@ static void print_help(const struct options *options) {
 
 int main(int argc, char **argv) {
     struct options options;
+    process_begin(argv);
     int code = options_parse(argc, argv, commands, &options);
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);
@@ -71,8 +73,7 @@ int main(int argc, char **argv) {
         print_help(&options);
     else if (!code)
         code = options.command->run(&options);
-    if (!code && fflush(stdout))
-        code = error_set_errno(ERROR_IO, "cannot write standard output");
+    code = process_end(code);
     if (code && error_text()[0])
         fprintf(stderr, "dml-coordinator: %s\n", error_text());
     options_release(&options);

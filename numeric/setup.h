@@ -7,6 +7,10 @@
 /* One BLAS thread, rounding to nearest, denormals kept. Call once in main, before threads start. */
 void numeric_setup(void);
 
+/* ERROR_UNAVAILABLE if OpenBLAS could not have the memory that it takes with its first call: it
+ * would ask for it again for ever. Ask before anything is begun that ends in such a call. */
+int numeric_memory(void);
+
 /* What computes here, recorded with a run: compiler, CPU family, BLAS kernel, vector math. */
 const char *numeric_description(void);
 

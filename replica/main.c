@@ -8,6 +8,7 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "data/set.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
@@ -239,6 +240,7 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
+    process_begin(argv);
     int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
     if (!code)
         code = host_options_read(
@@ -246,8 +248,11 @@ int main(int argc, char **argv) {
     if (!code) {
         log_open("replica", (enum log_level)options.log_level);
         numeric_setup();
-        code = serve(&options);
+        code = numeric_memory();
+        if (!code)
+            code = serve(&options);
     }
+    code = process_end(code == 1 ? 0 : code); /* 1: it has answered */
     if (code < 0 && *error_text())
         log_error("%s", error_text());
     return code < 0 ? -code : 0;

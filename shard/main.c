@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "numeric/setup.h"
 #include "shard/confined.h"
 #include "shard/files.h"
@@ -103,17 +104,17 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
+    process_begin(argv);
     int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
     if (code == 0)
         code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",
                                  &options);
-    if (code == 1)
-        return 0;
     if (code == 0) {
         log_open("shard", (enum log_level)options.log_level);
         numeric_setup();
         code = serve(&options);
     }
+    code = process_end(code == 1 ? 0 : code); /* 1: it has answered */
     if (code < 0)
         fprintf(stderr, "dml-shard: %s: %s\n", error_name(code), error_text());
     return -code;

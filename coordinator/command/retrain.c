@@ -246,7 +246,9 @@ int command_retrain(const struct options *options) {
                                      .started_ms = clock_wall_ms()}};
     quiet.quiet |= options->cron; /* the workers too */
     numeric_setup();
-    int code = job_read(options->operands[0], options->settings, options->settings_count,
+    int code = numeric_memory();
+    if (!code)
+        code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &r.training.job);
     if (code)
         return code;

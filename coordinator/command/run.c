@@ -43,7 +43,9 @@ int command_run(const struct options *options) {
                                 .started_ms = clock_wall_ms()};
     struct dataset data = {0};
     numeric_setup();
-    int code = job_read(options->operands[0], options->settings, options->settings_count,
+    int code = numeric_memory();
+    if (!code)
+        code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &training.job);
     if (code)
         return code;

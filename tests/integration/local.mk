@@ -7,6 +7,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_names.py \
 	tests/integration/test_http.py \
 	tests/integration/test_loop.py \
+	tests/integration/test_limits.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What the surroundings of a program take from it: memory, the size of files, a full disk behind
+standard output, closed descriptors."""
+
+
+import sys
+
+from harness import BUILD, COORDINATOR, Process, dml, main, small_job, test, train
+
+PROGRAMS = 'dml-coordinator', 'dml-shard', 'dml-replica'
+
+
+def under(limits, *command):
+    """The command as a shell runs it after `limits`."""
+    return Process(*command, prefix=('bash', '-c', f'{limits} exec "$@"', 'bash')).wait(60)
+
+
+@test
+def a_limit_of_memory_hangs_no_program(folder):
+    for kib in 80000, 120000, 150000, 200000:
+        for program in PROGRAMS:
+            told = under(f'ulimit -v {kib};', BUILD / program, '--version')
+            assert told.status == 0, (kib, told)
+
+
+@test
+def too_little_memory_to_train_in_is_named(folder):
+    for kib in 150000, 200000:
+        refused = under(f'ulimit -v {kib};', COORDINATOR, 'run', small_job(folder))
+        assert refused.status == 69, refused
+        assert 'ulimit -v' in refused.stderr, refused
+
+
+@test
+def blas_threads_are_those_of_the_caller_again_for_what_is_run_when_a_model_is_live(folder):
+    for value in None, '3':
+        script = folder / 'tell'
+        script.write_text(f'echo "[$OPENBLAS_NUM_THREADS]" >{folder}/told\n')
+        job = small_job(folder, on_publish=f'sh {script}')
+        environment = {} if value is None else {'OPENBLAS_NUM_THREADS': value}
+        finished = Process(COORDINATOR, 'run', '--fresh', job, **environment).wait()
+        assert finished.status == 0, finished
+        assert (folder / 'told').read_text() == f'[{value or ""}]\n', (value, finished)
+
+
+@test
+def a_file_that_may_not_grow_is_an_error_of_input_and_output(folder):
+    for blocks in 8, 40, 100:
+        refused = under(f'ulimit -f {blocks};', COORDINATOR, 'run', '--fresh', small_job(folder))
+        assert refused.status == 74, (blocks, refused)
+        assert refused.stderr.strip(), refused
+
+
+@test
+def a_result_that_cannot_be_written_is_an_error_of_every_command(folder):
+    job = small_job(folder)
+    train(job)
+    model, data = folder / 'job.state/models/current', folder / 'small.libsvm'
+    commands = [('--version',), ('--help',), ('run', job), ('run', '--json', '--fresh', job),
+                ('run', '-n', job), ('check', job), ('status', job), ('status', '--json', job),
+                ('jobs', folder / 'job.state'), ('jobs', '--json', folder / 'job.state'),
+                ('predict', model, data), ('evaluate', model, data),
+                ('evaluate', '--json', model, data), ('export', model, '--format', 'tsv'),
+                ('complete', '--', 'dml-coordinator', '')]
+    for command in commands:
+        whole = dml(*command)
+        assert whole.status == 0 and whole.stdout, whole
+        full = under('exec >/dev/full;', COORDINATOR, *command)
+        assert full.status == 74, full
+        assert 'cannot write' in full.stderr, full
+    for program in PROGRAMS[1:]:
+        for option in '--help', '--version', '--list-failpoints':
+            full = under('exec >/dev/full;', BUILD / program, option)
+            assert full.status == 74, full
+
+
+@test
+def with_closed_descriptors_log_lines_go_into_no_file(folder):
+    job = small_job(folder)
+    for closed in '2>&-', '<&- >&- 2>&-':
+        finished = under(f'exec {closed};', COORDINATOR, 'run', '--fresh', '--verbose', job)
+        assert finished.status == 0, finished
+        lock = (folder / 'job.state/lock').read_bytes()
+        assert b'info' not in lock and b'debug' not in lock, lock
+    assert dml('status', job).status == 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
