@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
+	model/checksum.c model/checksum.h \
 	model/export.c model/export.h \
 	model/export_liblinear.c \
 	model/figures.c model/figures.h \

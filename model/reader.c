@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/checksum.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
 
@@ -166,6 +167,9 @@ static int open_files(const char *tensors_path, struct model *model) {
         code = read_layout(json_path, model);
     if (!code)
         code = check_parameters(tensors_path, json_path, model, &tensors);
+    if (!code)
+        code = checksum_check(model->details, json_path, model->mapping, model->mapping_bytes,
+                              tensors_path);
     free(json_path);
     model->folder = folder;
     return code;

@@ -15,6 +15,7 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/checksum.h"
 #include "model/tensors.h"
 #include "base/text.h"
 
@@ -303,6 +304,7 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
     if (code)
         return code;
     json_t *all = description(writer->layout, writer->features, sha256, details);
+    checksum_add(all, writer->file, writer->tensors.bytes);
     char *text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(all);
     struct new_file file;

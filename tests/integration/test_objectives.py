@@ -150,8 +150,7 @@ def a_model_of_an_unknown_objective_is_refused_by_name(folder):
     data, _ = write_data(folder)
     train(squared_hinge_job(folder, data))
     path = (folder / 'job.state/models/current').resolve() / 'model.json'
-    text = path.read_text().replace('squared_hinge', 'cubic_hinge')
-    path.write_text(text)
+    path.write_text(path.read_text().replace('squared_hinge', 'cubic_hinge'))
     finished = dml('evaluate', folder / 'job.state', data)
     assert finished.status == BAD_DATA and '`cubic_hinge` is not known here' in finished.stderr
 

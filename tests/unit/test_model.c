@@ -405,6 +405,103 @@ static void a_damaged_description_is_refused_by_name(void **state) {
     assert_int_equal(model_open(inside("1"), &model), ERROR_DATA);
 }
 
+/* ---- checksums ---- */
+
+static bool same_texts(const char *const *a, const char *const *b, uint64_t count) {
+    bool same = !a == !b;
+    for (uint64_t i = 0; a && same && i < count; i++)
+        same = strcmp(a[i], b[i]) == 0;
+    return same;
+}
+
+/* Whether scoring finds the same in both: layout, parameters, and how data is to be read. */
+static bool scores_alike(const struct model *a, const struct model *b) {
+    const struct model_layout *x = &a->layout, *y = &b->layout;
+    size_t weights = x->outputs * x->features * sizeof *a->weight;
+    return strcmp(x->objective, y->objective) == 0 && x->outputs == y->outputs &&
+           x->intercept == y->intercept && x->features == y->features && x->classes == y->classes &&
+           same_texts(x->class_names, y->class_names, x->classes) &&
+           same_texts(x->feature_names, y->feature_names, x->features) &&
+           !memcmp(x->feature_id, y->feature_id, x->features * sizeof *x->feature_id) &&
+           !memcmp(a->weight, b->weight, weights) &&
+           !memcmp(a->bias, b->bias, x->outputs * sizeof *a->bias) &&
+           json_equal(json_object_get(a->details, "source"), json_object_get(b->details, "source"));
+}
+
+static void flip_every_bit(const char *name, const struct model *sound) {
+    char *data, *path = memory_copy_string(inside(name));
+    size_t length, opened = 0;
+    assert_int_equal(file_read(path, 1 << 20, &data, &length), 0);
+    for (size_t bit = 0; bit < 8 * length; bit++) {
+        struct model *model = NULL;
+        data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
+        overwrite(path, data, length);
+        if (model_open(inside("flipped"), &model) == 0) {
+            if (!scores_alike(model, sound))
+                fail_msg("bit %zu of %s is not noticed", bit, path);
+            opened++;
+        }
+        error_clear();
+        model_close(model);
+        data[bit / 8] = (char)(data[bit / 8] ^ 1 << bit % 8);
+    }
+    overwrite(path, data, length);
+    free(path);
+    free(data);
+    assert_true(opened < length / 2); /* most of what is there means something */
+}
+
+static void a_flipped_bit_of_either_file_is_refused_or_changes_nothing_in_scoring(void **state) {
+    (void)state;
+    struct model *sound;
+    struct model_writer *writer = started("flipped", &softmax);
+    feed(writer);
+    json_t *details =
+        json_pack("{s:f, s:{s:s, s:i}}", "loss", 0.1, "source", "format", "csv", "bad_lines", 3);
+    assert_int_equal(model_writer_publish(writer, details), 0);
+    json_decref(details);
+    assert_int_equal(model_open(inside("flipped"), &sound), 0);
+    char *tensors;
+    size_t length;
+    assert_int_equal(file_read(inside("flipped/model.safetensors"), 1 << 20, &tensors, &length), 0);
+    struct model own = *sound; /* the file changes below its mapping */
+    own.weight =
+        (const double *)(tensors + ((const char *)sound->weight - (const char *)sound->mapping));
+    own.bias =
+        (const double *)(tensors + ((const char *)sound->bias - (const char *)sound->mapping));
+    own.layout.feature_id = (const uint64_t *)(tensors + ((const char *)sound->layout.feature_id -
+                                                          (const char *)sound->mapping));
+    flip_every_bit("flipped/model.json", &own);
+    flip_every_bit("flipped/model.safetensors", &own);
+    model_close(sound);
+    free(tensors);
+}
+
+/* Takes a member out of a model.json by hand. */
+static void take_out(const char *path, const char *member) {
+    json_t *all = json_load_file(path, 0, NULL);
+    assert_int_equal(json_object_del(all, member), 0);
+    assert_int_equal(json_dump_file(all, path, JSON_INDENT(4)), 0);
+    json_decref(all);
+}
+
+static void a_model_without_checksums_opens_and_may_be_edited(void **state) {
+    (void)state;
+    struct model *model;
+    write_model("1");
+    apply(&(struct damage){.find = "seventy", .replace = "SEVENTY"}, inside("1/model.json"));
+    assert_int_equal(model_open(inside("1"), &model), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "take that member out"));
+    error_clear();
+    take_out(inside("1/model.json"), "json_sha256");
+    assert_int_equal(model_open(inside("1"), &model), 0);
+    assert_string_equal(model->layout.feature_names[2], "SEVENTY");
+    model_close(model);
+    take_out(inside("1/model.json"), "tensors_sha256");
+    assert_int_equal(model_open(inside("1"), &model), 0);
+    model_close(model);
+}
+
 #define HOLDS(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void) {
@@ -423,6 +520,8 @@ int main(void) {
         HOLDS(a_model_too_large_for_the_disk_is_an_error_at_the_start),
         HOLDS(damaged_tensors_are_refused_by_name),
         HOLDS(a_damaged_description_is_refused_by_name),
+        HOLDS(a_flipped_bit_of_either_file_is_refused_or_changes_nothing_in_scoring),
+        HOLDS(a_model_without_checksums_opens_and_may_be_edited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

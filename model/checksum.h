@@ -1,0 +1,22 @@
+/* Checksums of a model's two files, by which damage to anything that scoring reads is noticed.
+ * Inside model/ only. */
+#ifndef DML_MODEL_CHECKSUM_H
+#define DML_MODEL_CHECKSUM_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/hash.h"
+
+/* Members of model.json: the SHA-256 of the whole model.safetensors, and that of model.json. */
+#define CHECKSUM_TENSORS "tensors_sha256"
+#define CHECKSUM_JSON "json_sha256"
+
+/* Puts both members into `all`, in place of those that are there. */
+void checksum_add(json_t *all, const void *tensors, size_t length);
+
+/* ERROR_DATA if one of the members is there and does not fit; the paths are for the message. */
+int checksum_check(const json_t *all, const char *json_path, const void *tensors, size_t length,
+                   const char *tensors_path);
+
+#endif
