@@ -37,7 +37,8 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
                                          .history_type = registers->history_type,
                                          .points = POINTS_LEAST};
     memcpy(header->magic, magic, sizeof magic);
-    memcpy(header->run, run, strnlen(run, sizeof header->run));
+    size_t length = strcspn(run, "~"); /* a copy of the state goes on from the same checkpoints */
+    memcpy(header->run, run, length < sizeof header->run ? length : sizeof header->run);
 }
 
 char *checkpoint_path(const char *folder, uint64_t step) {

@@ -29,7 +29,7 @@ struct checkpoint_header {
     uint32_t header_bytes;
     uint64_t checksum; /* of header_bytes bytes, with 0 in this place */
     uint64_t file_bytes;
-    char run[CHECKPOINT_RUN_BYTES]; /* as HELLO named it, padded with zeros */
+    char run[CHECKPOINT_RUN_BYTES]; /* as HELLO named it, to "~", padded with zeros */
     uint32_t shard;
     uint32_t attempt;
     uint64_t step;

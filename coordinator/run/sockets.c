@@ -42,6 +42,18 @@ int sockets_make(const char *state, char **folder) {
     return code;
 }
 
+bool sockets_are_of(const char *state, const char *address) {
+    if (strncmp(address, ADDRESS, strlen(ADDRESS)) != 0)
+        return false;
+    char *prefix = prefix_of(state), *folder = path_folder(address + strlen(ADDRESS));
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash ? slash + 1 : folder;
+    bool ours = strncmp(name, prefix, strlen(prefix)) == 0;
+    free(folder);
+    free(prefix);
+    return ours;
+}
+
 static bool is_in_use(const char *path, const char *const *addresses, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (addresses[i] && strncmp(addresses[i], ADDRESS, strlen(ADDRESS)) == 0 &&

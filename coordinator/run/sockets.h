@@ -4,6 +4,7 @@
 #ifndef DML_COORDINATOR_RUN_SOCKETS_H
 #define DML_COORDINATOR_RUN_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Makes a folder for the coordinator that works in `state`, below XDG_RUNTIME_DIR, TMPDIR or /tmp;
@@ -14,5 +15,9 @@ int sockets_make(const char *state, char **folder);
  * those at the `count` addresses (NULL among them count for nothing): workers may still listen
  * there. The caller holds the state's lock. What cannot be removed stays. */
 void sockets_sweep(const char *state, const char *const *addresses, size_t count);
+
+/* Whether a worker listens at `address` that a coordinator of this state started. A copy of a state
+ * folder names workers of the original: it is not their state. */
+bool sockets_are_of(const char *state, const char *address);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "coordinator/run/lock.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/showing.h"
+#include "coordinator/run/sockets.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -125,13 +127,28 @@ static struct launched *launched_of(struct training *run, const char *role, uint
     return NULL;
 }
 
-/* Later rows are younger: the last one of a worker stands. */
+/* Later rows are younger: the last one of a worker stands. A copy of a state folder leaves the
+ * workers of the original to that. */
 static int adopt(void *context, const struct store_process_row *process) {
     struct training *run = context;
     struct launched *worker = launched_of(run, process->role, process->index);
-    if (worker && strncmp(process->address, "unix:", 5) == 0)
+    if (!worker || strncmp(process->address, "unix:", 5) != 0)
+        return 0;
+    if (sockets_are_of(run->job->state, process->address))
         launch_adopt(worker, process->pid, process->address);
+    else
+        log_info("%s is a copy: %s %u of the original is left to that", run->job->state,
+                 process->role, process->index);
     return 0;
+}
+
+/* What workers know the run by. The inode tells a copy of the state folder from its original: a
+ * worker that serves the one refuses the other. It stays when the folder is moved; the device is
+ * left out, since another host may see the same folder on another one. */
+static void name_run(struct training *run) {
+    struct stat status = {0};
+    (void)stat(run->job->state, &status);
+    snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
 }
 
 /* Starts the workers that have no address of their own, and lists where each is. Those of a run
@@ -185,6 +202,7 @@ static void size_history(struct training *run) {
 
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
+    name_run(run);
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,
@@ -197,7 +215,7 @@ static int make_coordinator(struct training *run) {
         .history_type = job->history_type,
         .data = set_info(run->set),
         .set_path = set_path(run->set),
-        .run = run->uuid,
+        .run = run->name,
         .shards = run->sizing.shards,
         .replicas = run->sizing.replicas,
         .threads = run->sizing.threads,

@@ -40,6 +40,7 @@ struct training {
     struct layout parameters;
     struct sizing sizing;
     char uuid[37];
+    char name[64]; /* that the workers know it by */
     struct recorder recorder;
     bool resumed;
     bool interrupted;      /* resumed without having had an end: its workers may still live */

@@ -22,6 +22,8 @@ TEXT_FUZZERS = fuzz_libsvm fuzz_csv
 CLEANFILES += $(TEXT_FUZZERS) fuzz_roles
 FUZZ_CC = clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	-ffp-contract=off -DLIBFUZZER -I$(srcdir) -I.
+WIRE_OF_CONNECTIONS = wire/address.c wire/connecting.c wire/failpoints.c wire/frame.c wire/host.c \
+	wire/inlet.c wire/options.c wire/outlet.c wire/peer.c
 .PHONY: fuzz
 fuzz: $(TEXT_FUZZERS) fuzz_roles
 $(TEXT_FUZZERS):
@@ -33,7 +35,7 @@ fuzz_roles:
 	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
 	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
 	        $(libobjective_a_SOURCES) $(libnumeric_a_SOURCES)) \
-	    wire/bulk.c wire/mapping.c wire/message.c wire/outbox.c wire/program.c wire/segment.c \
-	    wire/validity.c base/bytes.c base/clock.c base/error.c base/escape.c base/failpoint.c base/file.c \
-	    base/hash.c base/memory.c $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
+	    $(filter-out %.h %.def $(WIRE_OF_CONNECTIONS),$(libwire_a_SOURCES)) \
+	    $(filter-out %.h %.def base/log.c,$(libbase_a_SOURCES)) \
+	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
 	    $(LAPACKE_LIBS) $(BLAS_LIBS) -lm -o $(abs_builddir)/$@

@@ -8,6 +8,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_http.py \
 	tests/integration/test_loop.py \
 	tests/integration/test_limits.py \
+	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
