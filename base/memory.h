@@ -11,6 +11,16 @@ void *memory_new(size_t count, size_t size);
 /* Resizes to `count` elements of `size` bytes, as realloc() does; what is new is not zeroed. */
 void *memory_resize(void *old, size_t count, size_t size);
 
+/* Makes room for one more element behind `count` in an array of `capacity`, which is doubled if it
+ * is full. */
+#define MEMORY_ROOM(items, count, capacity)                                                        \
+    do {                                                                                           \
+        if ((count) == (capacity)) {                                                               \
+            (capacity) = 2 * (capacity) + 8;                                                       \
+            (items) = memory_resize((items), (capacity), sizeof *(items));                         \
+        }                                                                                          \
+    } while (0)
+
 /* A copy of a string. Release with free(). */
 char *memory_copy_string(const char *string);
 
