@@ -116,10 +116,7 @@ static struct link *add_link(struct host *host, int descriptor, bool stranger) {
     link->opened_ns = clock_monotonic_ns();
     link->peer = stranger ? peer_new_stranger(host->base, descriptor, &callbacks, link)
                           : peer_new(host->base, descriptor, &callbacks, link);
-    if (host->count == host->capacity) {
-        host->capacity = host->capacity ? 2 * host->capacity : 16;
-        host->links = memory_resize(host->links, host->capacity, sizeof *host->links);
-    }
+    MEMORY_ROOM(host->links, host->count, host->capacity);
     host->links[host->count++] = link;
     return link;
 }

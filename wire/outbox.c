@@ -21,11 +21,7 @@ void outbox_clear(struct outbox *outbox) {
 }
 
 void outbox_add(struct outbox *outbox, uint32_t to, const struct message *message) {
-    if (outbox->count == outbox->capacity) {
-        outbox->capacity = outbox->capacity ? 2 * outbox->capacity : 16;
-        outbox->envelopes =
-            memory_resize(outbox->envelopes, outbox->capacity, sizeof *outbox->envelopes);
-    }
+    MEMORY_ROOM(outbox->envelopes, outbox->count, outbox->capacity);
     while (outbox->bodies.length % 8)
         bytes_put_u8(&outbox->bodies, 0);
     struct envelope *envelope = &outbox->envelopes[outbox->count++];
