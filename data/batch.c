@@ -116,10 +116,7 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
     if (batch->row_count < batch->row_capacity)
         batch->value_count = batch->start[batch->row_count];
-    if (batch->bad_count == batch->bad_capacity) {
-        batch->bad_capacity = 2 * batch->bad_capacity + 4;
-        batch->bad = memory_resize(batch->bad, batch->bad_capacity, sizeof *batch->bad);
-    }
+    MEMORY_ROOM(batch->bad, batch->bad_count, batch->bad_capacity);
     char why[512];
     va_list arguments;
     va_start(arguments, format);

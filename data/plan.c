@@ -105,10 +105,7 @@ struct cutting {
 
 static void add_chunk(struct cutting *cutting) {
     struct chunk_plan *plan = cutting->plan;
-    if (plan->chunks == cutting->capacity) {
-        cutting->capacity = 2 * cutting->capacity + CHUNKS_AIMED_AT;
-        plan->chunk = memory_resize(plan->chunk, cutting->capacity, sizeof *plan->chunk);
-    }
+    MEMORY_ROOM(plan->chunk, plan->chunks, cutting->capacity);
     plan->chunk[plan->chunks++] =
         (struct set_chunk){.first_row = cutting->next_row, .type = cutting->part->type};
     cutting->filled = 0;
