@@ -46,10 +46,7 @@ void figures_free(struct figures *figures) {
 }
 
 static void append(struct list *list, double value) {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 1024;
-        list->at = memory_resize(list->at, list->capacity, sizeof *list->at);
-    }
+    MEMORY_ROOM(list->at, list->count, list->capacity);
     list->at[list->count++] = value;
 }
 
