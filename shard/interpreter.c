@@ -23,10 +23,7 @@ static int check_slots(const struct operation *operation, uint32_t slots) {
 }
 
 static struct operation *add_place(struct operation_list *list) {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 8;
-        list->items = memory_resize(list->items, list->capacity, sizeof *list->items);
-    }
+    MEMORY_ROOM(list->items, list->count, list->capacity);
     return &list->items[list->count];
 }
 

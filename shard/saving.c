@@ -76,10 +76,7 @@ static void note_kept(struct saving *saving, struct checkpoint *checkpoint) {
     while (saving->kept_count &&
            saving->kept[saving->kept_count - 1].header.step >= checkpoint->header.step)
         forget_kept(saving, saving->kept_count - 1);
-    if (saving->kept_count == saving->kept_capacity) {
-        saving->kept_capacity = saving->kept_capacity ? 2 * saving->kept_capacity : 4;
-        saving->kept = memory_resize(saving->kept, saving->kept_capacity, sizeof *saving->kept);
-    }
+    MEMORY_ROOM(saving->kept, saving->kept_count, saving->kept_capacity);
     saving->kept[saving->kept_count++] = *checkpoint;
     *checkpoint = (struct checkpoint){0};
 }

@@ -93,11 +93,7 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
 /* ---- replicas ---- */
 
 static struct replica_link *add_replica(struct shard *shard, uint32_t link) {
-    if (shard->replica_count == shard->replica_capacity) {
-        shard->replica_capacity = shard->replica_capacity ? 2 * shard->replica_capacity : 8;
-        shard->replicas =
-            memory_resize(shard->replicas, shard->replica_capacity, sizeof *shard->replicas);
-    }
+    MEMORY_ROOM(shard->replicas, shard->replica_count, shard->replica_capacity);
     struct replica_link *replica = &shard->replicas[shard->replica_count++];
     *replica = (struct replica_link){.link = link};
     return replica;

@@ -77,11 +77,7 @@ int staging_keep(struct staging *staging, const struct message *stage, size_t co
     int code = check_slice(stage, count);
     if (code)
         return code;
-    if (staging->staged_count == staging->staged_capacity) {
-        staging->staged_capacity = staging->staged_capacity ? 2 * staging->staged_capacity : 16;
-        staging->staged =
-            memory_resize(staging->staged, staging->staged_capacity, sizeof *staging->staged);
-    }
+    MEMORY_ROOM(staging->staged, staging->staged_count, staging->staged_capacity);
     struct staged *staged = &staging->staged[staging->staged_count++];
     *staged = (struct staged){.id = stage->stage.flush,
                               .encoding = stage->stage.encoding,
@@ -96,11 +92,7 @@ static void forget(struct staging *staging, struct staged *staged) {
 }
 
 static void note_folded(struct staging *staging, const struct flush_id *id) {
-    if (staging->folded_count == staging->folded_capacity) {
-        staging->folded_capacity = staging->folded_capacity ? 2 * staging->folded_capacity : 64;
-        staging->folded =
-            memory_resize(staging->folded, staging->folded_capacity, sizeof *staging->folded);
-    }
+    MEMORY_ROOM(staging->folded, staging->folded_count, staging->folded_capacity);
     staging->folded[staging->folded_count++] = *id;
     staging->folded_hash += flush_id_hash(id);
 }

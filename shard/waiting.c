@@ -48,11 +48,7 @@ bool must_wait(const struct shard *shard, const struct message *message) {
 
 void keep_waiting(struct shard *shard, const struct message *message) {
     struct waiting *waiting = &shard->waiting;
-    if (waiting->count == waiting->capacity) {
-        waiting->capacity = waiting->capacity ? 2 * waiting->capacity : 8;
-        waiting->messages =
-            memory_resize(waiting->messages, waiting->capacity, sizeof *waiting->messages);
-    }
+    MEMORY_ROOM(waiting->messages, waiting->count, waiting->capacity);
     struct waiting_message *kept = &waiting->messages[waiting->count++];
     *kept = (struct waiting_message){.type = message->type, .epoch = message->epoch};
     message_encode(message, &kept->body);
