@@ -18,11 +18,7 @@ void accrual_release(struct accrual *accrual) {
 
 void accrual_add(struct accrual *accrual, struct run portion, const struct computed *computed,
                  int64_t started_ns, int64_t now_ns) {
-    if (accrual->count == accrual->capacity) {
-        accrual->capacity = accrual->capacity ? 2 * accrual->capacity : 8;
-        accrual->portions =
-            memory_resize(accrual->portions, accrual->capacity, sizeof *accrual->portions);
-    }
+    MEMORY_ROOM(accrual->portions, accrual->count, accrual->capacity);
     if (!accrual->count)
         accrual->since_ns = started_ns;
     accrual->portions[accrual->count++] = portion;

@@ -119,11 +119,7 @@ void replica_on_portion(struct replica *replica, const struct message_portion *m
     struct evaluation *evaluation = &replica->evaluation;
     if (!is_current(replica, message->attempt, message->evaluation))
         return;
-    if (evaluation->portion_count == evaluation->portion_capacity) {
-        evaluation->portion_capacity = evaluation->portion_capacity * 2 + 4;
-        evaluation->portions = memory_resize(evaluation->portions, evaluation->portion_capacity,
-                                             sizeof *evaluation->portions);
-    }
+    MEMORY_ROOM(evaluation->portions, evaluation->portion_count, evaluation->portion_capacity);
     evaluation->portions[evaluation->portion_count++] =
         (struct portion){{message->first, message->count}, message->flags};
     evaluation->resting = false;

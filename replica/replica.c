@@ -14,11 +14,7 @@
 /* ---- what it wants done ---- */
 
 void replica_act(struct replica *replica, const struct action *action) {
-    if (replica->action_count == replica->action_capacity) {
-        replica->action_capacity = replica->action_capacity * 2 + 8;
-        replica->actions =
-            memory_resize(replica->actions, replica->action_capacity, sizeof *replica->actions);
-    }
+    MEMORY_ROOM(replica->actions, replica->action_count, replica->action_capacity);
     replica->actions[replica->action_count++] = *action;
 }
 
