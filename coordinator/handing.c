@@ -25,11 +25,7 @@
 /* ---- which replica has which chunks ---- */
 
 static void note(struct workload *workload, struct run run, int64_t now_ns) {
-    if (workload->handed_count == workload->handed_capacity) {
-        workload->handed_capacity = 2 * workload->handed_capacity + 4;
-        workload->handed =
-            memory_resize(workload->handed, workload->handed_capacity, sizeof *workload->handed);
-    }
+    MEMORY_ROOM(workload->handed, workload->handed_count, workload->handed_capacity);
     workload->handed[workload->handed_count++] = (struct handed){.run = run, .at_ns = now_ns};
 }
 

@@ -25,10 +25,7 @@ void output_clear(struct output *output) {
 }
 
 struct record *output_add(struct output *out, enum record_kind kind) {
-    if (out->record_count == out->record_capacity) {
-        out->record_capacity = 2 * out->record_capacity + 16;
-        out->records = memory_resize(out->records, out->record_capacity, sizeof *out->records);
-    }
+    MEMORY_ROOM(out->records, out->record_count, out->record_capacity);
     struct record *record = &out->records[out->record_count++];
     *record = (struct record){.kind = kind};
     return record;

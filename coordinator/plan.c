@@ -94,11 +94,7 @@ bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run
 }
 
 static void return_run(struct plan *plan, struct run run) {
-    if (plan->returned_count == plan->returned_capacity) {
-        plan->returned_capacity = 2 * plan->returned_capacity + 8;
-        plan->returned =
-            memory_resize(plan->returned, plan->returned_capacity, sizeof *plan->returned);
-    }
+    MEMORY_ROOM(plan->returned, plan->returned_count, plan->returned_capacity);
     plan->returned[plan->returned_count++] = run;
     plan->waiting += run.count;
 }

@@ -30,11 +30,7 @@ struct verdict *verdicts_find(const struct verdicts *verdicts, const struct flus
 
 struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
                              bool accepted, uint32_t shards) {
-    if (verdicts->count == verdicts->capacity) {
-        verdicts->capacity = 2 * verdicts->capacity + 16;
-        verdicts->items =
-            memory_resize(verdicts->items, verdicts->capacity, sizeof *verdicts->items);
-    }
+    MEMORY_ROOM(verdicts->items, verdicts->count, verdicts->capacity);
     struct verdict *verdict = &verdicts->items[verdicts->count++];
     *verdict = (struct verdict){.id = *id, .replica = replica, .accepted = accepted};
     if (accepted) {
