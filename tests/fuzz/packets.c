@@ -30,11 +30,7 @@ void packet_release(struct packet *packet) {
 
 void packet_post(struct small_cluster *cluster, uint8_t from, uint8_t to,
                  const struct outbox *outbox, const struct envelope *envelope) {
-    if (cluster->packet_count == cluster->packet_capacity) {
-        cluster->packet_capacity = 2 * cluster->packet_capacity + 64;
-        cluster->packets =
-            memory_resize(cluster->packets, cluster->packet_capacity, sizeof *cluster->packets);
-    }
+    MEMORY_ROOM(cluster->packets, cluster->packet_count, cluster->packet_capacity);
     cluster->packets[cluster->packet_count++] =
         (struct packet){.from = from,
                         .to = to,

@@ -27,10 +27,7 @@ static struct virtual_file *make(struct virtual_disk *disk, const char *path, bo
     struct virtual_file *file = find(disk, path, beside);
     if (file)
         return file;
-    if (disk->count == disk->capacity) {
-        disk->capacity = 2 * disk->capacity + 32;
-        disk->files = memory_resize(disk->files, disk->capacity, sizeof *disk->files);
-    }
+    MEMORY_ROOM(disk->files, disk->count, disk->capacity);
     file = &disk->files[disk->count++];
     *file = (struct virtual_file){.path = memory_copy_string(path), .beside = beside};
     return file;

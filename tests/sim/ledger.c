@@ -32,10 +32,7 @@ static bool says_the_same(const struct ledger *ledger, const struct ledger_flush
 }
 
 static void add_run(struct ledger *ledger, struct run run) {
-    if (ledger->run_count == ledger->run_capacity) {
-        ledger->run_capacity = 2 * ledger->run_capacity + 256;
-        ledger->runs = memory_resize(ledger->runs, ledger->run_capacity, sizeof *ledger->runs);
-    }
+    MEMORY_ROOM(ledger->runs, ledger->run_count, ledger->run_capacity);
     ledger->runs[ledger->run_count++] = run;
 }
 
@@ -46,11 +43,7 @@ void ledger_stage(struct ledger *ledger, const struct message_stage *stage) {
             world_fail(ledger->world, "two flushes have the same id");
         return;
     }
-    if (ledger->flush_count == ledger->flush_capacity) {
-        ledger->flush_capacity = 2 * ledger->flush_capacity + 64;
-        ledger->flushes =
-            memory_resize(ledger->flushes, ledger->flush_capacity, sizeof *ledger->flushes);
-    }
+    MEMORY_ROOM(ledger->flushes, ledger->flush_count, ledger->flush_capacity);
     ledger->flushes[ledger->flush_count++] =
         (struct ledger_flush){stage->flush, ledger->run_count, stage->portions.length};
     for (uint32_t i = 0; i < stage->portions.length; i++)
@@ -101,10 +94,7 @@ static struct ledger_fold *find_fold(const struct ledger *ledger, uint64_t epoch
 void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id) {
     if (find_fold(ledger, epoch, shard, id))
         return;
-    if (ledger->fold_count == ledger->fold_capacity) {
-        ledger->fold_capacity = 2 * ledger->fold_capacity + 64;
-        ledger->folds = memory_resize(ledger->folds, ledger->fold_capacity, sizeof *ledger->folds);
-    }
+    MEMORY_ROOM(ledger->folds, ledger->fold_count, ledger->fold_capacity);
     ledger->folds[ledger->fold_count++] = (struct ledger_fold){epoch, shard, *id};
 }
 

@@ -86,11 +86,7 @@ bool network_connect(struct process *from, struct process *to, uint32_t *link) {
     struct network *network = from->world->network;
     if (!to->alive || network_parted(network, from, to))
         return false;
-    if (network->count == network->capacity) {
-        network->capacity = 2 * network->capacity + 32;
-        network->connections =
-            memory_resize(network->connections, network->capacity, sizeof *network->connections);
-    }
+    MEMORY_ROOM(network->connections, network->count, network->capacity);
     struct connection *connection = &network->connections[network->count++];
     *connection = (struct connection){0};
     connection->ends[0] = (struct end){from, ++from->last_link, true, 0, NEVER_NS};

@@ -36,11 +36,7 @@ void virtual_store_release(struct virtual_store *store) {
 
 static struct store_operation *add(struct virtual_store *store, enum store_kind kind, bool flag,
                                    uint64_t value) {
-    if (store->count == store->capacity) {
-        store->capacity = 2 * store->capacity + 64;
-        store->operations =
-            memory_resize(store->operations, store->capacity, sizeof *store->operations);
-    }
+    MEMORY_ROOM(store->operations, store->count, store->capacity);
     struct store_operation *operation = &store->operations[store->count++];
     *operation = (struct store_operation){.kind = kind, .flag = flag, .value = value};
     return operation;

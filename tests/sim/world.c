@@ -77,10 +77,7 @@ static bool earlier(const struct event *a, const struct event *b) {
 }
 
 static void put(struct world *world, struct event event) {
-    if (world->event_count == world->event_capacity) {
-        world->event_capacity = 2 * world->event_capacity + 256;
-        world->events = memory_resize(world->events, world->event_capacity, sizeof *world->events);
-    }
+    MEMORY_ROOM(world->events, world->event_count, world->event_capacity);
     uint32_t place = world->event_count++;
     while (place && earlier(&event, &world->events[(place - 1) / 2])) {
         world->events[place] = world->events[(place - 1) / 2];
