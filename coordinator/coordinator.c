@@ -60,8 +60,8 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                      worker->index, message->refused.reason);
 }
 
-/* Something was not available: the worker is restarted and tries again. Any other failure ends the
- * run, as the worker would fail the same way again. */
+/* If something was not available, the worker is restarted and tries again. Any other failure ends
+ * the run, since the worker would fail in the same way again. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->membership.members[link];
@@ -78,7 +78,7 @@ void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
         return;
     bool stopped = c->phase == PHASE_RUNNING && steering_stop(c, reason, now_ns, out);
     if (!stopped && reason == REASON_CANCELLED)
-        coordinator_abandon(c); /* nothing is newer than what is durable */
+        coordinator_abandon(c); /* there is no newer step than the durable one */
 }
 
 void coordinator_abandon(struct coordinator *c) {

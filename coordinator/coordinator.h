@@ -50,7 +50,7 @@ struct coordinator_settings {
     uint32_t shards, replicas;
     uint32_t threads;        /* per replica; 0: the replica decides */
     uint32_t portion_chunks; /* 0: adapts */
-    bool backup_copies;      /* whether one replica is given what another has and is late with */
+    bool backup_copies;      /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
     const char *const *shard_addresses; /* [shards], as replicas reach them */
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
@@ -60,8 +60,8 @@ struct coordinator_settings {
     const double *start;       /* [parameters], or NULL: at zero */
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
-    uint32_t pairs_kept; /* of the last curvature pairs, as many are handed out behind the model */
-    const struct store_saved *saved; /* of a run that is resumed, or NULL; read by _new() */
+    uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */
+    const struct store_saved *saved; /* of a run that is resumed, or NULL; for _new() alone */
 };
 
 struct coordinator *coordinator_new(const struct coordinator_settings *settings);
@@ -87,12 +87,13 @@ int coordinator_step(struct coordinator *coordinator, uint32_t link, const struc
 /* Time passes: pings, silent workers, backup copies. Answers as coordinator_step(). */
 int coordinator_tick(struct coordinator *coordinator, int64_t now_ns, struct output *out);
 
-/* Ends the run for an outside reason, at the last accepted point; nothing if it is ending already.
- * A time limit before the first accepted point waits for that: call again. */
+/* Ends the run for an outside reason, at the last accepted point. Does nothing if the run is ending
+ * already, or at a time limit that comes before the first accepted point: call again. */
 void coordinator_stop(struct coordinator *coordinator, enum reason reason, int64_t now_ns,
                       struct output *out);
 
-/* Ends the run as cancelled and at once: what is durable is what there is (PHASE_STOPPED). */
+/* Ends the run as cancelled, at once (PHASE_STOPPED): a later run goes on from the newest durable
+ * step. */
 void coordinator_abandon(struct coordinator *coordinator);
 
 /* Tells the workers to exit. */
@@ -102,7 +103,7 @@ void coordinator_dismiss(struct coordinator *coordinator, const char *why, struc
 
 enum coordinator_phase coordinator_phase(const struct coordinator *coordinator);
 
-/* Whether a later coordinator has taken over: then the workers are that one's. */
+/* Whether a later coordinator has taken the run over. The workers then belong to that one. */
 bool coordinator_is_fenced(const struct coordinator *coordinator);
 
 /* As they were given to coordinator_new(), but for `saved`. */
@@ -111,7 +112,7 @@ const struct coordinator_settings *coordinator_settings(const struct coordinator
 /* Shards and replicas together. */
 uint32_t coordinator_links(const struct coordinator *coordinator);
 
-/* How many curvature pairs are handed out behind the model. */
+/* How many curvature pairs are handed out after the model. */
 uint32_t coordinator_pairs_kept(const struct coordinator *coordinator);
 
 /* Elements [*first, *first + *count) of every vector belong to shard `index`. */
@@ -121,34 +122,34 @@ void coordinator_range(const struct coordinator *coordinator, uint32_t index, ui
 /* How far the run is. */
 struct coordinator_view {
     enum coordinator_phase phase;
-    enum reason reason; /* that it ends for; REASON_NONE while it goes on */
+    enum reason reason; /* why it ends; REASON_NONE while it goes on */
     uint32_t attempt;
     int64_t ticked_ns; /* time of the last coordinator_tick() */
     uint64_t parameters;
     uint64_t evaluations;   /* made in all, redone ones included */
     uint64_t rounds;        /* programs that returned scalars */
     uint64_t backup_copies; /* portions that a second replica was given too */
-    uint64_t stale;         /* messages ignored: of other attempts, evaluations, repeated */
-    bool durable;           /* some step is; the last one that is: */
-    uint64_t durable_step;
+    uint64_t stale;         /* messages ignored: repeated, or of other attempts or evaluations */
+    bool durable;           /* whether any step is durable */
+    uint64_t durable_step;  /* the newest that is */
     struct {
         uint32_t number; /* of this attempt, from 1 */
         bool running;
         int64_t started_ns;
         uint32_t chunks, counted;
     } evaluation;
-    /* The last accepted point; all but `step` hold only once there is one. */
+    /* The last accepted point. All but `step` are valid only if `started`. */
     bool started;
     uint64_t step;
     double loss, gradient_max, holdout_loss;
-    struct optimizer_point answer; /* what the run would end with */
-    double gradient_tolerance;     /* where it ends … */
-    uint64_t steps_max;            /* … or there */
+    struct optimizer_point answer; /* the model, if the run ended now */
+    double gradient_tolerance;     /* the run ends at this gradient_max */
+    uint64_t steps_max;            /* or at this step */
     uint64_t safeguards[SAFEGUARDS];
 };
 struct coordinator_view coordinator_view(const struct coordinator *coordinator);
 
-/* A worker; the last three are of replicas. */
+/* A worker. The last three fields are 0 for a shard. */
 struct worker_view {
     enum role role;
     uint32_t index;
@@ -168,7 +169,7 @@ struct worker_view coordinator_worker(const struct coordinator *coordinator, uin
 enum chunk_state { CHUNK_WAITING, CHUNK_RUNNING, CHUNK_BACKED_UP, CHUNK_COUNTED };
 struct chunk_view {
     enum chunk_state state;
-    int replica; /* who has it, or had it first, or from whom it was counted; −1: nobody */
+    int replica; /* that has it, had it first, or computed the counted copy; −1: none */
 };
 /* Of all chunks: chunks[view.evaluation.chunks]. */
 void coordinator_chunks(const struct coordinator *coordinator, struct chunk_view *chunks);

@@ -76,6 +76,9 @@ void durability_journal_verdict(struct coordinator *c, const struct bytes *verdi
         add_journal(verdict, false, out);
 }
 
+/* The evaluation has counted flushes already. Their verdicts follow the state in the same commit:
+ * without them shards would have folded what the journal does not know, and the next coordinator
+ * would have to go back. */
 void durability_journal_from_now(struct coordinator *c, struct output *out) {
     if (c->recovery.journalled)
         return;
@@ -95,6 +98,8 @@ static bool has_folder(const struct coordinator *c) {
     return *c->settings.shards_folder != '\0';
 }
 
+/* The program that puts the step into x and g was sent before. So CHECKPOINT, which follows on the
+ * same connections, finds the vectors of the step that the state is of. */
 static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct sealing *sealing = &c->recovery.sealing;
     uint64_t slots[HISTORY_MAX], serials[HISTORY_MAX];

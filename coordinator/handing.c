@@ -18,9 +18,10 @@
 /* A portion shorter than this is never worth a flush of its own. */
 #define SOLO_NS_MIN 20e6
 
-/* A copy must be expected to end earlier by this factor, and to save at least so much. */
+/* The holder must be expected to need at least this time, and longer than the copy by this factor.
+ */
 #define BACKUP_GAIN 1.5
-#define BACKUP_SAVES_NS 20e6
+#define BACKUP_REMAINING_NS 20e6
 
 /* ---- which replica has which chunks ---- */
 
@@ -76,7 +77,7 @@ static double remaining_ns(const struct workload *owner, const struct handed *ha
 static struct handed *worth_copying(const struct coordinator *c, uint32_t link, int64_t now_ns) {
     const struct workload *copier = workload_of(c, link);
     struct handed *slowest = NULL;
-    double longest = BACKUP_SAVES_NS;
+    double longest = BACKUP_REMAINING_NS;
     if (copier->handed_count || !(copier->chunks_per_ns > 0))
         return NULL;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {

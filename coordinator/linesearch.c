@@ -172,8 +172,9 @@ static double next_step(struct linesearch *search, const struct linesearch_point
     return step;
 }
 
-/* Bounds of the trial that follows the one at `step`, which is the next. An extrapolation must go
- * on from there: bounds around the trial just made, which often is `best` now, would shrink to it.
+/* `step` is the next trial, and these are the bounds of the one after it. An extrapolation must go
+ * on from the next trial: bounds around the trial just made, which often is `best` now, would
+ * shrink to that.
  */
 static void bounds_update(struct linesearch *search, double step) {
     double best = search->best.step, other = search->other.step;
@@ -186,7 +187,7 @@ static void bounds_update(struct linesearch *search, double step) {
     }
 }
 
-/* A step that is not a number is none either: the values contradict each other. */
+/* If the step is not a number, the values contradict each other: nothing is left either. */
 static bool interval_exhausted(const struct linesearch *search, double step) {
     if (!search->bracketed)
         return isnan(step);

@@ -84,8 +84,9 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
 
 /* ---- losing a worker ---- */
 
-/* It gets the next incarnation at once. The lost process may live on (a cable was pulled), and what
- * it sent may still be on its way: shards know its flushes by the old one and refuse them. */
+/* The worker gets its next incarnation at once. The lost process may live on (a cable was pulled),
+ * and what it sent may still be on its way. Its flushes, and the slices that it acknowledged, carry
+ * the old incarnation and no longer count. */
 static void forget_worker(struct coordinator *c, uint32_t link) {
     struct member *worker = &c->membership.members[link];
     worker->connected = worker->welcomed = worker->introduced = false;
@@ -146,13 +147,13 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
     send_to(c, link, message, out);
 }
 
-/* Whether the process became this incarnation when that was issued. Another process must not go on
- * under it: it would give the same ids to other flushes. */
-static bool is_who_it_was(const struct member *worker, const struct message_welcome *welcome) {
+/* Whether the process was given its incarnation in the epoch that issued it. Another process must
+ * not go on under it: it would give the same ids to other flushes. */
+static bool is_same_process(const struct member *worker, const struct message_welcome *welcome) {
     return welcome->since == worker->incarnation >> EPOCH_SHIFT;
 }
 
-/* Greets another process than was expected, under an incarnation of its own. */
+/* Another process answered than the one expected: greets it again, under a new incarnation. */
 static void replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct member *worker = &c->membership.members[link];
     output_event(out, "recovery", "%s %u is not the one that was there before",
@@ -163,7 +164,7 @@ static void replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct
     coordinator_opened(c, link, now_ns, out);
 }
 
-/* Every worker of a role must compute the same bits, and of the same protocol. */
+/* All workers of a role must compute the same bits, and speak this protocol. */
 static int check_worker(struct coordinator *c, const struct member *worker,
                         const struct message_welcome *welcome) {
     const char *role = role_name(worker->role);
@@ -197,7 +198,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         c->stale++;
         return 0;
     }
-    if (!is_who_it_was(worker, welcome)) {
+    if (!is_same_process(worker, welcome)) {
         replace(c, link, now_ns, out);
         return 0;
     }
@@ -214,7 +215,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
     output_worker(out, link, "running");
     if (c->phase == PHASE_REJOINING)
-        return 0; /* shards say next what they hold: recovery.c goes on there */
+        return 0; /* each shard sends HOLDING next: on_holding() goes on */
     if (worker->role == ROLE_SHARD)
         setup_shard(c, link, out);
     setup_replicas(c, out);

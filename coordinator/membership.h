@@ -1,4 +1,4 @@
-/* Who works for the run: the workers by link, what they are called and whether they are there.
+/* The workers of a run by link: their incarnations, and whether they are there.
  *
  * An incarnation is issued once, to one process, and says in which epoch that was. A member that is
  * lost gets another at once, so that nothing the former process says counts any more. */
@@ -45,8 +45,7 @@ void membership_release(struct coordinator *c);
 /* Sends to one link, with the epoch filled in. */
 void send_to(const struct coordinator *c, uint32_t link, struct message message,
              struct output *out);
-/* To all of a role that are connected: what one that is not there misses it learns when it is set
- * up. */
+/* To all of a role that are connected. What the others miss, they learn when they are set up. */
 void send_to_shards(const struct coordinator *c, struct message message, struct output *out);
 void send_to_replicas(const struct coordinator *c, struct message message, struct output *out);
 
@@ -56,9 +55,9 @@ handler on_welcome;
 
 /* Pings all, once a second. */
 void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
-/* Whoever has been silent for long is lost. Answers as coordinator_lost(). */
+/* Members that were silent for too long are lost. Answers as coordinator_lost(). */
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out);
-/* All count as heard just now: it was this process that did not run. */
+/* All count as heard just now, since it was this process that did not run. */
 void membership_forgive_silence(struct coordinator *c, int64_t now_ns);
 
 /* ---- setup.c: telling members what they work on, restoring shards ---- */
@@ -68,13 +67,13 @@ handler on_ready, on_restored;
 /* Sets up every worker for this attempt; shards from the durable step if c->recovery.restoring. */
 void setup_begin(struct coordinator *c, struct output *out);
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out);
-/* Tells the replicas of the shards that have not been told, if all shards are there. */
+/* If all shards are there, tells of the data and of them all replicas that have not been told. */
 void setup_replicas(struct coordinator *c, struct output *out);
 /* Replicas are to be told of the shards anew. */
 void setup_forget_replicas(struct coordinator *c);
 void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Sends a shard its range of a vector of [parameters] elements, for a register and before the next
- * program. The vector must stay until the outbox was drained. */
+ * program. The vector must stay valid until the outbox was drained. */
 void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
                        const double *vector, struct output *out);
 

@@ -126,7 +126,7 @@ static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x
                                              .d = g});
 }
 
-/* As the difference to zero, which is what d is. */
+/* The pair is formed as the difference to d, which is zero here. */
 void optimizer_load(struct optimizer *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
     add_pair(o, program, REGISTER_D, REGISTER_D);
@@ -160,7 +160,7 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
     add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_H);
     add_dot(program, OPERATION_MAX_ABS, REGISTER_H, 0);
     add_dot(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
-    if (o->started || o->history.pairs) { /* at the start for products with the gradient */
+    if (o->started || o->history.pairs) { /* at the start: for their products with the gradient */
         add_pair(o, program, REGISTER_X, REGISTER_G);
         add_history_dots(o, program);
     }
@@ -242,8 +242,8 @@ static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
     return measure_direction(o, program);
 }
 
-/* The point that was just accepted is the best so far, or the best one stays: that may be the one
- * before it, which is about to be left. */
+/* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
+ * is the one just before, the next program, which leaves it, must put it into register best. */
 static void judge_on_holdout(struct optimizer *o) {
     bool first = o->step == 0;
     o->holdout_loss = o->trial_holdout;
@@ -271,7 +271,7 @@ static enum optimizer_want accepted(struct optimizer *o, double loss, struct byt
     return leave(o, program);
 }
 
-/* Asks the line search; the starting point, which belongs to none, has only to be finite. */
+/* Asks the line search. The starting point belongs to no search: it has only to be finite. */
 static enum linesearch_answer judge_trial(struct optimizer *o, double loss, double slope) {
     bool finite = isfinite(loss) && isfinite(slope);
     o->trial_loss = loss;

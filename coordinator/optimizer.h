@@ -11,7 +11,7 @@
  *
  * With early stopping each point also has a loss on the holdout, and the one with the least is the
  * answer: it is x, or it was left behind. The program that leaves it puts it into register best, by
- * changing names: that costs no pass over anything. Equal losses are not better, so the first of
+ * changing names: that costs no pass over the vector. Equal losses are not better, so the first of
  * several stays.
  *
  * The struct is plain data: together with the registers it is the whole state of the run. */
@@ -47,8 +47,8 @@ struct optimizer_settings {
     double l2;
     double gradient_tolerance, loss_tolerance;
     uint64_t steps_max;
-    uint32_t patience; /* steps without a better loss on the holdout before the end; 0: it is not
-                          looked at */
+    uint32_t patience; /* steps without a better loss on the holdout before the end; 0: no early
+                          stopping */
 };
 
 /* An accepted point. */
@@ -110,8 +110,8 @@ void optimizer_loaded(struct optimizer *optimizer, const double *scalars, uint64
  * which the caller cleared. */
 enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *program);
 
-/* The evaluation at t gave this mean loss, not finite if the trial is out of reach, and this one
- * over the holdout, which without patience is ignored. */
+/* Takes the mean losses of the evaluation at t: over the rows trained on (not finite if the trial
+ * is out of reach), and over the holdout (ignored without patience). */
 enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
                                         double holdout_loss, struct bytes *program);
 
@@ -126,8 +126,8 @@ enum optimizer_want optimizer_resume(struct optimizer *optimizer,
                                      const struct optimizer_settings *settings,
                                      struct bytes *program);
 
-/* Ends the run for a reason from outside, whatever it is waiting for; what it was waiting for is
- * not answered any more. */
+/* Ends the run for a reason from outside. The answer that the optimizer was waiting for must not be
+ * given any more. */
 enum optimizer_want optimizer_stop(struct optimizer *optimizer, enum reason reason,
                                    struct bytes *program);
 
@@ -138,7 +138,7 @@ struct optimizer_point optimizer_answer(const struct optimizer *optimizer);
 /* The register that holds it (enum vector_register), once the last program has run. */
 uint8_t optimizer_answer_register(const struct optimizer *optimizer);
 
-/* Whether that is one besides x, which a checkpoint must hold as well. */
+/* Whether that is another register than x: then a checkpoint must hold it as well. */
 bool optimizer_keeps_best(const struct optimizer *optimizer);
 
 #endif

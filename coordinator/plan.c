@@ -56,7 +56,7 @@ static struct run *furthest_behind(struct plan *plan) {
     return most;
 }
 
-/* What came back may have been counted since, from another copy: that is passed over. */
+/* Chunks that came back may have been counted since, from another copy: they are passed over. */
 static bool take_returned(struct plan *plan, uint32_t chunks_max, struct run *run) {
     while (plan->returned_count) {
         struct run *last = &plan->returned[plan->returned_count - 1];
@@ -99,7 +99,7 @@ static void return_run(struct plan *plan, struct run run) {
     plan->waiting += run.count;
 }
 
-/* What of a home range belongs to a part. Two parts that touch make one run; a run apart from
+/* Adds what a home range has of a part. Two parts that touch make one run; a run apart from
  * `left` is handed out as if it had come back. */
 static void want(struct plan *plan, uint32_t home, const struct evaluation_part *part) {
     uint32_t first = home_start(plan, home), end = home_start(plan, home + 1);

@@ -44,6 +44,9 @@ static void forget_running(struct coordinator *c) {
     bytes_clear(&c->recovery.verdict_log);
 }
 
+/* The attempt is recorded before any message names it. If it were not, a coordinator that dies here
+ * could be followed by one that uses the same attempt: then programs and evaluations of both would
+ * have the same numbers. */
 void recovery_roll_back(struct coordinator *c, const char *why, struct output *out) {
     load_durable_state(c);
     forget_running(c);
@@ -74,7 +77,7 @@ void recovery_begin(struct coordinator *c, struct output *out) {
     }
 }
 
-/* Whether the shard can go on from the journal. */
+/* Whether the shard is where the journal says. */
 static bool fits(const struct coordinator *c, const struct message_holding *holding) {
     if (mutant(REJOIN_UNCHECKED))
         return true;
@@ -88,7 +91,7 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     /* Only the former coordinator knew when the last checkpoint began. One is due at once, so that
      * coordinators that die one after another do not put it off for ever. */
     c->recovery.sealed_ns = now_ns - c->settings.checkpoint_ns;
-    c->recovery.journalling = true;
+    c->recovery.journalling = true; /* the next coordinator can go on from this one, too */
     steering_rejoin(c, now_ns, out);
     bytes_clear(&c->recovery.rejoined);
     setup_replicas(c, out);
@@ -97,7 +100,7 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
 int on_holding(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     if (c->phase != PHASE_REJOINING)
-        return 0; /* all go back: it is set up anew whatever it holds */
+        return 0; /* a roll-back is under way: the shard is set up anew */
     if (!c->membership.members[link].welcomed || !fits(c, &message->holding)) {
         recovery_roll_back(c, "the shards are not where the journal says", out);
         return 0;

@@ -2,8 +2,8 @@
  *
  * An attempt is what happens between two roll-backs; whatever belongs to another one is ignored. A
  * durable step is a state of the machine whose vectors every shard has in a file. The journal holds
- * the state with the program that is out, and the verdicts since: from that a later coordinator
- * goes on in the middle of an evaluation, if the shards still live. */
+ * the state with the program that was sent last, and the verdicts since. From it a later
+ * coordinator goes on in the middle of an evaluation, if the shards still live. */
 #ifndef DML_COORDINATOR_RECOVERY_H
 #define DML_COORDINATOR_RECOVERY_H
 
@@ -39,7 +39,7 @@ struct recovery {
     int64_t sealed_ns; /* when the last checkpoint began */
 
     bool journalling;         /* evaluations are long enough for it */
-    bool journalled;          /* the program that is out is in the journal */
+    bool journalled;          /* the program that was sent last is in the journal */
     struct bytes verdict_log; /* accepted verdicts of this evaluation: u32 length, entry, … */
     struct bytes rejoined;    /* the same, out of the journal, until the shards have agreed */
 };
@@ -61,17 +61,17 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
 
 handler on_checkpointed;
 
-/* A program is about to go out; it is journalled if evaluations are and if the state tells all of
- * it (`whole`), which is not so if it needs what is sent beside it. */
+/* A program is about to be sent. It is journalled if evaluations are, and if it is `whole`: if it
+ * needs nothing that is sent beside it. */
 void durability_journal_program(struct coordinator *c, bool whole, struct output *out);
 /* An encoded verdict on a flush that was accepted. */
 void durability_journal_verdict(struct coordinator *c, const struct bytes *verdict,
                                 struct output *out);
-/* The evaluation that runs has turned out long: it and those that follow are journalled. */
+/* The evaluation that runs turned out to be long: this one and those that follow are journalled. */
 void durability_journal_from_now(struct coordinator *c, struct output *out);
 
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
-/* Makes the last step durable and then ends as the reason asks for. */
+/* Makes the last step durable if the run can be resumed, and then ends as its reason demands. */
 void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out);
 
 #endif

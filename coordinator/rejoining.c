@@ -17,7 +17,9 @@ static bool lists(const struct blob *ids, const struct flush_id *id) {
     return false;
 }
 
-/* folded ⊆ journalled ⊆ folded ∪ staged */
+/* folded ⊆ journalled ⊆ folded ∪ staged. If a shard had folded a flush that is not in the journal,
+ * its chunks would be counted again. If it had lost a journalled flush, FOLD would find no slice
+ * there. */
 static bool folds_fit(const struct coordinator *c, const struct message_holding *holding) {
     struct cursor log = cursor_over(c->recovery.rejoined.data, c->recovery.rejoined.length);
     struct bytes encoded;
@@ -35,7 +37,7 @@ static bool folds_fit(const struct coordinator *c, const struct message_holding 
 
 bool steering_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct steering *s = c->steering;
-    if (holding->number + 1 == s->round.number)
+    if (holding->number + 1 == s->round.number) /* not run yet: nothing can have been folded */
         return c->recovery.rejoined.length == 0;
     bool evaluating = s->want == OPTIMIZER_EVALUATE;
     return holding->number == s->round.number &&
@@ -43,8 +45,8 @@ bool steering_fits(const struct coordinator *c, const struct message_holding *ho
            (!evaluating || (holding->evaluation == s->evaluation.number && folds_fit(c, holding)));
 }
 
-/* The program that was out when the last coordinator went away is sent again, under its number: a
- * shard that has run it answers from memory. */
+/* The journalled program is sent again under its number, as the former coordinator may have died
+ * before it sent it. A shard that has run it answers from memory. */
 void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->steering->round.number--;
     steering_send_program(c, out);

@@ -1,4 +1,4 @@
-/* A program that is out with the shards: collects their results and merges the scalars exactly, so
+/* The program that the shards run: collects their results and merges the scalars exactly, so
  * that they are the same whatever the number of shards. */
 #ifndef DML_COORDINATOR_ROUNDS_H
 #define DML_COORDINATOR_ROUNDS_H

@@ -151,7 +151,8 @@ void setup_begin(struct coordinator *c, struct output *out) {
 
 /* ---- ready, restored, and off ---- */
 
-/* All shards, and every replica that is not lost; one at least. */
+/* Ready are all shards, and all replicas that were not lost: one at least. A lost replica joins
+ * later. */
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {

@@ -116,8 +116,8 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
 
 /* ---- programs and evaluations ---- */
 
-/* Journalled before it is sent, if programs are journalled now. What loads pairs or reads them is
- * not: it needs what was sent beside the program. */
+/* The program is journalled before it is sent, if programs are journalled now. A program that loads
+ * or reads pairs is not: it needs what was sent beside it. */
 void steering_send_program(struct coordinator *c, struct output *out) {
     struct steering *s = c->steering;
     round_begin(&s->round, &s->program);
@@ -132,7 +132,8 @@ void steering_send_program(struct coordinator *c, struct output *out) {
     send_to_shards(c, message, out);
 }
 
-/* The bound of an evaluation is a function of completed evaluations and the data alone. */
+/* The bound of an evaluation depends on completed evaluations and the data alone: so it is the same
+ * however the run went, and so are the bits of the sums. */
 static int next_derivative_exponent(const struct coordinator *c) {
     const struct objective *objective = objective_of(c->settings.shape.kind);
     if (!objective->first_bound)
@@ -198,7 +199,7 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
 
 /* ---- answers to the optimizer ---- */
 
-/* The bound was exceeded: the same trial again, with a bound that holds for it. */
+/* The bound was exceeded: evaluates the same trial again, with a bound that holds for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
     double largest = c->steering->evaluation.derivative_max;
     recording_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
@@ -256,7 +257,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
         c->steering->derivative_max_at_x = c->steering->evaluation.derivative_max;
         recording_step(c, out);
     }
-    steering_follow(c, want, now_ns, out);
+    steering_follow(c, want, now_ns, out); /* puts the step into x and g: before CHECKPOINT */
     if (accepted && !c->steering->finishing)
         durability_checkpoint_if_due(c, now_ns, out);
 }

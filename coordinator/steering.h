@@ -1,8 +1,8 @@
 /* How the work is steered: what the workers compute, and what comes of it.
  *
- * Membership and recovery know of it what stands here, and no more: another way to steer provides
- * the same functions. This one runs the optimizer of optimizer.h on evaluations of all data at one
- * point. All answers are of the machine's state; a "program" is one for the shards. */
+ * Membership and recovery use only what stands here: another way to steer can provide the same
+ * functions. This one runs the optimizer of optimizer.h on evaluations of all data at one
+ * point. A "program" is one for the shards. */
 #ifndef DML_COORDINATOR_STEERING_H
 #define DML_COORDINATOR_STEERING_H
 
@@ -19,13 +19,13 @@ struct steering;
 struct steering *steering_new(const struct coordinator_settings *settings);
 void steering_free(struct steering *steering);
 
-/* From shards: the scalars of a program, a fold, a slice of the model; from replicas: asks for a
- * portion, has flushed. */
+/* Messages from shards (the scalars of a program, a fold, a slice of the model) and from replicas
+ * (a portion is wanted, a flush is staged). */
 handler on_result, on_folded, on_slice, on_want, on_flushed;
 
 /* ---- beginning ---- */
 
-/* All are set up: begins, or goes on from what was restored. */
+/* All workers are set up: begins, or goes on from what was restored. */
 void steering_start(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* Number of the program that goes out next in this attempt. */
@@ -35,19 +35,19 @@ uint64_t steering_next_program(const struct coordinator *c);
 
 /* A replica has become ready while the run is under way. */
 void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
-/* A replica is lost: what it was handed goes back. */
+/* A replica is lost: its chunks that are not counted go back. */
 void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
 /* Time passes while the run is under way. */
 void steering_tick(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- going back, and going on ---- */
 
-/* Nothing that is out counts any more. */
+/* Forgets the program and the evaluation that run: answers to them no longer count. */
 void steering_forget(struct coordinator *c);
-/* As before the first program. */
+/* Sets the optimizer back to the start of the run. */
 void steering_reset(struct coordinator *c);
 
-/* Whether the journalled state has a program that was out. */
+/* Whether the state that was read holds a program: else there is nothing to go on from. */
 bool steering_has_program(const struct coordinator *c);
 /* Whether the shard can go on from that program: it has run it, or the one before. */
 bool steering_fits(const struct coordinator *c, const struct message_holding *holding);
@@ -72,9 +72,9 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
 enum reason steering_reason(const struct coordinator *c);
 /* Ends the run at the last accepted point. False if there is none yet: then nothing has changed. */
 bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out);
-/* Whether the last program is out, or has been. */
+/* Whether the last program of the run was sent. */
 bool steering_is_finishing(const struct coordinator *c);
-/* Ends it as cancelled, without another program. */
+/* Ends the run as cancelled, without another program. */
 void steering_cancel(struct coordinator *c);
 /* Reads the model, slice by slice, and what is kept with it: PHASE_READING, then PHASE_READ. */
 void steering_read(struct coordinator *c, struct output *out);

@@ -22,9 +22,9 @@ struct handed {
 
 /* What a replica has to do, and how fast it does it. */
 struct workload {
-    bool idle;            /* was told to rest, has not been given more */
-    uint64_t portions;    /* handed out to it, over the run */
-    uint64_t chunks;      /* counted from it, over the run */
+    bool idle;         /* will not ask for more: was told to rest, or given a portion marked LAST */
+    uint64_t portions; /* handed out to it, over the run */
+    uint64_t chunks;   /* counted from it, over the run */
     double chunks_per_ns; /* of its last flush; 0: not known */
     struct handed *handed;
     uint32_t handed_count, handed_capacity;
@@ -44,10 +44,10 @@ struct evaluating {
 
 struct steering {
     struct optimizer optimizer;
-    enum optimizer_want want; /* what the program that is out is for */
-    struct bytes program;     /* the program that is out */
+    enum optimizer_want want; /* what the program that was sent last is for */
+    struct bytes program;     /* the program that was sent last, or is about to be */
     struct round round;
-    bool finishing; /* the program that is out is the last */
+    bool finishing; /* that program is the last of the run */
 
     uint64_t evaluations; /* made in all, redone ones included */
     struct evaluating evaluation;
@@ -59,11 +59,11 @@ struct steering {
     uint32_t replicas;
     uint64_t backup_copies;
 
-    bool loading; /* the curvature pairs to start with; this many are there: */
-    uint32_t loaded;
+    bool loading;    /* the curvature pairs to start with are being loaded */
+    uint32_t loaded; /* of them, so far */
 
-    uint32_t read_vector; /* which is being read, as in records … */
-    uint64_t read;        /* … and how much of it was */
+    uint32_t read_vector; /* the vector that is being read, numbered as in RECORD_SLICE */
+    uint64_t read;        /* elements of it that were read */
 };
 
 /* Of the replica on this link. */
@@ -120,7 +120,7 @@ void recording_portions(const struct coordinator *c, const struct message_flushe
                         struct output *out);
 
 /* ---- reading.c ---- */
-/* What was to be read next is in its register. */
+/* The vector to read next has been formed in its register. */
 void reading_formed(struct coordinator *c, struct output *out);
 
 #endif

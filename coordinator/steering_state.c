@@ -105,7 +105,7 @@ static void code_program(struct coder *coder, struct bytes *program) {
         bytes_append(program, start, length);
 }
 
-/* Parts that are none, or beyond the data, are refused. */
+/* Refuses parts that are malformed, or go beyond the data. */
 static void code_parts(struct coder *coder, struct evaluation_parts *parts, uint32_t chunks) {
     code_u32(coder, &parts->count);
     code_fails_if(coder, parts->count > EVALUATION_PARTS_MAX);

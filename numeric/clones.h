@@ -24,8 +24,8 @@ typedef uint64_t word_lanes __attribute__((vector_size(64)));
 
 #define LANES 8
 
-/* Of functions that take lanes: part of whichever clone calls them. Lanes go by pointer, since how
- * they are passed by value depends on the instruction set. */
+/* For functions that take lanes: they become part of the clone that calls them. Lanes go by
+ * pointer, since how they are passed by value depends on the instruction set. */
 #define LANES_INLINE static inline __attribute__((always_inline))
 
 /* out = a where the mask is set, else b. */

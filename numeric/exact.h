@@ -33,7 +33,8 @@ double exact_value(const struct exact *sum);
 #define EXACT_ENCODED_MAX (4 + 8 * EXACT_LIMBS)
 void exact_encode(const struct exact *sum, struct bytes *out);
 
-/* Reads what exact_encode() wrote; false (a zero sum, and the cursor failed) if it cannot be that.
+/* Reads what exact_encode() wrote; false (a zero sum, and the cursor failed) if the bytes are not
+ * of that form.
  */
 bool exact_decode(struct exact *sum, struct cursor *in);
 

@@ -8,7 +8,7 @@
 #define LN2_HIGH 0x1.62e42fefa0000p-1
 #define LN2_LOW 0x1.cf79abc9e3b3ap-40
 
-/* 2^k from k + 1023 ≥ 1. Integers are unsigned: what a NaN makes of them may wrap around. */
+/* 2^k from k + 1023 ≥ 1. Integers are unsigned, since they may wrap around if x is NaN. */
 LANES_INLINE void power(lanes *out, const word_lanes *biased) {
     word_lanes bits = *biased << 52;
     memcpy(out, &bits, sizeof bits);

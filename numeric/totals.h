@@ -25,7 +25,7 @@ void totals_merge(struct totals *into, const struct totals *from);
 /* One behind the other, each in its canonical form. */
 void totals_encode(const struct totals *totals, struct bytes *out);
 
-/* Reads exactly `count` sums and nothing behind them; false (and zeros) if that is not what it is.
+/* Reads exactly `count` sums and nothing after them; false (and zeros) if the bytes are not that.
  */
 bool totals_decode(struct totals *totals, uint32_t count, const void *data, size_t length);
 

@@ -43,9 +43,9 @@ size_t history_size(enum history_type type) {
     return type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Dot products of `count` ≤ 4 stored vectors with a and b, in one pass over all. What is left over
- * beyond the last whole lanes is added behind them, in order; so the bits of a vector's dots do not
- * depend on which others go along. */
+/* Dot products of `count` ≤ 4 stored vectors with a and b, in one pass over all. The elements after
+ * the last whole lanes are added at the end, in order. So the bits of a vector's dots do not depend
+ * on which vectors are read with it. */
 LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
                                 const void *const *stored, const double *a, const double *b,
                                 double (*dots)[2]) {
@@ -228,7 +228,8 @@ void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const 
     }
 }
 
-/* Too large for a float becomes an infinity, which the dots of the pair then show. */
+/* A difference too large for a float becomes an infinity, which the pair's dot products then show.
+ */
 VECTOR_CLONES
 static void store_float(size_t n, float *stored, double *rounded, const double *a,
                         const double *b) {

@@ -123,8 +123,8 @@ struct store {
     sqlite3_stmt *statements[STATEMENTS];
     char *run_texts[KEPT_TEXTS];   /* of store_run_last() and _unfinished() */
     char *model_texts[KEPT_TEXTS]; /* of store_model_of() */
-    int64_t chain_run;             /* whose last journal entry's checksum is known; 0: nobody's */
-    uint64_t chain;
+    int64_t chain_run;             /* the run that `chain` is of; 0: it is not known */
+    uint64_t chain;                /* checksum of the last entry of that run's journal */
 };
 
 /* A value for a statement. Texts and blobs are not copied; a NULL text is NULL. */

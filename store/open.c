@@ -190,6 +190,7 @@ int store_flush(struct store *store) {
     return code;
 }
 
+/* A commit with synchronous = NORMAL is in the log file, but perhaps not on the disk. */
 static int sync_log(struct store *store) {
     sqlite3_file *log = NULL;
     int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);

@@ -67,6 +67,8 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
     return code;
 }
 
+/* All of it is one commit: a crash leaves either the step before with its journal, or this step
+ * without one. */
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards) {
     struct value named = blob(digests, shards * sizeof *digests), state = blob(data, length);

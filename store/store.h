@@ -6,10 +6,10 @@
  *
  * Durability. store_epoch_next(), store_run_begin(), store_run_resume(), store_run_end(),
  * store_attempt(), store_durable_step(), store_model() and store_publish() return after the disk
- * has them. All else is collected in an open transaction that store_flush() commits (synchronous =
- * NORMAL): the caller does that every 100 ms or so, and before it sends what relies on a journal
- * entry. A crash of the process loses what was not flushed, a crash of the machine perhaps a little
- * more.
+ * has them. Everything else is collected in an open transaction that store_flush() commits
+ * (synchronous = NORMAL): the caller does that every 100 ms or so, and before it sends what relies
+ * on a journal entry. A crash of the process loses what was not flushed, a crash of the machine
+ * perhaps a little more.
  *
  * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H
@@ -57,19 +57,19 @@ struct store_run {
     int64_t start_run;       /* the run of that model; 0: not known here */
 };
 
-/* The number that the next run gets: what has to be there before a run begins is put in place under
- * it. */
+/* The number that the next run gets: files that must exist before the run begins are named by it.
+ */
 int store_run_next(struct store *store, int64_t *run);
 
 /* Begins a run; run->run is set: to that number, or to what it was if that is larger. */
 int store_run_begin(struct store *store, struct store_run *run);
 
-/* Ends it; `result` is JSON or NULL. Its journal goes: the workers go too. */
+/* Ends it; `result` is JSON or NULL. Deletes its journal, as its workers end as well. */
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
 
-/* The newest run of this identity and data, if it can go on: if it is without an end, or has a
- * durable step and ended for a reason of which `can_resume` says so. Strings are valid
+/* The newest run of this identity and data, if it can go on: if it has not ended, or has a durable
+ * step and ended for a reason that `can_resume` accepts. Strings are valid
  * until the next call of this, of store_run_last() or of store_run_find(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
@@ -87,7 +87,7 @@ int store_run_restarts(struct store *store, int64_t run, const char *role);
 struct store_step {
     uint64_t step; /* 0 is the starting point */
     double loss, gradient_max, step_length;
-    double holdout_loss; /* mean over the holdout; NaN if it is not looked at */
+    double holdout_loss; /* mean over the holdout; NaN without early stopping */
     uint32_t trials;     /* evaluations this step took */
     uint32_t history;    /* pairs in use */
     const char *note;    /* safeguards that fired, or "" */
@@ -113,7 +113,7 @@ int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t e
                   uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks);
 
 /* A process was started or ended. `state` is "running", "ended", "lost", …; `address` is where it
- * listens ("unix:…"), and "" leaves what is known of that. */
+ * listens ("unix:…"), and "" leaves the address that is stored. */
 int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
                   uint64_t incarnation, int pid, const char *host, const char *address,
                   const char *state);

@@ -19,7 +19,7 @@ static void set_up(struct process *process, enum role role, uint32_t index) {
     snprintf(process->name, sizeof process->name, "%s %u", role_name(role), index);
 }
 
-/* ---- who starts what again ---- */
+/* ---- starting again ---- */
 
 bool cluster_is_coordinated(struct cluster *cluster) {
     return cluster_coordinator(cluster)->alive || cluster_rival(cluster)->alive;
@@ -87,7 +87,7 @@ void cluster_release(struct cluster *cluster) {
     free(cluster->outcome.model);
 }
 
-/* Who was never greeted waits for ever. */
+/* A worker that was never greeted waits for ever: it is left out. */
 static void check_dismissed(struct cluster *cluster) {
     for (uint32_t i = 0; i < cluster->world.process_count; i++)
         if (cluster->world.processes[i].alive &&

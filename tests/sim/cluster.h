@@ -1,5 +1,5 @@
 /* A simulated cluster: one job, its coordinator, shards and replicas in one world, and the faults
- * that befall it. */
+ * that it meets. */
 #ifndef DML_TESTS_SIM_CLUSTER_H
 #define DML_TESTS_SIM_CLUSTER_H
 
@@ -20,16 +20,16 @@ struct cluster_shape {
     bool backup_copies;
     uint32_t reconnect_seconds;
     int64_t checkpoint_ns;
-    bool launched; /* the coordinator starts workers; else somebody else does */
+    bool launched; /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
     bool rivals;      /* coordinators take over from others that live and do not know it */
-    int64_t delay_ns; /* usual, of a message */
-    int64_t disk_ns;  /* usual, to write a checkpoint */
-    int64_t chunk_ns; /* usual, to compute one */
+    int64_t delay_ns; /* of a message, usually */
+    int64_t disk_ns;  /* to write a checkpoint, usually */
+    int64_t chunk_ns; /* to compute a chunk, usually */
     uint32_t slow;    /* a replica by index, slowed tenfold; UINT32_MAX: none */
 };
 
-/* What came about, to see that schedules reach what they are to reach. */
+/* How often things happened: shows that the schedules reach what they are meant to reach. */
 #define TALLY_TABLE(X)                                                                             \
     X(steps_durable, "steps made durable")                                                         \
     X(to_steps, "times back to a durable step")                                                    \

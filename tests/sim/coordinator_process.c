@@ -16,17 +16,17 @@ enum { ALARM_TICK, ALARM_START };
 #define RETRY_NS (500 * NS_PER_MS)
 #define RESTARTS_MAX 10
 
-struct link {
+struct worker_link {
     uint32_t connection; /* the network's number for it; 0: none */
     int64_t start_ns;    /* when it is to be started anew; 0: not */
-    int64_t give_up_ns;  /* when a worker of someone else's counts as lost for good */
+    int64_t give_up_ns;  /* when a worker that a supervisor starts counts as lost for good */
 };
 
 struct coordinator_process {
     uint64_t epoch;
     struct coordinator *machine;
     struct output out;
-    struct link links[SIM_WORKERS_MAX];
+    struct worker_link links[SIM_WORKERS_MAX];
 };
 
 static const char *const addresses[] = {"shard 0", "shard 1", "shard 2", "shard 3"};
@@ -57,7 +57,7 @@ static void undo_steps(struct process *process, const struct record *record) {
         outcome->step[step] = (struct job_step){0};
 }
 
-/* What is told of a run, and kept nowhere here. */
+/* Records that are only shown or checked here. */
 static void tell(struct process *process, const struct record *record) {
     if (record->kind == RECORD_EVENT) {
         world_say(process->world, "event: %s", record->event.text);
@@ -74,7 +74,7 @@ static void tell(struct process *process, const struct record *record) {
               record->evaluation.loss);
 }
 
-/* In place of any start that is still to come. */
+/* Replaces a start that is still to come. */
 static void start_soon(struct process *process, uint32_t number, int64_t delay_ns) {
     struct coordinator_process *self = process->state;
     self->links[number].start_ns = process->world->now_ns + delay_ns;
@@ -87,15 +87,12 @@ static bool owns_store(const struct process *process) {
     return self->epoch == cluster_of(process)->store.epoch;
 }
 
-static int take_record(struct process *process, const struct record *record) {
-    struct coordinator_process *self = process->state;
+/* Records that a later coordinator goes on from. */
+static int store_record(struct process *process, const struct record *record) {
+    const struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     struct virtual_store *store = &cluster->store;
     const uint8_t *blobs = self->out.blobs.data;
-    if (!owns_store(process) && record->kind <= RECORD_ROLL_BACK)
-        return error_set(ERROR_AGAIN, "the database is another coordinator's");
-    if (!owns_store(process) && record->kind != RECORD_START)
-        return 0;
     switch (record->kind) {
     case RECORD_ATTEMPT:
         world_say(process->world, "attempt %u is in force", record->attempt);
@@ -110,29 +107,41 @@ static int take_record(struct process *process, const struct record *record) {
         return virtual_store_durable(store, record->durable.step, blobs + record->durable.offset,
                                      record->durable.length, record->durable.digests,
                                      cluster->shape.shards);
-    case RECORD_ROLL_BACK:
+    default: /* RECORD_ROLL_BACK */
         cluster->tally.to_starts += record->roll_back.to_start;
         cluster->tally.to_steps += !record->roll_back.to_start;
         undo_steps(process, record);
         virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.step);
         return 0;
-    case RECORD_START:
-        cluster->tally.restarts++;
-        self->links[record->start].give_up_ns = 0;
-        start_soon(process, record->start, world_delay(process->world, 20 * NS_PER_MS));
-        return 0;
-    case RECORD_STEP:
-        take_step(process, &record->step);
-        return 0;
-    case RECORD_SLICE:
-        take_slice(process, record);
-        return 0;
-    case RECORD_EVENT:
-    case RECORD_EVALUATION:
-    case RECORD_WORKER:
-    case RECORD_PORTION:
-        tell(process, record);
     }
+}
+
+static void restart_worker(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    cluster_of(process)->tally.restarts++;
+    self->links[number].give_up_ns = 0;
+    start_soon(process, number, world_delay(process->world, 20 * NS_PER_MS));
+}
+
+static bool is_stored(const struct record *record) {
+    return record->kind <= RECORD_ROLL_BACK;
+}
+
+static int take_record(struct process *process, const struct record *record) {
+    if (is_stored(record))
+        return owns_store(process)
+                   ? store_record(process, record)
+                   : error_set(ERROR_AGAIN, "the database is another coordinator's");
+    if (record->kind == RECORD_START)
+        restart_worker(process, record->start);
+    else if (!owns_store(process))
+        return 0;
+    else if (record->kind == RECORD_STEP)
+        take_step(process, &record->step);
+    else if (record->kind == RECORD_SLICE)
+        take_slice(process, record);
+    else
+        tell(process, record);
     return 0;
 }
 
@@ -153,7 +162,7 @@ static int carry_out(struct process *process) {
     return code;
 }
 
-/* What the ledger is to know of what is sent. */
+/* Tells the ledger of a FOLD, and of a program that uses the folds. */
 static void note_sent(struct process *process, const struct outbox *outbox,
                       const struct envelope *envelope) {
     struct ledger *ledger = &cluster_of(process)->ledger;
@@ -196,7 +205,7 @@ static void dismiss(struct process *process, const char *why) {
         process_end(process, true);
 }
 
-/* What cannot be helped ends the run; the same command is given again. */
+/* The run ends early; the same command is given again. */
 static void give_up(struct process *process, int code) {
     struct cluster *cluster = cluster_of(process);
     world_say(process->world, "the run ends early: %s", error_text());
@@ -247,7 +256,7 @@ static void finish_step(struct process *process, int code) {
 static bool connect_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
     struct process *worker = cluster_worker(cluster_of(process), number);
-    struct link *link = &self->links[number];
+    struct worker_link *link = &self->links[number];
     if (!network_connect(process, worker, &link->connection)) {
         link->connection = 0;
         return false;
@@ -260,7 +269,7 @@ static int start_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     struct process *worker = cluster_worker(cluster, number);
-    struct link *link = &self->links[number];
+    struct worker_link *link = &self->links[number];
     int64_t now_ns = process->world->now_ns;
     if (!link->start_ns || now_ns < link->start_ns)
         return 0;

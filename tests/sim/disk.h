@@ -31,7 +31,7 @@ void virtual_disk_litter(struct virtual_disk *disk, const char *path);
 
 void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random);
 
-/* Turns a bit of the newest file whose path begins so; false if there is none. */
+/* Flips a bit of the newest file whose path begins with `prefix`; false if there is none. */
 bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random);
 
 #endif

@@ -20,8 +20,8 @@ static void say(struct process *process, uint32_t link, const struct message *me
     outbox_release(&outbox);
 }
 
-/* One that was fenced out learns it at once; and none that was is ever obeyed again, which is held
- * here whether the rest of the run shows it or not. */
+/* A coordinator that was fenced out is told so at once. None that was fenced out may be obeyed
+ * again: that is checked here, even if the rest of the run would not show it. */
 static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
                              uint64_t epoch) {
     if (epoch < host->epoch)

@@ -1,4 +1,4 @@
-/* What wire/host.c is to a real worker: sends what it has to say, and ends it with BYE or when no
+/* What wire/host.c is for a real worker: sends its messages, and ends it on BYE or when no
  * coordinator comes in time. */
 #ifndef DML_TESTS_SIM_HOST_H
 #define DML_TESTS_SIM_HOST_H
@@ -6,7 +6,7 @@
 #include "tests/sim/world.h"
 #include "wire/outbox.h"
 
-/* Alarms from here on are the host's, those below the role's. */
+/* Alarms with numbers from here on are the host's, those below are the role's. */
 #define HOST_ALARMS (UINT64_C(1) << 32)
 
 struct worker_host {
@@ -20,7 +20,7 @@ struct worker_host {
 void worker_host_init(struct worker_host *host);
 void worker_host_release(struct worker_host *host);
 
-/* Sends what is in `out`, as far as the process lives. */
+/* Sends what is in `out`, until the process dies. */
 void worker_host_drain(struct process *process, struct worker_host *host);
 
 /* True if the message is the host's affair, not the role's. */

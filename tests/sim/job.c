@@ -81,8 +81,8 @@ static void make_rows(struct job *job, struct random *random) {
     job->data.chunks = chunks;
 }
 
-/* In half of the jobs the last chunks are held out, and mostly looked at. Most of them are chunks
- * that are trained on as well, so that their loss falls before it rises. */
+/* In half of the jobs the last chunks are held out, mostly for early stopping. Most of them are
+ * chunks that are trained on as well, so that their loss falls before it rises. */
 static void hold_out(struct job *job, uint64_t seed) {
     struct random random;
     struct set_info *data = &job->data;

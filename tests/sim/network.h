@@ -28,13 +28,14 @@ void network_close(struct process *process, uint32_t link);
 void network_send(struct process *process, uint32_t link, const struct outbox *outbox,
                   const struct envelope *envelope);
 
-/* Connections, for those who break them: of how many there were, the nth, if it stands. */
+/* How many connections there were so far. network_break() breaks one of them, if it stands. */
 uint32_t network_connections(const struct network *network);
 bool network_break(struct network *network, uint32_t number);
 void network_cut_off(struct process *process);               /* all of its connections break */
 void network_separate(struct process *a, struct process *b); /* those of the two do */
 
-/* Until then nothing passes between the processes in `set`, a bit each, and the others. */
+/* Until `until_ns` nothing passes between the processes in `set` (a bit a number) and the others.
+ */
 void network_part(struct network *network, uint64_t set, int64_t until_ns);
 bool network_parted(const struct network *network, const struct process *a,
                     const struct process *b);

@@ -144,7 +144,7 @@ static void finish_work(struct process *process) {
     replica_computed(self->replica, &self->computed, now_ns, &self->host.out);
 }
 
-/* Told to stop: it has got through a part, and answers soon. */
+/* Told to stop: it has computed a part of the chunks, and answers soon. */
 static void stop(struct process *process) {
     struct replica_process *self = process->state;
     if (!self->working || self->gathering)
@@ -160,7 +160,7 @@ static void stop(struct process *process) {
 
 /* ---- actions ---- */
 
-/* Across a broken network nobody says no: the attempt ends at its deadline. */
+/* Across a partition no refusal comes back: the attempt ends at its deadline. */
 static void connect_shard(struct process *process, const struct action *action) {
     struct replica_process *self = process->state;
     struct process *shard = cluster_shard(cluster_of(process), action->shard);

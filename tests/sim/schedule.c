@@ -71,7 +71,7 @@ static void stop_one(struct world *world, uint64_t what) {
     process_pause(any_process(world), world->now_ns + world_delay(world, 100 * NS_PER_MS));
 }
 
-/* Longer than anybody waits for. */
+/* Longer than any time-out. */
 static void freeze_one(struct world *world, uint64_t what) {
     (void)what;
     process_pause(any_process(world),
@@ -163,7 +163,8 @@ static void take_over(struct world *world, uint64_t what) {
     process_begin(rival);
 }
 
-/* Whoever is fenced out and does not know it yet loses replicas, and greets them again. */
+/* A coordinator that is fenced out and does not know it yet loses replicas, and greets them again.
+ */
 static void greet_again(struct world *world, uint64_t former) {
     struct cluster *cluster = world->context;
     for (uint32_t i = 0; i < cluster->shape.replicas; i++)

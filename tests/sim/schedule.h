@@ -1,4 +1,4 @@
-/* What a seed means: a job, a cluster, and what befalls it. */
+/* What a seed stands for: a job, a cluster, and its faults. */
 #ifndef DML_TESTS_SIM_SCHEDULE_H
 #define DML_TESTS_SIM_SCHEDULE_H
 

@@ -35,7 +35,7 @@ static void begin(struct process *process) {
 
 /* ---- what the ledger sees ---- */
 
-/* Whose call is under way. */
+/* The process whose call is under way. */
 static struct process *observed;
 
 static void check_staging(struct process *process) {
@@ -54,8 +54,8 @@ int __real_operation_list_read(struct operation_list *list, const struct blob *p
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
                                uint32_t slots);
 
-/* A shard reads a program when it is about to run it; the linker leads it here. With CHECK, which
- * is about to act, its sum becomes the gradient. */
+/* A shard reads a program when it is about to run it; the linker leads it here. A program with
+ * CHECK is about to use the shard's sum as the gradient. */
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
                                uint32_t slots) {
     int code = __real_operation_list_read(list, program, slots);

@@ -1,4 +1,4 @@
-/* sim: runs seeds of the simulated world and says which fail, and shows that it finds mutants out.
+/* sim: runs seeds of the simulated world and says which fail, and shows that it finds every mutant.
  */
 #include <inttypes.h>
 #include <stdio.h>

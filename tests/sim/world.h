@@ -21,7 +21,7 @@ struct world;
 struct process;
 struct network;
 
-/* What a kind of process does with what happens to it. */
+/* What a kind of process does when something happens to it. */
 struct behaviour {
     void (*begin)(struct process *process); /* a life begins; `state` is to be made */
     void (*end)(struct process *process);   /* it ended, in whatever way: release `state` */
@@ -58,7 +58,7 @@ struct world {
     struct process *processes;
     uint32_t process_count;
     struct network *network;
-    void *context;                          /* whose world it is */
+    void *context;                          /* the user's: a cluster */
     void (*ended)(struct process *process); /* called after a process has ended; or NULL */
     struct event *events;
     uint32_t event_count, event_capacity;
@@ -72,7 +72,7 @@ void world_release(struct world *world);
 /* Takes events until the world is over, nothing is left, or it is later than `limit_ns`. */
 void world_run(struct world *world, int64_t limit_ns);
 
-/* Notes what is wrong, unless something is already, and ends the world. */
+/* Notes a failure, if it is the first, and ends the world. */
 void world_fail(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A line of the trace. */
@@ -105,7 +105,7 @@ void world_post(struct process *process, int64_t at_ns, void *parcel);
 
 /* ---- chance ---- */
 
-/* True once in `times`. */
+/* True with a chance of one in `times`. */
 bool world_chance(struct world *world, uint64_t times);
 
 /* Evenly in [least, most]. */
