@@ -1,5 +1,6 @@
 #include "coordinator/coordinator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->settings = *settings;
     c->settings.saved = NULL;
     c->parameters = layout_parameters(&settings->layout);
+    assert(c->parameters); /* one that is forgotten would be an empty layout */
     membership_init(c);
     c->steering = steering_new(settings);
     if (settings->saved)

@@ -304,6 +304,7 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
                   .features = FEATURES,
                   .outputs = 1,
                   .intercept = true},
+        .layout = layout_linear(FEATURES, 1, true),
         .history_type = HISTORY_DOUBLE,
         .data = &cluster->data,
         .set_path = "the set",
