@@ -1,7 +1,10 @@
 #include "base/escape.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 #define ESCAPE_BYTES 5 /* "\x1b" and a 0 */
 
@@ -58,17 +61,15 @@ size_t escape_controls(char *to, size_t size, const char *from) {
     return used;
 }
 
+char *escape_copy(const char *text) {
+    size_t size = (ESCAPE_BYTES - 1) * strlen(text) + 1; /* if every byte is escaped */
+    char *escaped = memory_new(size, 1);
+    escape_controls(escaped, size, text);
+    return escaped;
+}
+
 void escape_put(const char *text, FILE *out) {
-    char piece[256];
-    while (*text) {
-        char some[sizeof piece / 4];
-        size_t length = strnlen(text, sizeof some - 1);
-        while (length > 1 && text[length] && (text[length] & 0xc0) == 0x80)
-            length--; /* not within a character */
-        memcpy(some, text, length);
-        some[length] = '\0';
-        escape_controls(piece, sizeof piece, some);
-        fputs(piece, out);
-        text += length;
-    }
+    char *escaped = escape_copy(text);
+    fputs(escaped, out);
+    free(escaped);
 }

@@ -11,6 +11,9 @@
  * escaped stays as it is. error_set() and log_line() do it to all that they are given. */
 size_t escape_controls(char *to, size_t size, const char *from);
 
+/* A copy of the text, escaped. Release with free(). */
+char *escape_copy(const char *text);
+
 /* Writes the text to a stream, escaped. */
 void escape_put(const char *text, FILE *out);
 

@@ -31,8 +31,8 @@ int file_write_all(int descriptor, const void *data, size_t length, const char *
 /* Reads a whole file of at most `length_max` bytes, with a 0 behind it. Free *data. */
 int file_read(const char *path, size_t length_max, char **data, size_t *length);
 
-/* ERROR_UNAVAILABLE if this process may have fewer than DESCRIPTORS_LEAST files open: what fails
- * for that later, libraries end the process for without a word. */
+/* ERROR_UNAVAILABLE if this process may have fewer than DESCRIPTORS_LEAST files open. Ask before
+ * the first call of a library: several libraries exit without a message when they run out. */
 int descriptors_check(void);
 
 /* Maps a whole file for reading; *data is NULL for an empty one. Release with memory_unmap(). */

@@ -30,7 +30,7 @@
 #define SCALARS_MAX (4 * SLOTS_MAX + 16) /* that a program yields */
 
 /* Cluster. */
-#define DESCRIPTORS_LEAST 32 /* files that a coordinator must be allowed to have open */
+#define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */
 #define SHARDS_MAX 256
 #define REPLICAS_MAX 1024
 #define THREADS_MAX 256

@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+
 bool terminal_erases(int descriptor) {
     const char *kind = getenv("TERM");
     return isatty(descriptor) && kind && *kind && strcmp(kind, "dumb") != 0;
@@ -36,7 +38,7 @@ static void end_style(FILE *out, bool colors, enum style style) {
 
 void terminal_put(FILE *out, bool colors, enum style style, const char *text) {
     begin_style(out, colors, style);
-    fputs(text, out);
+    escape_put(text, out);
     end_style(out, colors, style);
 }
 
@@ -62,11 +64,14 @@ static size_t bytes_of(const char *text, int count) {
 }
 
 int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns) {
-    int characters = count_characters(text);
+    char *escaped = escape_copy(text);
+    int characters = count_characters(escaped);
     bool cut = characters > columns;
+    size_t length = bytes_of(escaped, cut ? columns - 1 : columns);
     begin_style(out, colors, style);
-    fprintf(out, "%.*s%s", (int)bytes_of(text, cut ? columns - 1 : columns), text, cut ? "…" : "");
+    fprintf(out, "%.*s%s", (int)length, escaped, cut ? "…" : "");
     end_style(out, colors, style);
+    free(escaped);
     return cut ? columns : characters;
 }
 

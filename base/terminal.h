@@ -20,7 +20,8 @@ bool terminal_colors(int descriptor);
 /* Its size now; 24 rows of 80 columns where that is not known. */
 void terminal_size(int descriptor, int *rows, int *columns);
 
-/* Writes the text, in its style if `colors`. */
+/* Writes the text, in its style if `colors`. Control characters in it are escaped, here and below:
+ * names from outside must not move the cursor. */
 void terminal_put(FILE *out, bool colors, enum style style, const char *text);
 
 /* The same, cut to `columns`, where the last is then "…". A character (UTF-8) counts as a column.

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -431,6 +432,10 @@ static void start_events(struct host *host) {
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
     int listener;
     char *bound;
+    raise_descriptor_limit();
+    *code = descriptors_check(); /* libevent ends the process if it lacks some */
+    if (*code)
+        return NULL;
     *code = address_listen(options->listen, options->anywhere, &listener, &bound);
     if (*code)
         return NULL;
@@ -440,7 +445,6 @@ struct host *host_new(const struct host_options *options, const struct host_role
     host->listener = listener;
     host->bound = bound;
     outbox_init(&host->outbox);
-    raise_descriptor_limit();
     host->base = event_base_new();
     host->waker = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (!host->base || host->waker < 0) {

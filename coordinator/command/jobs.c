@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/terminal.h"
 #include "base/text.h"
@@ -15,7 +16,8 @@ static int add_folder(const struct options *options, const char *state, json_t *
     if (code)
         return code;
     if (!options->json) {
-        printf("%s\n", state);
+        escape_put(state, stdout);
+        putchar('\n');
         report_print_runs(runs, terminal_colors(STDOUT_FILENO));
     }
     json_object_set_new(runs, "folder", text_to_json(state));

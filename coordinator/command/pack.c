@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "coordinator/command/command.h"
+#include "base/escape.h"
 #include "base/text.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/lock.h"
@@ -14,7 +15,9 @@ static const char *value_type_name(enum value_type type) {
 
 static void print_set(const struct set *set, double seconds) {
     const struct set_info *info = set_info(set);
-    printf("set          %s\n", set_path(set));
+    fputs("set          ", stdout);
+    escape_put(set_path(set), stdout);
+    putchar('\n');
     printf("fingerprint  %s\n", info->fingerprint);
     printf("examples     %" PRIu64 "\n", info->rows);
     printf("features     %u\n", info->features);

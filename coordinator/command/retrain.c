@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -202,6 +203,13 @@ static int work(struct retrain *r) {
     return code ? code : prune(r);
 }
 
+static void print_outcome(const struct retrain *r) {
+    escape_put(r->training.job->name, stdout);
+    fputs(": ", stdout);
+    escape_put(r->outcome.text, stdout);
+    putchar('\n');
+}
+
 static void show(struct retrain *r) {
     const struct options *options = r->training.options;
     json_t *result = r->outcome.result;
@@ -210,7 +218,7 @@ static void show(struct retrain *r) {
     if (options->json || !r->idle)
         result_show(result, options->json, options->cron);
     else if (!options->cron)
-        printf("%s: %s\n", r->training.job->name, r->outcome.text);
+        print_outcome(r);
     shortfall_log(result);
     free(live);
 }

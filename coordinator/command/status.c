@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "coordinator/command/ask.h"
@@ -136,8 +137,10 @@ int command_cancel(const struct options *options) {
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
                          *answer ? answer : "it is about to end");
-    if (!code)
-        printf("%s: the run stops at the next point where it can be resumed\n", state);
+    if (!code) {
+        escape_put(state, stdout);
+        puts(": the run stops at the next point where it can be resumed");
+    }
     free(answer);
     free(state);
     return code;

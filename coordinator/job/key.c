@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -240,19 +241,19 @@ json_t *key_value(const struct key *key, const struct job *job) {
     return number_value(key, number(key, job));
 }
 
-/* Quoted so that the reader takes it back as it is: it would replace ${NAME}. */
+/* Quoted so that the reader takes it back as it is: it would replace ${NAME}. The reader knows the
+ * escapes of escape_put(), too. */
 static void print_quoted(const char *text, FILE *out) {
-    putc('"', out);
+    char *quoted = memory_new(2 * strlen(text) + 1, 1), *to = quoted;
     for (; *text; text++) {
-        if (*text == '\n') {
-            fputs("\\n", out);
-            continue;
-        }
         if (strchr("\"\\$", *text))
-            putc('\\', out);
-        putc(*text, out);
+            *to++ = '\\';
+        *to++ = *text;
     }
     putc('"', out);
+    escape_put(quoted, out);
+    putc('"', out);
+    free(quoted);
 }
 
 static void print_number(double value, FILE *out) {

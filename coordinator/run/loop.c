@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -51,7 +52,12 @@ void loop_poll(struct loop *loop) {
 }
 
 int loop_open(struct loop *loop) {
-    *loop = (struct loop){.stage = STAGE_STARTING, .base = event_base_new()};
+    *loop = (struct loop){.stage = STAGE_STARTING};
+    /* Before libevent opens anything: if its socket pair for signals fails, it ends the process. */
+    int code = descriptors_check();
+    if (code)
+        return code;
+    loop->base = event_base_new();
     if (!loop->base)
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     signal(SIGPIPE, SIG_IGN); /* who asks may leave before the answer */

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/dataset.h"
@@ -40,9 +39,7 @@ static void leave(void *context) {
 }
 
 int training_open(struct training *run) {
-    int code = descriptors_check(); /* before the loop, which ends the process without them */
-    if (!code)
-        code = loop_open(&run->loop);
+    int code = loop_open(&run->loop);
     run->loop.context = run;
     run->loop.leave = leave;
     if (!code)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/escape.h"
 #include "base/text.h"
 #include "coordinator/status/members.h"
 
@@ -56,6 +57,13 @@ void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
 
+/* A line of text that may come from outside: a path, say. */
+static void print_text(const char *heading, const char *text) {
+    printf("%-12s ", heading);
+    escape_put(text, stdout);
+    putchar('\n');
+}
+
 /* Figures over the test data or the holdout, if there are any. */
 static void print_figures(const json_t *result, const char *over) {
     const json_t *all = json_object_get(result, over);
@@ -94,7 +102,7 @@ static void print_retraining(const json_t *result) {
     if (published)
         printf("%-12s %s\n", "published", json_is_true(published) ? "yes" : "no");
     if (json_is_string(json_object_get(result, "live")))
-        printf("%-12s %s\n", "live", member_text(result, "live"));
+        print_text("live", member_text(result, "live"));
 }
 
 /* What had to be done more than once, if anything had. */
@@ -112,7 +120,9 @@ static void print_redone(const json_t *result) {
 
 static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
-    printf("%-12s %s, run %lld\n", "job", member_text(result, "job"), member_count(result, "run"));
+    printf("%-12s ", "job");
+    escape_put(member_text(result, "job"), stdout);
+    printf(", run %lld\n", member_count(result, "run"));
     printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
            json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
     if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point at all */
@@ -134,7 +144,7 @@ static void print_table(const json_t *result) {
            member_number(seconds, "total"), member_number(seconds, "pack"),
            member_number(seconds, "train"));
     if (json_object_get(result, "model")) {
-        printf("%-12s %s\n", "model", member_text(result, "model"));
+        print_text("model", member_text(result, "model"));
         printf("%-12s %s\n", "sha256", member_text(result, "model_sha256"));
     }
     print_retraining(result);

@@ -6,8 +6,9 @@ import gzip
 import socket
 import sys
 
-from harness import (BAD_DATA, CONFIG, CREATE, PERMISSION, REPLICA, SHARD, UNAVAILABLE, USAGE, Skip,
-                     dml, main, ordinary_user, run, small_data, small_job, test, write_job)
+from harness import (BAD_DATA, CONFIG, COORDINATOR, CREATE, PERMISSION, REPLICA, SHARD, UNAVAILABLE,
+                     USAGE, Skip, dml, main, ordinary_user, run, small_data, small_job, test,
+                     write_job)
 
 GOOD = '1 1:0.5 3:2\n-1 2:1\n1 1:1\n-1 3:0.25\n'
 
@@ -460,10 +461,14 @@ def workers_that_are_not_there_are_named(folder):
 @test
 def too_few_files_are_told_with_the_limit_whatever_it_is(folder):
     job = small_job(folder)
-    for limit in *range(5, 32, 3), 31:
-        finished = dml('run', job, '--fresh', prefix=('prlimit', f'--nofile={limit}'))
-        assert finished.status == UNAVAILABLE, finished
-        assert f'only {limit} files' in finished.stderr and 'ulimit -n' in finished.stderr, finished
+    commands = [(COORDINATOR, 'run', job, '--fresh')]
+    commands += [(worker, '--listen', f'unix:{folder}/socket') for worker in (SHARD, REPLICA)]
+    for limit in 4, 5, 6, 8, 11, 14, 20, 31:  # with 3 the system cannot load the program
+        for command in commands:
+            finished = run(*command, prefix=('prlimit', f'--nofile={limit}'))
+            assert finished.status == UNAVAILABLE, finished
+            assert f'only {limit} files' in finished.stderr, finished
+            assert 'ulimit -n' in finished.stderr, finished
     assert dml('run', job, '--fresh', prefix=('prlimit', '--nofile=32')).status == 0
 
 

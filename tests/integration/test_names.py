@@ -36,6 +36,22 @@ def sets_of_older_data_go_when_the_state_is_named_like_a_pattern(folder):
     assert len(sets) == 1, sets
 
 
+@test
+def control_characters_in_names_are_escaped_on_standard_output(folder):
+    evil = 'a\x1b[2J\x07b'
+    place = folder / evil
+    place.mkdir()
+    job = write_job(place, evil, data=[small_data(place).name], l2=1e-3)
+    said = [dml(command, job) for command in ('pack', 'run', 'status', 'jobs', 'check')]
+    for finished in said:
+        assert finished.status == 0, finished
+        assert r'a\x1b[2J\x07b' in finished.stdout, finished
+        assert '\x1b' not in finished.stdout and '\x07' not in finished.stdout, finished
+    copy = place / 'copy.conf'
+    copy.write_text(said[-1].stdout)
+    assert evil in dml('check', copy, '--json').json['state'], said[-1].stdout
+
+
 # ---- bytes that are no UTF-8 ----
 
 ODD = os.fsdecode(b'caf\xe9-\xff\xc3')  # as Latin-1 and worse name their files

@@ -1,13 +1,16 @@
+#define _GNU_SOURCE
 #include "base/escape.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 /* cmocka.h needs the above. */
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/terminal.h"
 
 static void assert_escaped(const char *text, const char *expected) {
     char to[64];
@@ -32,6 +35,29 @@ static void what_does_not_fit_is_cut_off_between_characters(void **state) {
     assert_int_equal(escape_controls(to, 5, "abc\xc3\xb6"), 3);
 }
 
+static void a_copy_has_room_for_every_escape(void **state) {
+    (void)state;
+    char *copy = escape_copy("\x1b\x01\xc2\x9b\x7f");
+    assert_string_equal(copy, "\\x1b\\x01\\xc2\\x9b\\x7f");
+    free(copy);
+}
+
+static void a_cell_is_cut_behind_its_escapes(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    terminal_put(out, false, STYLE_PLAIN, "\x1b[2J");
+    terminal_put_cell(out, false, STYLE_PLAIN,
+                      "a\x07"
+                      "b",
+                      8);
+    assert_int_equal(terminal_put_cut(out, false, STYLE_PLAIN, "\x1b\x1b", 5), 5);
+    fclose(out);
+    assert_string_equal(text, "\\x1b[2Ja\\x07b  \\x1b…");
+    free(text);
+}
+
 static void errors_are_escaped(void **state) {
     (void)state;
     error_set(ERROR_DATA, "file:1: \"%s\"", "\x1b[2J");
@@ -43,6 +69,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_are_written_out),
         cmocka_unit_test(what_does_not_fit_is_cut_off_between_characters),
+        cmocka_unit_test(a_copy_has_room_for_every_escape),
+        cmocka_unit_test(a_cell_is_cut_behind_its_escapes),
         cmocka_unit_test(errors_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
