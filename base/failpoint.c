@@ -34,7 +34,6 @@ bool failpoint_armed;
 static const struct failpoint_row own_rows[] = {
 #define FAILPOINT(name, kind, text) [FAILPOINT_##name] = {#name, FAILPOINT_##kind, text},
 #include "base/failpoint.def"
-#undef FAILPOINT
 };
 
 static const struct failpoint_row *more_rows;

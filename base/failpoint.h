@@ -39,7 +39,6 @@ struct failpoint_row {
 enum {
 #define FAILPOINT(name, kind, text) FAILPOINT_##name,
 #include "base/failpoint.def"
-#undef FAILPOINT
     FAILPOINTS, /* further rows have numbers from here on */
     FAILPOINTS_MAX = 256,
 };

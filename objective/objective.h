@@ -23,7 +23,6 @@
 enum objective_kind {
 #define OBJECTIVE(NAME, name) OBJECTIVE_##NAME,
 #include "objective/objectives.def"
-#undef OBJECTIVE
     OBJECTIVES /* how many */
 };
 

@@ -14,7 +14,6 @@
 
 #define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
 #include "objective/objectives.def"
-#undef OBJECTIVE
 
 /* Rows `first` to `first + count` of a block. */
 struct batch {

@@ -6,7 +6,6 @@
 static const struct objective *const objectives[OBJECTIVES] = {
 #define OBJECTIVE(NAME, name) [OBJECTIVE_##NAME] = &objective_##name,
 #include "objective/objectives.def"
-#undef OBJECTIVE
 };
 
 const struct objective *objective_of(enum objective_kind kind) {

@@ -6,7 +6,6 @@ const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS] = {
                              [FAILPOINT_receive_##NAME -                                           \
                                  FAILPOINTS] = {"receive_" #NAME, FAILPOINT_PLACE, text},
 #include "wire/messages.def"
-#undef MESSAGE
 };
 _Static_assert((int)MESSAGE_FAILPOINTS_END <= (int)FAILPOINTS_MAX,
                "visits are counted for all of them");
@@ -15,7 +14,6 @@ void failpoint_send(enum message_type type) {
     static const unsigned of_type[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) [number] = FAILPOINT_send_##NAME,
 #include "wire/messages.def"
-#undef MESSAGE
     };
     failpoint(of_type[type]);
 }
@@ -24,7 +22,6 @@ void failpoint_receive(enum message_type type) {
     static const unsigned of_type[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) [number] = FAILPOINT_receive_##NAME,
 #include "wire/messages.def"
-#undef MESSAGE
     };
     failpoint(of_type[type]);
 }

@@ -11,7 +11,6 @@ enum {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     FAILPOINT_send_##NAME, FAILPOINT_receive_##NAME,
 #include "wire/messages.def"
-#undef MESSAGE
     MESSAGE_FAILPOINTS_END,
     MESSAGE_FAILPOINTS = MESSAGE_FAILPOINTS_END - FAILPOINTS,
 };

@@ -89,18 +89,6 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
         fields                                                                                     \
     }
 #include "wire/messages.def"
-#undef MESSAGE
-#undef U8
-#undef U32
-#undef U64
-#undef I64
-#undef F64
-#undef TEXT
-#undef BLOB
-#undef RUNS
-#undef U64S
-#undef PARTS
-#undef FLUSH
 
 /* ---- reading ---- */
 
@@ -178,7 +166,6 @@ static struct part_list read_parts(struct reader *reader) {
         fields                                                                                     \
     }
 #include "wire/messages.def"
-#undef MESSAGE
 
 /* ---- the table ---- */
 
@@ -194,13 +181,11 @@ static const struct message_kind kinds[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     [number] = {#NAME, limit, bulk, write_##name, read_##name},
 #include "wire/messages.def"
-#undef MESSAGE
 };
 
 static const uint16_t types[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) number,
 #include "wire/messages.def"
-#undef MESSAGE
 };
 
 static const struct message_kind *kind_of(unsigned type) {

@@ -87,7 +87,6 @@ static inline size_t stage_sparse_bytes(uint64_t entries) {
 enum message_type {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) MESSAGE_##NAME = (number),
 #include "wire/messages.def"
-#undef MESSAGE
 };
 
 #define U8(field) uint8_t field;
@@ -106,18 +105,6 @@ enum message_type {
         fields                                                                                     \
     };
 #include "wire/messages.def"
-#undef MESSAGE
-#undef U8
-#undef U32
-#undef U64
-#undef I64
-#undef F64
-#undef TEXT
-#undef BLOB
-#undef RUNS
-#undef U64S
-#undef PARTS
-#undef FLUSH
 
 /* Raw elements that travel with a message, outside its body. Where the two ends share a host,
  * memory of a segment (wire/segment.h) is handed over in place; elsewhere bytes are copied.
@@ -136,7 +123,6 @@ struct message {
     union {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) struct message_##name name;
 #include "wire/messages.def"
-#undef MESSAGE
     };
     struct bulk bulk;
 };

@@ -366,7 +366,6 @@ const char *message_fault(const struct message *message) {
     case MESSAGE_##NAME:                                                                           \
         return fault_in_##name(&message->name, &message->bulk);
 #include "wire/messages.def"
-#undef MESSAGE
     default:
         return "unknown message type";
     }

@@ -40,7 +40,6 @@ static const char *const headers[] = {"auto", "yes", "no", NULL};
 static const char *const objectives[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
-#undef OBJECTIVE
     NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};

@@ -117,7 +117,6 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
     switch (message->type) {
 #include "wire/messages.def"
     }
-#undef MESSAGE
     return field_number;
 }
 

@@ -65,7 +65,6 @@ static void add_parts(struct line *line, const char *name, const struct part_lis
         fields                                                                                     \
     }
 #include "wire/messages.def"
-#undef MESSAGE
 
 static void add_fields(struct line *line, const struct message *message) {
     switch (message->type) {
@@ -74,7 +73,6 @@ static void add_fields(struct line *line, const struct message *message) {
         add_##name(line, message);                                                                 \
         break;
 #include "wire/messages.def"
-#undef MESSAGE
     }
 }
 

@@ -36,18 +36,6 @@ static struct message filled(unsigned type) {
     switch (type) {
 #include "wire/messages.def"
     }
-#undef MESSAGE
-#undef U8
-#undef U32
-#undef U64
-#undef I64
-#undef F64
-#undef TEXT
-#undef BLOB
-#undef RUNS
-#undef U64S
-#undef PARTS
-#undef FLUSH
     return message;
 }
 
@@ -75,7 +63,6 @@ static void assert_equal(const struct message *a, const struct message *b) {
     switch (a->type) {
 #include "wire/messages.def"
     }
-#undef MESSAGE
 }
 
 static void every_message_reads_back_as_written(void **state) {

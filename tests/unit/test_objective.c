@@ -129,7 +129,6 @@ static void kinds_go_by_name(void **state) {
     static const char *const names[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
-#undef OBJECTIVE
     };
     for (int kind = 0; kind < OBJECTIVES; kind++) {
         assert_int_equal(objective_from_name(objective_name((enum objective_kind)kind)), kind);
