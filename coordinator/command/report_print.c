@@ -7,7 +7,7 @@
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 
-#define NAME_COLUMNS 32 /* of a job: the state fits behind it */
+#define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */
 
 void report_print_json(const json_t *value) {
     json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -26,7 +26,7 @@ static void write_number(const json_t *object, const char *member, const char *f
         snprintf(text, size, "-");
 }
 
-/* At most 6 characters up to ten thousand days. */
+/* Needs at most 6 characters for less than ten thousand days. */
 static void write_duration(double seconds, char *text, size_t size) {
     if (seconds < 100)
         snprintf(text, size, "%.1fs", seconds);
@@ -45,7 +45,7 @@ static void write_time(long long wall_ms, char *text, size_t size) {
     strftime(text, size, "%Y-%m-%d %H:%M", &local);
 }
 
-/* How a state or an end shows: what wants a look stands out. */
+/* The style of a state or a reason: what needs attention stands out. */
 static enum style style_of(const char *word) {
     static const struct {
         const char *word;
@@ -75,6 +75,8 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
     if (strcmp(reason, "-") != 0) {
         fputs(", ", out);
         terminal_put(out, colors, style_of(reason), reason);
+        if (json_array_size(json_object_get(status, "shortfall")))
+            fputs(": not converged", out);
     }
     fprintf(out, "\nstarted %s, %s", started, duration);
     if (json_is_number(json_object_get(status, "seconds_left"))) {
@@ -132,13 +134,14 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     putc('\n', out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
-        fputs("its coordinator is lost; the same command goes on: from where it was if evaluations "
-              "take over 100 ms and its workers still wait, else from the last durable step\n",
+        fputs("the coordinator of this run was lost; the same command goes on with the run: from "
+              "where it was if evaluations take over 100 ms and the workers still wait, else from "
+              "the last durable step\n",
               out);
     print_processes(json_object_get(status, "processes"), out, colors);
 }
 
-/* Behind the number of a run: whether its model is live, or was refused. */
+/* The mark behind the number of a run: its model is live, or was refused. */
 static char mark_of(const json_t *run) {
     const char *publication = member_text(run, "publication");
     return strcmp(publication, "live") == 0 ? '*' : strcmp(publication, "refused") == 0 ? '!' : ' ';

@@ -23,6 +23,7 @@ static struct live live_of(const struct training *run) {
         .seconds = seconds,
         .seconds_left = left,
         .http = run->http ? http_url(run->http) : NULL,
+        .result = run->result,
     };
 }
 

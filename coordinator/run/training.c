@@ -359,7 +359,6 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
 
 void training_release(struct training *run, int code) {
     progress_close();
-    json_decref(run->result);
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
@@ -370,6 +369,7 @@ void training_release(struct training *run, int code) {
     cluster_free(run->cluster);
     launch_release(&run->launch, DISMISS_GRACE_MS); /* the loop turns, and answers as before */
     coordinator_free(run->coordinator);
+    json_decref(run->result);
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);

@@ -113,7 +113,7 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
     return 0;
 }
 
-/* What there is to say without a coordinator. */
+/* The status without a coordinator. */
 static json_t *bare_json(const struct live *live) {
     return json_pack(
         "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, s:f, "
@@ -127,12 +127,25 @@ static json_t *bare_json(const struct live *live) {
         "processes");
 }
 
-json_t *live_json(const struct live *live) {
-    if (!live->coordinator)
-        return bare_json(live);
+/* How the training ended; null until it has. */
+static void set_end(json_t *status, const json_t *result) {
+    static const char *const members[] = {"reason", "converged", "shortfall"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        json_t *value = json_object_get(result, members[i]);
+        json_object_set_new(status, members[i], value ? json_incref(value) : json_null());
+    }
+}
+
+static json_t *full_json(const struct live *live) {
     struct coordinator_view view = coordinator_view(live->coordinator);
     json_t *status = progress_json(live, &view);
     json_object_update_new(status, problem_json(live, &view));
     json_object_set_new(status, "processes", processes_json(live->coordinator));
+    return status;
+}
+
+json_t *live_json(const struct live *live) {
+    json_t *status = live->coordinator ? full_json(live) : bare_json(live);
+    set_end(status, live->result);
     return status;
 }

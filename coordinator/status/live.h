@@ -12,31 +12,34 @@
 /* A run as its coordinator's process knows it. Nothing is owned. */
 struct live {
     enum stage stage;
-    const struct coordinator *coordinator; /* NULL: there is none yet, or none any more */
+    const struct coordinator *coordinator; /* NULL before and after a training */
     const struct job *job;
     int64_t run; /* 0: none yet */
     int64_t started_ms;
     double seconds, seconds_left; /* of the run; NaN: not known */
     const char *http;             /* where the status server is, or NULL */
+    const json_t *result;         /* of result_json() once the training has ended, else NULL */
 };
 
 /* What a run is doing while its stage is STAGE_TRAINING: "running", "setting up", …; a constant. */
 const char *live_phase(enum coordinator_phase phase);
 
-/* What is being done: "packing", "running", …; a constant. */
+/* What the command does now: "packing", "running", …; a constant. */
 const char *live_state(const struct live *live);
 
-/* Members: job, run, pid, state, reason (null), step, loss, gradient_max, evaluation {number,
- * chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations, attempt,
- * started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host, state, portions,
- * chunks, rate, restarts, threads}], objective, examples, features, parameters, history,
- * backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss,
- * settings {key: value}, http, version; rate in chunks a second, null where nothing is known.
- * Without a coordinator the members that only it knows are null, 0 or missing. A new reference. */
+/* Members: job, run, pid, state, reason, converged, shortfall (these three are null until the
+ * training has ended), step, loss, gradient_max, evaluation {number, chunks, counted, map
+ * (coordinator/status/chunks.h), started_seconds_ago}, evaluations, attempt, started_ms, time_ms,
+ * seconds, seconds_left, processes [{role, index, pid, host, state, portions, chunks, rate,
+ * restarts, threads}], objective, examples, features, parameters, history, backup_copies,
+ * safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss, settings {key:
+ * value}, http, version. `rate` is in chunks a second, null if it is not known. Without a
+ * coordinator the members that only the coordinator knows are null, 0 or missing. A new
+ * reference. */
 json_t *live_json(const struct live *live);
 
-/* As report_runs(), and the run that a coordinator works on is "running", its seconds those spent
- * on it. */
+/* As report_runs(), but the run that a coordinator works on is "running", and its seconds are those
+ * spent on it until now. */
 int live_runs(const struct live *live, struct store *store, json_t **runs);
 
 #endif

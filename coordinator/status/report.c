@@ -19,7 +19,7 @@ static int take_wall_ms(void *context, const struct store_step *step) {
     return 0;
 }
 
-/* When the last thing known of a run happened. */
+/* When a run ended; if it has not ended, when its last step or its start was recorded. */
 static int last_ms(struct store *store, const struct store_run *run, int64_t *wall_ms) {
     *wall_ms = run->ended_ms ? run->ended_ms : run->started_ms;
     return run->ended_ms ? 0 : store_steps(store, run->run, run->steps, take_wall_ms, wall_ms);
@@ -29,9 +29,18 @@ static const char *state_of(const struct store_run *run) {
     return run->ended_ms ? "ended" : "interrupted";
 }
 
-/* null until the run has ended */
+/* Null until the run has ended. */
 static json_t *converged_json(const char *reason) {
     return reason ? json_boolean(reason_has_converged(reason_of(reason))) : json_null();
+}
+
+/* From the result of a run that has ended; null if it has converged, or has not ended. */
+static json_t *shortfall_json_of(const char *result) {
+    json_t *object = result ? json_loads(result, 0, NULL) : NULL;
+    json_t *shortfall = json_object_get(object, "shortfall");
+    shortfall = shortfall ? json_incref(shortfall) : json_null();
+    json_decref(object);
+    return shortfall;
 }
 
 struct process_list {
@@ -66,13 +75,14 @@ int report_status(struct store *store, json_t **status) {
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
     *status = json_pack(
-        "{s:o, s:I, s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}", "job",
-        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
-        text_or_null(run.reason), "converged", converged_json(run.reason), "step",
-        (json_int_t)run.steps, "loss", number_json(run.loss), "gradient_max",
-        number_json(run.gradient_max), "evaluation", "number", (json_int_t)run.evaluations,
-        "chunks", "counted", "map", "started_ms", (json_int_t)run.started_ms, "seconds",
-        (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
+        "{s:o, s:I, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
+        "job", text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
+        text_or_null(run.reason), "converged", converged_json(run.reason), "shortfall",
+        shortfall_json_of(run.result), "step", (json_int_t)run.steps, "loss", number_json(run.loss),
+        "gradient_max", number_json(run.gradient_max), "evaluation", "number",
+        (json_int_t)run.evaluations, "chunks", "counted", "map", "started_ms",
+        (json_int_t)run.started_ms, "seconds", (double)(wall_ms - run.started_ms) / 1e3,
+        "processes", processes.list);
     return code;
 }
 
@@ -82,8 +92,8 @@ struct run_list {
     json_t *list;
 };
 
-/* Whether the run's model is "live", was so once ("published"), or was "refused"; null if nothing
- * was decided about it. */
+/* "live", "published" (the run's model was live once), "refused", or null if there is no decision.
+ */
 static json_t *publication_of(const struct history *history, int64_t run) {
     const struct history_item *item = history_of(history, run);
     if (!item)

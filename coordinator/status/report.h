@@ -1,4 +1,4 @@
-/* What the store knows, as JSON and for people. The live coordinator answers with the same. */
+/* What the store knows, as JSON and as tables. The live coordinator answers with the same. */
 #ifndef DML_COORDINATOR_STATUS_REPORT_H
 #define DML_COORDINATOR_STATUS_REPORT_H
 
@@ -9,21 +9,21 @@
 #include "store/store.h"
 
 /* The last state of the newest run: job, run, state ("ended", or "interrupted" if its coordinator
- * went away), reason, step, loss, gradient_max, evaluation {number, chunks, counted, map},
- * started_ms, seconds, processes [{role, index, pid, host, state, portions, rate}]. What only a
- * live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
+ * was lost), reason, converged, shortfall, step, loss, gradient_max, evaluation {number, chunks,
+ * counted, map}, started_ms, seconds, processes [{role, index, pid, host, state, portions, rate}].
+ * What only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
 
-/* {"runs": [{run, job, state, reason, started_ms, ended_ms, seconds, steps, evaluations, loss,
- * gradient_max, model, model_sha256, publication}]}, oldest first. `publication` is "live",
- * "published" (it was live), "refused" or null. */
+/* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,
+ * evaluations, loss, gradient_max, model, model_sha256, publication}]}, oldest first. `publication`
+ * is "live", "published" (it was live), "refused" or null. */
 int report_runs(struct store *store, json_t **runs);
 
-/* Tables of at most 80 columns; `colors` as terminal_colors() has it. */
+/* Prints tables of at most 80 columns; `colors` is from terminal_colors(). */
 void report_print_status(const json_t *status, FILE *out, bool colors);
 void report_print_runs(const json_t *runs, bool colors); /* on standard output */
 
-/* One line of JSON on standard output. */
+/* Prints one line of JSON on standard output. */
 void report_print_json(const json_t *value);
 
 #endif

@@ -37,6 +37,7 @@ class Mock:
         self.page = pathlib.Path(page)
         self.job, self.run, self.pid = 'adult', 3, 4711
         self.state, self.reason = 'running', None
+        self.converged, self.shortfall = None, None
         self.step = 40              # the newest accepted step
         self.steps_whole = 90       # how long the run takes to converge
         self.replicas, self.shards = 2, 1
@@ -140,7 +141,8 @@ class Mock:
         nulls = self.nulls
         return {
             'job': self.job, 'run': self.run, 'pid': self.pid, 'state': self.state,
-            'reason': self.reason, 'step': self.step,
+            'reason': self.reason, 'converged': self.converged, 'shortfall': self.shortfall,
+            'step': self.step,
             'loss': None if nulls else self.loss(self.step),
             'gradient_max': None if nulls else self.gradient(self.step),
             'evaluation': {'number': self.step + 3, 'chunks': self.chunks,
@@ -164,10 +166,11 @@ class Mock:
 
     def runs(self):
         def one(run):
-            live = run == self.run
+            live, limited = run == self.run, run == self.run - 1
             steps = self.step if live else self.steps_whole
             return {'run': run, 'job': self.job, 'state': 'running' if live else 'ended',
-                    'reason': None if live else 'gradient tolerance',
+                    'reason': None if live else 'step limit' if limited else 'gradient tolerance',
+                    'converged': None if live else not limited,
                     'started_ms': BEGAN_MS - 86400000 * (self.run - run), 'ended_ms': None,
                     'seconds': .05 * steps, 'steps': steps, 'evaluations': steps + 3,
                     'loss': None if self.nulls else self.loss(steps, run),

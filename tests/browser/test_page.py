@@ -239,9 +239,10 @@ def processes_are_sorted_by_what_is_clicked(mock, page):
 def text_from_the_coordinator_is_never_markup(mock, page):
     evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>" onload="hacked=1'
     tab = page(mock(job=evil, host=evil, events=[(evil, evil)], notes={40: evil},
-                    safeguards={evil: 2}, reason=evil,
+                    safeguards={evil: 2}, reason=evil, converged=False, shortfall=[evil],
                     settings={evil: evil, 'list': [evil], 'deep': {evil: [evil]}}))
     assert tab.text('job') == evil and evil in tab.run('document.body.innerText')
+    assert evil in tab.text('shortfall'), tab.text('shortfall')
     tab.run("document.getElementById('loss-chart').focus()")
     tab.key('End')
     assert evil in tab.text('read')
@@ -344,6 +345,38 @@ def a_run_that_was_ending_has_ended(mock, page):
     job.start()
     tab.until('tick(), ' + LIVE)
     tab.errors.clear()
+
+
+@in_browser
+def a_run_that_has_ended_shows_whether_it_has_converged_and_why_not(mock, page):
+    job = mock(step=60)
+    tab = page(job)
+    assert not tab.run("document.getElementById('shortfall').offsetParent")
+    job.state, job.reason, job.converged = 'running on_publish', 'step limit', False
+    job.shortfall = ['the gradient is still 0.03', 'raise max_steps (60)']
+    tab.until("document.getElementById('shortfall').offsetParent !== null")
+    assert tab.text('state') == 'running on_publish: step limit, not converged', tab.text('state')
+    items = tab.run("[...document.querySelectorAll('#shortfall li')].map(item => item.textContent)")
+    assert items == job.shortfall, items
+    assert_fits(tab, 390)
+    job.stop()
+    tab.until("tick(), document.getElementById('connection').className === 'ended'")
+    assert 'has ended (step limit, not converged)' in tab.text('link'), tab.text('link')
+    job.reason, job.converged, job.shortfall = 'gradient tolerance', True, None
+    job.start()
+    tab.until("tick(), document.getElementById('state').textContent.endsWith(', converged')")
+    assert not tab.run("document.getElementById('shortfall').offsetParent")
+    tab.errors.clear()
+
+
+@in_browser
+def earlier_runs_show_whether_they_have_converged(mock, page):
+    tab = page(mock())
+    column = tab.run("[...document.querySelectorAll('#runs th')]"
+                     ".findIndex(head => head.textContent === 'converged')")
+    shown = tab.run("[...document.querySelectorAll('#runs tbody tr')]"
+                    f".map(row => row.cells[{column}].textContent)")
+    assert shown == ['no', 'yes'], shown
 
 
 @in_browser

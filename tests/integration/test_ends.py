@@ -72,7 +72,7 @@ def the_step_limit_says_that_the_run_has_not_converged_and_what_to_do(folder):
         assert text in said, (text, said)
         assert text in finished.stderr, (text, finished)
     status = dml('status', job, '--json').json
-    assert status['converged'] is False, status
+    assert status['converged'] is False and status['shortfall'] == result['shortfall'], status
 
 
 @test

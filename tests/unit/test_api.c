@@ -260,6 +260,7 @@ static void the_status_has_every_member(void **state) {
         "processes", "objective",  "examples",     "features",       "parameters",
         "history",   "safeguards", "settings",     "backup_copies",  "gradient_tolerance",
         "http",      "version",    "holdout_loss", "loss_tolerance", "converged",
+        "shortfall",
     };
     bench_finish_first(bench, 4, 1);
     json_t *status = json_of("/api/v1/status", "");
@@ -275,6 +276,24 @@ static void the_status_has_every_member(void **state) {
     assert_int_equal(number(replica, "pid"), 100 + REPLICA_0);
     assert_non_null(json_object_get(json_object_get(status, "settings"), "l2"));
     json_decref(status);
+}
+
+static void the_status_says_how_the_training_ended(void **state) {
+    (void)state;
+    static const char *const members[] = {"reason", "converged", "shortfall"};
+    json_t *result = json_pack("{s:s, s:b, s:[s]}", "reason", "step limit", "converged", 0,
+                               "shortfall", "raise max_steps");
+    for (int ended = 0; ended < 2; ended++) {
+        api.live.result = ended ? result : NULL;
+        json_t *status = json_of("/api/v1/status", "");
+        for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+            const json_t *value = json_object_get(status, members[i]);
+            assert_true(ended ? json_equal(value, json_object_get(result, members[i]))
+                              : json_is_null(value));
+        }
+        json_decref(status);
+    }
+    json_decref(result);
 }
 
 /* ---- metrics ---- */
@@ -420,6 +439,7 @@ int main(void) {
         TEST(it_lives_while_it_ticks),
         TEST(the_map_tells_who_has_and_who_counted_each_chunk),
         TEST(the_status_has_every_member),
+        TEST(the_status_says_how_the_training_ended),
         TEST(metrics_are_those_of_the_coordinator),
         TEST(a_metric_that_is_not_known_is_left_out),
         TEST(counters_do_not_fall_when_the_run_goes_back),
