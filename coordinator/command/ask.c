@@ -18,7 +18,8 @@ static int ask_live(const char *state, const char *question, json_t **answer) {
     *answer = json_loads(text, 0, NULL);
     free(text);
     if (!*answer)
-        return error_set(ERROR_AGAIN, "%s: the coordinator, pid %d, broke off; ask again", state,
+        return error_set(ERROR_AGAIN,
+                         "%s: the answer of the coordinator, pid %d, broke off; ask again", state,
                          state_lock_pid(state));
     return 0;
 }
@@ -30,8 +31,7 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     if (code == ERROR_AGAIN) {
         error_clear();
         return error_set(code,
-                         "%s: the coordinator, pid %d, is busy with its data or about to end; "
-                         "ask again",
+                         "%s: the coordinator, pid %d, is starting or about to end; ask again",
                          state, state_lock_pid(state));
     }
     if (code)

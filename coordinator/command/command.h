@@ -1,4 +1,4 @@
-/* The commands: each does its work, prints its answer and returns 0 or a negative error code. */
+/* The commands. Each does its work, prints its answer, and returns 0 or a negative error code. */
 #ifndef DML_COORDINATOR_COMMAND_COMMAND_H
 #define DML_COORDINATOR_COMMAND_COMMAND_H
 
@@ -18,7 +18,7 @@ int command_evaluate(const struct options *options);
 int command_export(const struct options *options);
 int command_complete(const struct options *options);
 
-/* What the help says of a command beside its options: a few lines, "" if there are none. */
+/* The lines of a command's help above its options; "" if there are none. */
 const char *command_about(const char *command);
 
 #endif

@@ -1,24 +1,24 @@
-/* `complete`: what may stand in place of the last of some words, for the completion of shells. It
- * comes from the tables that the command line itself is read by.
+/* `complete`: prints the possible completions of the last of some words, for shells. They come from
+ * the same tables with which the command line is read.
  *
- * A line is a whole word, or a kind of path that the shell looks up: @jobs (job files and folders),
- * @folders, @files. */
+ * Each line is a whole word, or a kind of path that the shell looks up: @jobs (job files and
+ * folders), @folders, @files. */
 #include <stdio.h>
 #include <string.h>
 
 #include "coordinator/command/command.h"
 #include "coordinator/job/key.h"
 
-/* What the words before the last one mean. */
+/* The meaning of the words before the last one. */
 struct line {
     const struct command *commands;
     const struct command *command;    /* NULL: none yet */
-    const struct option_row *pending; /* the option whose argument the last word is, or NULL */
+    const struct option_row *pending; /* the last word is this option's argument; or NULL */
     int operands;
     bool options_end; /* behind `--` */
 };
 
-/* Prints `prefix``word` if the last word begins it. */
+/* Prints prefix, word and suffix as one word, if it begins with the last word. */
 static void offer(const char *last, const char *prefix, const char *word, const char *suffix) {
     char whole[256];
     snprintf(whole, sizeof whole, "%s%s%s", prefix, word, suffix);
@@ -37,7 +37,7 @@ static void offer_parts(const char *last, const char *prefix, const char *parts)
     }
 }
 
-/* The values that a key takes, as far as they can be listed. */
+/* Offers the values of a key, if they can be listed. */
 static void offer_values(const char *last, const char *prefix, const struct key *key) {
     if (key->word)
         offer(last, prefix, key->word, "");
@@ -47,7 +47,7 @@ static void offer_values(const char *last, const char *prefix, const struct key 
         offer(last, prefix, *choice, "");
 }
 
-/* KEY= or its values; `prefix` is what stands before the key in the last word. */
+/* Offers KEY= or the values of a key. `prefix` is the part of the last word before the key. */
 static void offer_keys(const char *last, const char *prefix) {
     for (size_t i = 0; i < keys_count; i++) {
         char start[256];

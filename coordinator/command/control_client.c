@@ -19,7 +19,7 @@
 
 #define ANSWER_BYTES_MAX (64u << 20)
 
-/* By way of the folder's descriptor, so that a long path does not matter. */
+/* Connects through the folder's descriptor, because an address has no room for a long path. */
 static int connect_within(const char *state, int socket_descriptor) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int folder = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -35,7 +35,8 @@ static int connect_within(const char *state, int socket_descriptor) {
 
 static int mute(const char *state) {
     return error_set(ERROR_AGAIN,
-                     "%s: the coordinator, pid %d, has not answered for %d s; it may be stopped",
+                     "%s: the coordinator, pid %d, has not answered for %d s; the process may be "
+                     "stopped",
                      state, state_lock_pid(state), CONTROL_ANSWER_MS / 1000);
 }
 
@@ -54,7 +55,8 @@ static int receive(const char *state, int descriptor, int64_t deadline_ns, struc
         if (got == 0)
             return 0;
         if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return error_set_errno(ERROR_UNAVAILABLE, "%s: the coordinator broke off", state);
+            return error_set_errno(ERROR_UNAVAILABLE, "%s: the connection to the coordinator broke",
+                                   state);
         if (got > 0)
             bytes_append(answer, part, (size_t)got);
     }

@@ -1,4 +1,5 @@
-/* `export`: a model in a format of others, on standard output or in a file that appears whole. */
+/* `export`: writes a model in the format of another program, to standard output or to a file. The
+ * file is complete as soon as it is there. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@ static int format_of(const struct options *options, enum export_format *format) 
     if (name && options->json && strcmp(name, "json") != 0)
         return error_set(ERROR_USAGE, "`--json` and `--format %s` exclude each other", name);
     if (!name && !options->json)
-        return error_set(ERROR_USAGE, "`export` needs --format liblinear, tsv or json");
+        return error_set(ERROR_USAGE, "`export` needs an option: --format liblinear, tsv or json");
     for (int i = 0; export_format_names[i]; i++)
         if (strcmp(name ? name : "json", export_format_names[i]) == 0) {
             *format = (enum export_format)i;
@@ -25,7 +26,7 @@ static int format_of(const struct options *options, enum export_format *format) 
     struct nearest nearest = {.text = name};
     for (int i = 0; export_format_names[i]; i++)
         nearest_offer(&nearest, export_format_names[i]);
-    return error_set(ERROR_USAGE, "there is no format `%s`%s; allowed: liblinear, tsv or json",
+    return error_set(ERROR_USAGE, "there is no format `%s`; allowed: liblinear, tsv or json%s",
                      name, nearest_question(&nearest, ""));
 }
 
@@ -52,7 +53,7 @@ static int write_beside(const struct model *model, enum export_format format,
     return code;
 }
 
-/* A rename would put a file in the place of a device or a pipe. */
+/* Refuses a device or a pipe: the rename at the end would replace it by a file. */
 static int write_file(const struct model *model, enum export_format format, const char *path) {
     struct stat status;
     struct new_file file;

@@ -35,7 +35,7 @@ int command_jobs(const struct options *options) {
         int failed = add_folder(options, *state, all);
         if (failed)
             log_error("%s", error_text());
-        error_clear(); /* one folder that cannot be read does not hide the others */
+        error_clear(); /* a folder that cannot be read does not hide the others */
         code = code ? code : failed;
     }
     if (options->json) {

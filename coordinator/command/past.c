@@ -60,8 +60,9 @@ void last_run_release(struct last_run *last) {
 
 /* ---- what is to be done ---- */
 
-/* A run that had a model and was taken up again beyond its limit stays as it is: at its end its new
- * model would replace that one, which may be live, before the gate has judged. */
+/* A run that already has a model and goes on beyond its limit is not open. At its end its new model
+ * would replace the old one in the same folder. If the old model is live, the new one would be live
+ * before the gate has judged it. */
 bool last_run_is_open(const struct last_run *last) {
     return last->run && !last->concluded && !last->over && !last->decided;
 }
@@ -76,7 +77,7 @@ enum task task_next(const struct last_run *last, const char *data) {
     return strcmp(last->data, data) ? TASK_TRAIN : TASK_NONE;
 }
 
-/* ---- what a cold start took ---- */
+/* ---- the cost of a start from zero ---- */
 
 struct cold_start {
     const char *identity;

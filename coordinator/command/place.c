@@ -21,7 +21,8 @@ static int place_of_operand(const struct options *options, const char *operand, 
         return 0;
     }
     if (access(operand, F_OK))
-        return error_set_errno(ERROR_UNAVAILABLE, "no job file or state folder %s", operand);
+        return error_set_errno(ERROR_UNAVAILABLE, "there is no job file or state folder %s",
+                               operand);
     struct job *job;
     int code = job_read(operand, options->settings, options->settings_count, options->state, &job);
     if (code)
@@ -59,10 +60,11 @@ int places_of(const struct options *options, char ***states) {
     for (char **state = found; !code && *state; state++)
         if (!is_folder(*state))
             code = error_set(ERROR_UNAVAILABLE,
-                             "%s: there is no such state folder: nothing was run there", *state);
+                             "%s: there is no such state folder; this job was not run yet", *state);
     if (!code && !found[0])
-        code = error_set(ERROR_USAGE, "there is no *.state folder here; name a job file or a state "
-                                      "folder");
+        code =
+            error_set(ERROR_USAGE, "there is no *.state folder in the current folder; name a job "
+                                   "file or a state folder");
     if (code)
         places_free(found);
     else
@@ -83,8 +85,8 @@ int place_of(const struct options *options, char **state) {
         return code;
     if (states[1])
         code = error_set(ERROR_USAGE,
-                         "there are several state folders here, %s and %s among them; "
-                         "name one",
+                         "there are several state folders in the current folder, such as %s and "
+                         "%s; name one",
                          states[0], states[1]);
     else
         *state = memory_copy_string(states[0]);

@@ -1,5 +1,5 @@
-/* `retrain`, for cron: finishes what is unfinished, trains on what is new, and publishes what the
- * gate lets through. */
+/* `retrain`, for cron: finishes an unfinished run, trains if there is new data, and publishes the
+ * model if the gate holds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +27,17 @@ struct retrain {
     char *identity;     /* job_identity() */
     struct dataset now; /* the data as it is now */
     struct last_run last;
-    struct set *earlier; /* what the last run began with, if it can go on and that is not `now` */
-    struct score_figures figures; /* of the last run's model on the holdout, … */
-    bool scored;                  /* … if they are known */
-    struct outcome outcome;       /* of what was done last */
-    bool idle;                    /* there was nothing to do */
+    struct set
+        *earlier; /* the data of the last run, if the run can go on and its data is not `now` */
+    struct score_figures figures; /* of the last run's model on the holdout, if `scored` */
+    bool scored;
+    struct outcome outcome; /* of the last task */
+    bool idle;              /* there was nothing to do */
 };
 
 /* ---- training ---- */
 
-/* What starting from the live model saved. */
+/* Adds to the result how many evaluations the start from the live model saved. */
 static int add_warm_start(const struct retrain *r) {
     const struct training *training = &r->training;
     double evaluations = (double)coordinator_view(training->coordinator).evaluations;
@@ -48,7 +49,8 @@ static int add_warm_start(const struct retrain *r) {
     if (cold) {
         json_object_set_new(warm, "cold_evaluations", json_integer(cold));
         json_object_set_new(warm, "ratio", json_real(evaluations / (double)cold));
-        log_info("%.0f evaluations; a cold start took %lld", evaluations, (long long)cold);
+        log_info("%.0f evaluations; the last start from zero took %lld", evaluations,
+                 (long long)cold);
     } else {
         log_info("%.0f evaluations from the live model", evaluations);
     }
@@ -89,19 +91,19 @@ static int train_anew(struct retrain *r) {
     return code;
 }
 
-/* The last run, on its own data, which may not be what it is now. */
+/* Goes on with the last run, on the data that it began with; the files may have changed since. */
 static int go_on(struct retrain *r) {
-    log_info("run %lld is unfinished: it comes first", (long long)r->last.run);
+    log_info("run %lld is unfinished; finishing it first", (long long)r->last.run);
     return train(r, r->earlier ? r->earlier : r->now.set, NULL, false);
 }
 
-/* ---- one task after the other ---- */
+/* ---- one task after another ---- */
 
 static const char *fingerprint(const struct retrain *r) {
     return set_info(r->now.set)->fingerprint;
 }
 
-/* What was done last, and whether the data is there that it was done with. */
+/* Reads what was done last, and finds the data of an unfinished run. */
 static int look_back(struct retrain *r) {
     const char *state = r->training.job->state;
     int code = last_run_read(r->training.store, state, r->identity, &r->last);
@@ -116,20 +118,20 @@ static int look_back(struct retrain *r) {
     return 0;
 }
 
-/* A training and a judgement take the line away at their ends. */
+/* A training and a judgement remove the progress line when they end. */
 static void show_progress(const struct retrain *r) {
     progress_open(!r->training.options->quiet);
 }
 
 static int do_task(struct retrain *r, enum task task) {
     int code = 0;
-    if (r->outcome.code) /* of the task before, which another follows */
+    if (r->outcome.code) /* of the task before this one */
         log_error("%s", r->outcome.text);
     r->outcome.code = 0;
     r->scored = false;
     show_progress(r);
     if (task == TASK_DECIDE) {
-        log_info("run %lld has ended, and it is still open whether it goes live",
+        log_info("run %lld has ended; now it is decided whether its model goes live",
                  (long long)r->last.run);
         json_decref(r->outcome.result);
         r->outcome.result = json_loads(r->last.result, 0, NULL);

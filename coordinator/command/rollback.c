@@ -1,4 +1,4 @@
-/* `rollback`: an earlier version is live again. */
+/* `rollback`: makes an earlier version live again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct rollback {
     int64_t from, to;
 };
 
-/* The job file's on_publish if one was named, else that of the newest run. */
+/* Job name and on_publish of the newest run. */
 static int take_settings(struct rollback *r) {
     struct store_run last;
     bool found;
@@ -44,6 +44,7 @@ static int take_settings(struct rollback *r) {
     return 0;
 }
 
+/* Job name and on_publish of a job file. */
 static int take_job(struct rollback *r, const char *file) {
     const struct options *options = r->options;
     struct job *job;
@@ -89,7 +90,8 @@ static int find_before(struct rollback *r) {
         r->to = history_before(&history, r->from);
     if (!code && !r->to)
         code = r->from ? error_set(ERROR_UNAVAILABLE,
-                                   "%s: no version was live before that of run %lld, which stays",
+                                   "%s: no other version was live before that of run %lld, which "
+                                   "stays live; --to RUN makes another one live",
                                    r->state, (long long)r->from)
                        : error_set(ERROR_UNAVAILABLE, "%s: no model is live there", r->state);
     history_release(&history);
@@ -104,8 +106,8 @@ static int choose(struct rollback *r) {
     char *file = memory_format("%s/models/%lld/model.json", r->state, (long long)r->to);
     if (access(file, R_OK))
         code = error_set(ERROR_UNAVAILABLE,
-                         "%s: the model of run %lld is not there, or not any more; `keep_models` "
-                         "says how many are kept, and %s/models has those there are, for --to",
+                         "%s: there is no model of run %lld, or no longer; `keep_models` says how "
+                         "many are kept; those in %s/models can be named with --to",
                          r->state, (long long)r->to, r->state);
     free(file);
     return code;

@@ -1,4 +1,4 @@
-/* `run`: from a job file to a model, which is then live. */
+/* `run`: trains the model of a job file and makes it live. */
 #include "base/clock.h"
 #include "coordinator/command/command.h"
 #include "coordinator/run/progress.h"
@@ -7,7 +7,8 @@
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
-/* What a command that was killed left unsettled comes first: a run may take long. */
+/* A killed command may have left a publication unsettled. That is settled first, because a run may
+ * take long. */
 static int train(struct training *training, struct dataset *data) {
     struct publisher publisher = {.store = training->store,
                                   .loop = &training->loop,

@@ -39,8 +39,8 @@ static int print_once(const struct options *options, const char *state) {
 
 /* ---- again every second ---- */
 
-/* Draws over what was drawn before, in one write and without a moment in between when nothing
- * stands there. What is too wide or too high is cut, as a line that wraps or scrolls would stay. */
+/* Replaces what was drawn before, in one write, so that the screen is never empty in between. Text
+ * that is too wide or too high is cut: a line that wraps or scrolls would not be replaced. */
 static void draw(const char *text) {
     int rows, columns, lines = 0;
     terminal_size(STDOUT_FILENO, &rows, &columns);
@@ -50,7 +50,7 @@ static void draw(const char *text) {
     fputs(*text ? "…\033[K\n\033[J\033[?7h" : "\033[J\033[?7h", stdout);
 }
 
-/* What to show now, in place of what was there. */
+/* Replaces the status on the screen. */
 static void draw_status(const json_t *status) {
     char *text = NULL;
     size_t length;
@@ -63,8 +63,7 @@ static void draw_status(const json_t *status) {
     free(text);
 }
 
-/* The coordinator is there, but does not answer: it reads its data, is about to end, or is stopped.
- */
+/* A coordinator holds the folder but does not answer: it is starting, about to end, or stopped. */
 static void print_silence(const struct options *options, bool redraws) {
     char line[1024];
     snprintf(line, sizeof line, "%s\n", error_text());
@@ -80,7 +79,8 @@ static void print_silence(const struct options *options, bool redraws) {
     error_clear();
 }
 
-/* Answers 0, also while nobody answers; sets *ended once the run has. */
+/* Shows the status once. Sets *ended if the run has ended. A coordinator that does not answer is no
+ * error. */
 static int look(const struct options *options, const char *state, bool redraws, bool *ended) {
     json_t *status = NULL;
     int code = ask_status(state, &status);
@@ -135,11 +135,11 @@ int command_cancel(const struct options *options) {
         return code;
     code = control_ask(state, "cancel\n", &answer);
     if (!code && strncmp(answer, "ok", 2) != 0)
-        code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not take it: %s", state,
-                         *answer ? answer : "it is about to end");
+        code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not accept `cancel`: %s",
+                         state, *answer ? answer : "it is about to end");
     if (!code) {
         escape_put(state, stdout);
-        puts(": the run stops at the next point where it can be resumed");
+        puts(": the run stops at the next point from which it can go on");
     }
     free(answer);
     free(state);

@@ -69,7 +69,7 @@ static bool take_comparison(const char **at, enum gate_comparison *comparison) {
     return true;
 }
 
-/* Behind `live`: nothing, or a number more or less. */
+/* After `live`: nothing, or + or - and a number. */
 static bool take_offset(const char **at, double *offset) {
     double sign = take_mark(at, "+") ? 1 : take_mark(at, "-") ? -1 : 0;
     if (sign == 0)
@@ -107,8 +107,9 @@ bool gate_parse(const char *text, struct gate_condition *condition) {
     return !*at;
 }
 
-/* A bound from the wrong side would let through only what is bad, a share beyond 1 nothing. */
-static bool can_be_meant(const struct gate_condition *condition) {
+/* A bound from the wrong side would let only bad models through. A share above 1 would let none
+ * through. */
+static bool makes_sense(const struct gate_condition *condition) {
     bool error = condition->figure == GATE_LOSS || condition->figure == GATE_RMSE;
     bool from_above = condition->comparison == GATE_AT_MOST || condition->comparison == GATE_BELOW;
     bool in_reach = error || condition->relative || condition->offset <= 1;
@@ -117,7 +118,7 @@ static bool can_be_meant(const struct gate_condition *condition) {
 
 bool gate_is_condition(const char *text) {
     struct gate_condition condition;
-    return gate_parse(text, &condition) && can_be_meant(&condition);
+    return gate_parse(text, &condition) && makes_sense(&condition);
 }
 
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {
@@ -193,7 +194,7 @@ struct gate_outcome gate_judge(const char *text, const struct score_figures *new
     return outcome;
 }
 
-/* ---- saying ---- */
+/* ---- explaining ---- */
 
 static const char *const comparisons[] = {[GATE_AT_MOST] = "at most",
                                           [GATE_BELOW] = "below",

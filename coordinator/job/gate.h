@@ -1,5 +1,5 @@
-/* The gate: conditions that a new model must fulfil before it is published, on figures of the new
- * and of the live model over the same examples.
+/* The gate: conditions that a new model must fulfil before it is published. They compare figures of
+ * the new model and of the live model on the same examples.
  *
  *     FIGURE OP LIMIT     loss <= 1.01 * live      accuracy >= live - 0.005      auc > 0.8
  *
@@ -16,9 +16,8 @@
 
 #define GATE_ALLOWED                                                                               \
     "conditions like \"loss <= 1.01 * live\", \"accuracy >= live - 0.005\" or \"auc >= 0.8\": "    \
-    "loss or rmse with <= or <, accuracy or auc (from 0 to 1) with >= or >; and a number, or "     \
-    "live, "                                                                                       \
-    "times and plus a number"
+    "loss or rmse, then <= or <; or accuracy or auc, then >= or >; then a number (accuracy and "   \
+    "auc: at most 1) or [NUMBER *] live [+ or - NUMBER]"
 
 enum gate_figure { GATE_LOSS, GATE_ACCURACY, GATE_AUC, GATE_RMSE };
 enum gate_comparison { GATE_AT_MOST, GATE_BELOW, GATE_AT_LEAST, GATE_ABOVE };
@@ -34,15 +33,15 @@ struct gate_condition {
 /* False if the text is no condition. */
 bool gate_parse(const char *text, struct gate_condition *condition);
 
-/* Whether it is one that can be meant, for the table of keys: errors are bounded from above,
- * accuracy and AUC from below by at most 1. */
+/* Whether the text is a condition that makes sense: loss and RMSE have an upper bound, accuracy and
+ * AUC have a lower bound of at most 1. For the table of keys. */
 bool gate_is_condition(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective);
-char *gate_figures(enum objective_kind objective); /* those that it has: "loss, rmse"; free it */
+char *gate_figures(enum objective_kind objective); /* all of its figures: "loss, rmse"; free it */
 
-/* What became of one condition. `unpublished`: it holds because there is no live model yet. */
+/* The outcome of one condition. `unpublished`: it holds because there is no live model yet. */
 struct gate_outcome {
     const char *text; /* as the job file has it */
     struct gate_condition condition;
@@ -50,15 +49,15 @@ struct gate_outcome {
     bool holds, unpublished;
 };
 
-/* Whether the condition holds for these figures; `live` is NULL if there is no live model: then a
- * relative condition holds. A figure that is not finite fulfils nothing. `text` is a condition. */
+/* Whether the condition `text` holds for these figures. `live` is NULL if there is no live model:
+ * then a condition relative to it holds. No condition holds for a figure that is not finite. */
 struct gate_outcome gate_judge(const char *text, const struct score_figures *new,
                                const struct score_figures *live);
 
 /* "loss <= 1.01 * live does not hold: 0.71 is not at most 0.4141 (live 0.41)". Free it. */
 char *gate_explain(const struct gate_outcome *outcome);
 
-/* {condition, new, live, holds}; null for a figure that is not there. A new reference. */
+/* {condition, new, live, holds}; a figure that is not known is null. A new reference. */
 json_t *gate_outcome_json(const struct gate_outcome *outcome);
 
 #endif

@@ -19,13 +19,13 @@
 #define SECTION_PREFIX SECTION "."
 #define JOB_FILE_BYTES_MAX (1u << 20)
 
-/* libconfuse's parser hands nothing through to its callbacks and keeps its state in statics, so
- * what a reading is about is a static too. */
+/* libconfuse passes no context to its callbacks and keeps its own state in static variables. So the
+ * state of a reading is static here, too. */
 static struct {
     struct job *job;
     const char *file;    /* NULL: a --set */
     const char *setting; /* the --set as typed */
-    int line[KEYS_MAX];  /* where each key was given, 0: not yet */
+    int line[KEYS_MAX];  /* on which each key was set; 0: not yet */
     int code;
 } reading;
 
@@ -44,7 +44,8 @@ static bool is_of_section(const struct key *key) {
     return strncmp(key->name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0;
 }
 
-/* A key that is written in the wrong place: `csv.label`, or `label` outside of the section. */
+/* The key that was meant if a name stands in the wrong place: `csv.label` in a file, or `label`
+ * outside of the section. */
 static const struct key *misplaced(const char *name, bool section) {
     char whole[128];
     snprintf(whole, sizeof whole, SECTION_PREFIX "%s", name);
@@ -54,13 +55,16 @@ static const struct key *misplaced(const char *name, bool section) {
 
 static int refuse_misplaced(const char *place, const char *name, const struct key *key) {
     if (!is_of_section(key))
-        return error_set(ERROR_CONFIG, "%s: key `%s`: stands outside of " SECTION " { }", place,
-                         name);
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: does not belong to the section " SECTION
+                         "; write it outside of " SECTION " { }",
+                         place, name);
     if (!reading.file)
-        return error_set(ERROR_CONFIG, "%s: key `%s`: is `%s`", place, name, key->name);
+        return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`", place, name, key->name);
     return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: is written in a section, as " SECTION " { %s = VALUE }", place,
-                     name, key->name + strlen(SECTION_PREFIX));
+                     "%s: key `%s`: belongs to the section " SECTION "; write " SECTION
+                     " { %s = VALUE }",
+                     place, name, key->name + strlen(SECTION_PREFIX));
 }
 
 static int unknown_key(const char *place, const char *name, bool section) {
@@ -74,15 +78,15 @@ static int unknown_key(const char *place, const char *name, bool section) {
         else if (is_of_section(&keys[i]))
             nearest_offer(&nearest, keys[i].name + strlen(SECTION_PREFIX));
     return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: there is no such key%s%s; `dml-coordinator check --help` lists "
-                     "them",
+                     "%s: key `%s`: there is no such key%s; `dml-coordinator check --help` lists "
+                     "them%s",
                      place, name, section ? " in " SECTION : "", nearest_question(&nearest, ""));
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* libconfuse's complaints: an unknown key has a message of its own, the others are syntax. */
+/* Called with libconfuse's errors. An unknown key gets a message of ours; the others are syntax. */
 static void complain(cfg_t *cfg, const char *format, va_list arguments) {
     char place[1024], words[512];
     write_place(cfg, place, sizeof place);
@@ -92,8 +96,8 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
     }
     vsnprintf(words, sizeof words, format, arguments);
     reading.code = error_set(ERROR_CONFIG,
-                             "%s: %s; allowed: lines of the form KEY = VALUE, with a list as "
-                             "{ \"a\", \"b\" } and a comment behind #",
+                             "%s: %s; allowed: lines of the form KEY = VALUE; a list is written as "
+                             "{ \"a\", \"b\" }, and # starts a comment",
                              place, words);
 }
 
@@ -130,8 +134,8 @@ static cfg_opt_t option_of(const struct key *key) {
                        .parsecb = take};
 }
 
-/* The parser of job files. Every key is a list to it, so that a list in the wrong place can be
- * answered with the key's name. */
+/* The parser of job files. To libconfuse every key is a list: then take() gets a list in the wrong
+ * place, too, and can name the key. */
 static cfg_t *parser_new(void) {
     cfg_opt_t outer[KEYS_MAX] = {0}, inner[KEYS_MAX] = {0};
     size_t outers = 0, inners = 0;
@@ -179,14 +183,14 @@ static int read_file(struct job *job) {
     return code;
 }
 
-/* KEY=VALUE. A value that starts as a list or a quoted text does is read as in a file, any other is
- * the text as it stands, spaces and all. */
+/* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is
+ * taken as it stands, with its spaces. */
 static int set(struct job *job, const char *setting) {
     const char *equals = strchr(setting, '=');
     if (!equals || equals == setting)
         return error_set(ERROR_USAGE, "--set %s: allowed: KEY=VALUE", setting);
     if (!text_is_utf8(setting))
-        return error_set(ERROR_USAGE, "--set %s: a character that is not UTF-8", setting);
+        return error_set(ERROR_USAGE, "--set %s: has a character that is not UTF-8", setting);
     char *name = memory_format("%.*s", (int)(equals - setting), setting);
     char *place = memory_format("--set %s", setting);
     const char *value = equals + 1;
@@ -245,37 +249,37 @@ char *const *job_holdout_paths(const struct job *job) {
     return job_holdout_share(job) > 0 ? none : job->holdout;
 }
 
-/* A share stands alone, and early stopping needs something to look at. */
+/* A share is the only entry of a list, and early stopping needs a holdout. */
 static int check_holdout(const struct job *job) {
     double share;
     for (char **entry = job->holdout; *entry; entry++)
         if (key_number(*entry, &share) && job->holdout[1])
             return error_set(ERROR_CONFIG,
-                             "%s: key `holdout`: the share %s cannot stand with other entries; "
-                             "allowed: a share alone, or files alone",
+                             "%s: key `holdout`: the share %s stands together with other entries; "
+                             "allowed: either one share, or files",
                              job->file, *entry);
     if (job->early_stopping && !job->holdout[0])
         return error_set(ERROR_CONFIG,
-                         "%s: key `early_stopping`: needs rows that are held out; set `holdout` "
-                         "too, such as holdout = 0.1, or early_stopping = off",
+                         "%s: key `early_stopping`: needs rows that are held out; also set "
+                         "`holdout`, for example holdout = 0.1, or set early_stopping = off",
                          job->file);
     return 0;
 }
 
-/* A gate judges figures on the holdout, and only those that the objective has. */
+/* A gate needs a holdout, and its figures must be figures of the objective. */
 static int check_gate(const struct job *job) {
     struct gate_condition condition;
     if (job->gate[0] && !job->holdout[0])
         return error_set(ERROR_CONFIG,
-                         "%s: key `gate`: there is nothing to judge models on; set `holdout`, to a "
-                         "share of the rows or to files of their own",
+                         "%s: key `gate`: needs rows to judge models on; also set `holdout`, to a "
+                         "share of the rows, for example 0.1, or to files of their own",
                          job->file);
     for (char **text = job->gate; *text; text++)
         if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective)) {
             char *allowed = gate_figures(job->objective);
             error_set(ERROR_CONFIG,
-                      "%s: key `gate`: \"%s\" is about a figure that the objective does not have; "
-                      "%s has %s",
+                      "%s: key `gate`: \"%s\": the objective does not have this figure; figures of "
+                      "%s: %s",
                       job->file, *text, objective_name(job->objective), allowed);
             free(allowed);
             return ERROR_CONFIG;
@@ -283,7 +287,7 @@ static int check_gate(const struct job *job) {
     return 0;
 }
 
-/* The defaults that follow from the file's name, and what no key's own check can see. */
+/* Fills in the defaults that follow from the file's name, and checks what concerns several keys. */
 static int complete(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
@@ -302,8 +306,8 @@ static int complete(struct job *job, const char *state) {
     if (job->positive && objective_of(job->objective)->labels != LABEL_BINARY)
         return error_set(
             ERROR_CONFIG,
-            "%s: key `csv.positive`: goes with an objective of two classes, as logistic "
-            "is, not with %s",
+            "%s: key `csv.positive`: needs an objective with two classes, such as logistic; the "
+            "objective is %s",
             job->file, objective_name(job->objective));
     int code = check_holdout(job);
     return code ? code : check_gate(job);
@@ -341,7 +345,8 @@ static int refuse_unless_reading(const char *setting) {
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
                                          used ? ", " : "", keys[i].name);
         code =
-            error_set(ERROR_USAGE, "--set %s: only how data is read can be set here; allowed: %s",
+            error_set(ERROR_USAGE,
+                      "--set %s: this command takes only keys about how data is read; allowed: %s",
                       setting, allowed);
     }
     free(name);

@@ -11,11 +11,12 @@
 #include "numeric/vector.h"
 #include "objective/objective.h"
 
-/* What becomes of features of the live model that the data has no more. */
+/* What to do with features of the live model that the data no longer has. */
 enum vanished { VANISHED_DROP, VANISHED_KEEP };
 
-/* A job as read and checked. All strings and lists are owned by it; paths are made relative to the
- * job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks. */
+/* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
+ * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
+ */
 struct job {
     char *file;   /* as typed */
     char *folder; /* of the job file */
@@ -53,35 +54,36 @@ struct job {
     void *parsed;     /* libconfuse's tree */
 };
 
-/* Reads and checks a job file; `settings` are the KEY=VALUE of --set, applied over it, and `state`
- * that of --state or NULL. Errors are ERROR_CONFIG (ERROR_USAGE for a bad --set) and name file,
- * line, key and what is allowed. */
+/* Reads and checks a job file. `settings` are the KEY=VALUE of --set: they replace what the file
+ * says. `state` is the folder of --state, or NULL. ERROR_CONFIG, ERROR_USAGE for a bad --set; the
+ * text names file, line, key and what is allowed. */
 int job_read(const char *path, const char *const *settings, uint32_t settings_count,
              const char *state, struct job **job);
 void job_free(struct job *job);
 
-/* Applies settings, KEY=VALUE of --set, to reading options whose strings are on the heap: for data
- * that no job file goes with. ERROR_USAGE also for a key that is not about reading. */
+/* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
+ * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
+ */
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options);
 
-/* The share of the rows that is held out by hash, in (0, 1); 0: none is. */
+/* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);
 
-/* The patterns of the holdout's own files, NULL-terminated; empty if it has none. */
+/* The patterns of the holdout's files, NULL-terminated; empty if the holdout is no files. */
 char *const *job_holdout_paths(const struct job *job);
 
-/* The effective settings: every key with its value. A new reference. */
+/* The settings in effect: every key with its value. A new reference. */
 json_t *job_settings(const struct job *job);
 
-/* Prints them as a job file that would give the same job, aligned; for `check`. */
+/* Prints the settings, aligned, as a job file that gives the same job. For `check`. */
 void job_print(const struct job *job);
 
-/* A hash over the settings that make a run what it is (not limits, tolerances, replicas, threads,
- * timings, http), as hexadecimal text. Free it. */
+/* A hash, as hexadecimal text, over the settings that a run may not change when it goes on: all but
+ * limits, tolerances, replicas, threads, timings, http and the like. Free it. */
 char *job_identity(const struct job *job);
 
-/* The first key that makes two jobs different runs: compares with settings stored for an earlier
- * run; NULL if the same run may go on. A constant. */
+/* The first key whose value differs from that stored for an earlier run, if the run may not go on
+ * with another value; NULL if the run may go on. A constant. */
 const char *job_first_difference(const struct job *job, const json_t *stored_settings);
 
 #endif

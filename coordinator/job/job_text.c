@@ -65,7 +65,7 @@ static bool is_inside_word(const char *text, const char *at) {
            !strchr(" \t\r\n{}=,", at[-1]);
 }
 
-/* Values are kept as JSON and read back from there, which cannot hold other bytes. */
+/* Settings are stored as JSON, which must be UTF-8. */
 static int check_utf8(const char *text, const char *file) {
     int number = 1;
     if (text_is_utf8(text))
@@ -78,8 +78,8 @@ static int check_utf8(const char *text, const char *file) {
             break;
     }
     return error_set(ERROR_CONFIG,
-                     "%s:%d: a character that is not UTF-8; convert the file, or rename what it "
-                     "names",
+                     "%s:%d: a character that is not UTF-8; convert the job file to UTF-8, or "
+                     "rename the file or folder that it names",
                      file, number);
 }
 

@@ -87,7 +87,7 @@ static int assign_flag(const struct key *key, struct job *job, const char *text,
                        const char *place) {
     int value = truth(text);
     if (value < 0)
-        return refuse(key, place, text, "is neither");
+        return refuse(key, place, text, "is neither true nor false");
     *(bool *)field(key, job) = value == 1;
     return 0;
 }
@@ -159,7 +159,7 @@ static int assign_text(const struct key *key, struct job *job, const char *text,
     if (!unset && !*text)
         return refuse(key, place, text, "is empty");
     if (!unset && key->fits && !key->fits(text))
-        return refuse(key, place, text, "does not fit");
+        return refuse(key, place, text, "is not valid");
     if (key->type == KEY_TEXT) {
         key_clear(key, job);
         *(char **)field(key, job) = unset ? NULL : memory_copy_string(text);
@@ -241,8 +241,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
     return number_value(key, number(key, job));
 }
 
-/* Quoted so that the reader takes it back as it is: it would replace ${NAME}. The reader knows the
- * escapes of escape_put(), too. */
+/* Quotes a text so that reading it gives the same text. Without the backslash the reader would
+ * replace ${NAME}. The reader also knows the escapes of escape_put(). */
 static void print_quoted(const char *text, FILE *out) {
     char *quoted = memory_new(2 * strlen(text) + 1, 1), *to = quoted;
     for (; *text; text++) {
@@ -261,7 +261,7 @@ static void print_number(double value, FILE *out) {
     snprintf(text, sizeof text, "%.15g", value);
     if (strtod(text, NULL) != value)
         snprintf(text, sizeof text, "%.17g", value);
-    /* The reader takes a bare + for the start of +=. */
+    /* Without quotes, the reader takes a + for the start of +=. */
     for (const char *at = text; *at; at++)
         if (*at != '+')
             putc(*at, out);

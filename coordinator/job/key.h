@@ -1,5 +1,5 @@
-/* The keys of the job file: one table with type, limits, default and help of each. What a text may
- * say, what an error says is allowed, the defaults and the listings all come from it. */
+/* The keys of the job file: one table with the type, limits, default and help of each key. Checks,
+ * error messages, defaults and lists are all made from this table. */
 #ifndef DML_COORDINATOR_JOB_KEY_H
 #define DML_COORDINATOR_JOB_KEY_H
 
@@ -20,7 +20,7 @@ enum key_type {
     KEY_CHOICE,  /* an enum whose values number `choices` */
 };
 
-/* A number that is bounded by nothing else. */
+/* The limit of a number that has no other limit. */
 #define NUMBER_MAX 1e300
 
 struct key {
@@ -28,13 +28,13 @@ struct key {
     enum key_type type;
     size_t offset; /* of the field in struct job */
     double least, most;
-    const char *word;  /* a word taken in place of a number or text, or NULL */
-    double word_value; /* what it stands for; NULL for a text */
+    const char *word;  /* a word allowed in place of a number or text, or NULL */
+    double word_value; /* the number that the word stands for; for a text it stands for NULL */
     const char *const *choices;
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
-    const char *allowed;            /* what such a text is */
+    const char *allowed;            /* which texts are allowed, for messages */
     const char *initial;            /* the default as text, or NULL: none */
-    bool may_change;                /* when a run is resumed */
+    bool may_change;                /* a run may go on with another value */
     const char *help;
 };
 
@@ -44,26 +44,26 @@ extern const size_t keys_count;
 /* The key of that name, or NULL. */
 const struct key *key_find(const char *name);
 
-/* Takes `text` as the key's value, or as the next element of a list. ERROR_CONFIG; the error's
- * text is "`place`: key `x`: … allowed: …". */
+/* Sets the key to `text`, or appends `text` to the key's list. ERROR_CONFIG; the error's text is
+ * "`place`: key `x`: … allowed: …". */
 int key_assign(const struct key *key, struct job *job, const char *text, const char *place);
 
-/* The number that a whole text is; false if it is none. */
+/* Reads a number; false if the text, as a whole, is not a number. */
 bool key_number(const char *text, double *value);
 
-/* Back to nothing: no text, an empty list. For texts and lists. */
+/* Empties a text or list: no text, or no elements. Other types stay as they are. */
 void key_clear(const struct key *key, struct job *job);
 
 /* Writes what the key allows, such as "auto, or a whole number from 1 to 200". */
 void key_allowed(const struct key *key, char *text, size_t size);
 
-/* The value. A new reference; null for a text that is not set. */
+/* The key's value; null for a text that is not set. A new reference. */
 json_t *key_value(const struct key *key, const struct job *job);
 
-/* Writes the value as a job file would have it; nothing for a text that is not set. */
+/* Writes the value as it stands in a job file; nothing for a text that is not set. */
 void key_print(const struct key *key, const struct job *job, FILE *out);
 
-/* Every key with its default and meaning, for people. */
+/* Prints every key with its meaning, what is allowed, and its default. */
 void key_print_help(FILE *out);
 
 #endif

@@ -24,7 +24,7 @@ static bool is_address(const char *text) {
     return is_host_and_port(text);
 }
 
-/* A file of that name is written "./20%". */
+/* "20%" is a mistake for 0.2. A file of that name is written "./20%". */
 static bool is_percentage(const char *text) {
     size_t digits = strspn(text, "0123456789. ");
     return digits && strcmp(text + digits, "%") == 0;
@@ -49,7 +49,8 @@ _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
-/* All weights are 0 long before. Beyond it a step that moves them no more moves the intercept. */
+/* All weights are 0 long before this value. With larger values a step that no longer moves the
+ * weights no longer moves the intercept either. */
 #define L2_MAX 1e20
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
@@ -69,11 +70,11 @@ const struct key keys[] = {
     {"data", KEY_LIST, AT(data), .allowed = PATHS,
      .help = "training data: LIBSVM or CSV, plain, .gz or .zst; relative to the job file"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
-     .help = "data that the model is evaluated on at the end"},
+     .help = "data on which the model is evaluated at the end"},
     {"format", KEY_CHOICE, AT(source.format), .choices = formats, .initial = "auto",
-     .help = "how the data is written; auto tells by content"},
+     .help = "format of the data; auto: found from the content"},
     {"csv.header", KEY_CHOICE, AT(source.header), .choices = headers, .initial = "auto",
-     .help = "whether the first line names the columns; auto tells by content"},
+     .help = "whether the first line names the columns; auto: found from the content"},
     {"csv.label", KEY_TEXT, AT(source.label), .allowed = "a column by name or by number from 1",
      .help = "the column of the label; by default the last"},
     {"csv.skip", KEY_LIST, AT(source.skip), .allowed = "columns by name or by number from 1",
@@ -81,7 +82,7 @@ const struct key keys[] = {
     {"csv.positive", KEY_TEXT, AT(positive), .allowed = "a label as the data has it",
      .help = "which of two labels is the positive class; by default the larger"},
     {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
-     .help = "malformed lines to skip, and report, before it is an error"},
+     .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
      .help = "the loss that is minimised"},
     {"l2", KEY_NUMBER, AT(l2), RANGE(0, L2_MAX), .initial = "0",
@@ -89,56 +90,58 @@ const struct key keys[] = {
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
     {"history", KEY_COUNT32, AT(history), RANGE(1, HISTORY_MAX), WORD("auto", 0),
-     .initial = "auto", .help = "curvature pairs kept; auto: from the shape of the data"},
+     .initial = "auto", .help = "curvature pairs kept; auto: depends on the shape of the data"},
     {"history_type", KEY_CHOICE, AT(history_type), .choices = history_types, .initial = "float",
-     .help = "how curvature pairs are kept"},
+     .help = "how curvature pairs are stored"},
     {"gradient_tolerance", KEY_NUMBER, AT(gradient_tolerance), RANGE(0, NUMBER_MAX), CHANGES,
-     .initial = "1e-5", .help = "stop when no component of the gradient is larger"},
+     .initial = "1e-5", .help = "stop when no component of the gradient is larger than this"},
     {"loss_tolerance", KEY_NUMBER, AT(loss_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-9",
-     .help = "stop when the loss fell by less, relatively, over the last 10 steps; 0: never"},
+     .help = "stop when the relative fall of the loss over 10 steps is smaller; 0: never"},
     {"max_steps", KEY_COUNT64, AT(max_steps), RANGE(0, COUNT_MAX), CHANGES, .initial = "1000",
-     .help = "stop after as many steps, over all resumes of a run"},
+     .help = "stop after this many steps, those before an interruption included"},
     {"max_seconds", KEY_NUMBER, AT(max_seconds), RANGE(0, NUMBER_MAX),
      WORD("unlimited", INFINITY), CHANGES, .initial = "unlimited",
-     .help = "stop after as long, over all resumes of a run"},
+     .help = "stop after this time, that before an interruption included"},
     {"replicas", KEY_COUNT32, AT(replicas), RANGE(1, REPLICAS_MAX), WORD("auto", 0), CHANGES,
-     .initial = "auto", .help = "processes that compute gradients; auto: from the machine"},
+     .initial = "auto", .help = "processes that compute gradients; auto: depends on the machine"},
     {"shards", KEY_COUNT32, AT(shards), RANGE(1, SHARDS_MAX), WORD("auto", 0),
-     .initial = "auto", .help = "processes that hold the parameters; auto: from the machine"},
+     .initial = "auto", .help = "processes that hold the parameters; auto: depends on the machine"},
     {"threads", KEY_COUNT32, AT(threads), RANGE(1, THREADS_MAX), WORD("auto", 0), CHANGES,
-     .initial = "auto", .help = "threads of a replica; auto: from the machine"},
+     .initial = "auto", .help = "threads of a replica; auto: depends on the machine"},
     {"portion_chunks", KEY_COUNT32, AT(portion_chunks), RANGE(0, FEATURES_MAX), WORD("auto", 0),
-     CHANGES, .initial = "auto", .help = "chunks handed out at a time; auto or 0: adapts"},
+     CHANGES, .initial = "auto", .help = "chunks handed to a replica at a time; auto or 0: adapts"},
     {"checkpoint_seconds", KEY_NUMBER, AT(checkpoint_seconds), RANGE(0, 1e6), CHANGES,
-     .initial = "10", .help = "most work that a power cut may cost, plus a step; 0: every step"},
+     .initial = "10",
+     .help = "seconds between checkpoints: work that a power cut may cost; 0: every step"},
     {"reconnect_seconds", KEY_COUNT32, AT(reconnect_seconds), RANGE(0, 1e6), CHANGES,
-     .initial = "30", .help = "how long workers wait for the next coordinator"},
+     .initial = "30", .help = "how long workers wait for the next coordinator when theirs is lost"},
     {"flush_ms", KEY_COUNT32, AT(flush_ms), RANGE(1, 1e6), CHANGES, .initial = "1000",
-     .help = "how long a replica accrues before it sends"},
+     .help = "how long a replica adds up gradients before it sends them"},
     {"shard_addresses", KEY_LIST, AT(shard_addresses), .fits = is_address, .allowed = ADDRESSES,
-     CHANGES, .help = "shards that someone else started; then none is started here"},
+     CHANGES, .help = "shards that were started by hand; then no others are started"},
     {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address,
      .allowed = ADDRESSES, CHANGES,
-     .help = "replicas that someone else started; then none is started here"},
+     .help = "replicas that were started by hand; then no others are started"},
     {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
-     .help = "whether a straggler's portions are also given to whoever would finish them first"},
+     .help = "whether portions of a slow replica are also given to a faster one"},
     {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout,
      .allowed = "a share of the rows between 0 and 1, like 0.1, or " PATHS,
-     .help = "rows that are not trained on but judge the model: a share, or files of their own"},
+     .help = "rows that judge the model and are not trained on: a share, or files"},
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
-     .initial = "off", .help = "stop after as many steps without a better loss on the holdout"},
+     .initial = "off", .help = "stop after this many steps without a better loss on the holdout"},
     {"warm_start", KEY_FLAG, AT(warm_start), CHANGES, .initial = "true",
      .help = "whether retrain starts from the live model"},
     {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",
-     .help = "what becomes of the live model's features that the data has no more"},
+     .help = "what to do with features of the live model that the data no longer has"},
     {"gate", KEY_LIST, AT(gate), .fits = gate_is_condition, .allowed = GATE_ALLOWED, CHANGES,
      .help = "what a new model must fulfil on the holdout before retrain publishes it"},
     {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
-     .help = "published versions that retrain keeps, the live one included"},
+     .help = "versions of the model that retrain keeps, the live one included"},
     {"on_publish", KEY_TEXT, AT(on_publish), CHANGES, .allowed = "a command for /bin/sh",
-     .help = "run after a model was published"},
+     .help = "is run when another model has become live"},
     {"http", KEY_TEXT, AT(http), .fits = is_host_and_port, .allowed = "ADDRESS:PORT",
-     WORD("off", 0), CHANGES, .initial = "off", .help = "the status server; port 0 picks one"},
+     WORD("off", 0), CHANGES, .initial = "off",
+     .help = "address of the status server; port 0 picks a free port"},
 };
 /* clang-format on */
 

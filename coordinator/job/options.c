@@ -19,28 +19,29 @@ const struct option_row option_rows[] = {
      "the state folder, in place of the job file's"},
     {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
     {"quiet", 'q', NULL, 0, offsetof(struct options, quiet),
-     "logs warnings and errors only; the result is printed"},
-    {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "more about what goes on"},
-    {"help", 'h', NULL, 0, offsetof(struct options, help), "this text"},
-    {"version", 'V', NULL, 0, offsetof(struct options, version), "the version"},
+     "logs only warnings and errors; prints the result"},
+    {"verbose", 'v', NULL, 0, offsetof(struct options, verbose), "logs every step and more"},
+    {"help", 'h', NULL, 0, offsetof(struct options, help), "prints this text"},
+    {"version", 'V', NULL, 0, offsetof(struct options, version), "prints the version"},
     {"list-failpoints", 0, NULL, 0, offsetof(struct options, list_failpoints),
-     "places to die at, for tests: see DML_FAILPOINT"},
+     "lists the failpoints, for tests: see DML_FAILPOINT"},
     {"dry-run", 'n', NULL, OPTION_DRY_RUN, offsetof(struct options, dry_run),
      "only checks the job file and the data's paths"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
-     "a new run, also if one could be resumed"},
+     "starts a new run, even if one could go on"},
     {"start", 0, "MODEL", OPTION_START, offsetof(struct options, start),
      "a new run starts from this model's parameters"},
     {"cron", 0, NULL, OPTION_CRON, offsetof(struct options, cron),
      "silent unless something is wrong"},
     {"strict", 0, NULL, OPTION_STRICT, offsetof(struct options, strict),
-     "status 1 if the run has not converged"},
-    {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model is to be live"},
-    {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch), "again every second"},
+     "exit status 1 if the run has not converged"},
+    {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model becomes live"},
+    {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch),
+     "prints the status again every second"},
     {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
      "the format to write"},
     {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
-     "where to write, in place of standard output"},
+     "writes to this file, not to standard output"},
 };
 
 #define ROWS (int)(sizeof option_rows / sizeof option_rows[0])
@@ -82,19 +83,20 @@ static void take(struct options *options, const struct option_row *row, const ch
         *(const char **)((char *)options + row->offset) = argument;
 }
 
-/* A long option as typed, with its value maybe. */
+/* `name` is the option as typed; a long one may have its value behind "=". */
 static int refuse_unknown(const char *name) {
     char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
     struct nearest nearest = {.text = plain + (strncmp(plain, "--", 2) ? 0 : 2)};
     for (int i = 0; i < ROWS && strncmp(plain, "--", 2) == 0; i++)
         nearest_offer(&nearest, option_rows[i].name);
-    int code = error_set(ERROR_USAGE, "there is no option `%s`%s; `" PROGRAM " --help` lists them",
-                         plain, nearest_question(&nearest, "--"));
+    int code =
+        error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " COMMAND --help` lists them%s",
+                  plain, nearest_question(&nearest, "--"));
     free(plain);
     return code;
 }
 
-/* What getopt_long() stumbled over: a letter, or the word before the next to be read. */
+/* Names what getopt_long() refused: a letter, or the word before the next one to read. */
 static int refuse(int answer, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
     bool by_letter = optopt > 0 && optopt < LONG_BASE;
@@ -135,11 +137,11 @@ static int find_command(const char *name, const struct command *commands,
     struct nearest nearest = {.text = name};
     for (const struct command *command = commands; command->name; command++)
         nearest_offer(&nearest, command->name);
-    return error_set(ERROR_USAGE, "there is no command `%s`%s; `" PROGRAM " --help` lists them",
+    return error_set(ERROR_USAGE, "there is no command `%s`; `" PROGRAM " --help` lists them%s",
                      name, nearest_question(&nearest, ""));
 }
 
-/* Whether the command takes what it was given. */
+/* Checks that the command takes the options and operands that it was given. */
 static int check(const struct options *options, unsigned used) {
     const struct command *command = options->command;
     for (int i = 0; i < ROWS; i++)

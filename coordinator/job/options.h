@@ -1,5 +1,5 @@
-/* The command line: one table of options, one of commands. Usage texts and error messages come from
- * the tables. */
+/* The command line: one table of options, one of commands. Usage texts and error messages are made
+ * from these tables. */
 #ifndef DML_COORDINATOR_JOB_OPTIONS_H
 #define DML_COORDINATOR_JOB_OPTIONS_H
 
@@ -10,7 +10,7 @@
 
 struct options;
 
-/* Options that only some commands take; the others go with every command. */
+/* Options that only some commands take. Every command takes the others. */
 enum command_option {
     OPTION_DRY_RUN = 1 << 0,
     OPTION_FRESH = 1 << 1,
@@ -37,7 +37,7 @@ struct option_row {
     const char *name;
     char letter;          /* 0: none */
     const char *argument; /* NULL: none. "liblinear|tsv|json": one of these */
-    unsigned taken;       /* the bit of the commands that take it; 0: all */
+    unsigned taken;       /* its bit in `takes` of a command; 0: every command takes it */
     size_t offset;        /* of the bool or, with an argument, of the text in struct options */
     const char *help;
 };
@@ -45,15 +45,15 @@ struct option_row {
 extern const struct option_row option_rows[];
 extern const int option_rows_count;
 
-/* What was asked for. Strings belong to argv. */
+/* The command line after parsing. Strings belong to argv. */
 struct options {
-    const struct command *commands; /* all that there are, as given to options_parse() */
-    const struct command *command;  /* NULL only if `help`, `version` or the like was asked for */
+    const struct command *commands; /* all commands, as given to options_parse() */
+    const struct command *command;  /* NULL only with --help, --version or --list-failpoints */
     const char **operands;
     int operands_count;
     const char **settings; /* of --set */
     uint32_t settings_count;
-    const char *state; /* or NULL, as are */
+    const char *state; /* this one and those below are NULL if they were not given */
     const char *format, *output;
     const char *start; /* a model */
     const char *to;    /* the number of a run */
@@ -67,10 +67,10 @@ struct options {
 int options_parse(int argc, char **argv, const struct command *commands, struct options *options);
 void options_release(struct options *options);
 
-/* The usage of the program: its commands, and the options of all. */
+/* Prints the usage of the program: its commands, and the options that all commands take. */
 void options_print_usage(const struct command *commands, FILE *out);
 
-/* The usage of one command; `about` is what it does in whole lines, or "". */
+/* Prints the usage of one command. `about` says what it does, in whole lines; it may be "". */
 void options_print_command(const struct command *command, const char *about, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a job's settings look like from outside: as JSON, as a job file, as an identity. */
+/* The settings of a job as JSON, as a job file and as an identity. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ json_t *job_settings(const struct job *job) {
     return settings;
 }
 
-/* The state folder as a job file in the job's folder would name it. */
+/* The path of the state folder as it is written in a job file in the job's folder. */
 static char *state_as_written(const struct job *job) {
     size_t length = strlen(job->folder);
     if (job->state[0] == '/' || strcmp(job->folder, ".") == 0)

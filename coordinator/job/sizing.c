@@ -6,13 +6,14 @@
 
 #define REPLICAS_AUTO 2
 #define SHARDS_AUTO_MAX 4
-#define BLOCKS_WORTH_A_SHARD 4 /* below that a second shard costs more messages than it saves */
+#define BLOCKS_WORTH_A_SHARD 4 /* with fewer a second shard costs more messages than it saves */
 
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* As long as the history pass costs no more than the data pass; see doc/ARCHITECTURE.md. */
+/* The longest history for which the pass over the history costs no more than the pass over the
+ * data: see doc/ARCHITECTURE.md. */
 static uint32_t history_auto(const struct set_info *data, uint64_t parameters) {
     uint64_t most = parameters < HISTORY_AUTO_MAX ? parameters : HISTORY_AUTO_MAX;
     uint64_t pairs = 2 * data->values / (data->features ? data->features : 1);
@@ -38,12 +39,12 @@ static uint32_t length_of(char *const *list) {
     return length;
 }
 
-/* As many as there are addresses, as the job says, or as the machine suggests. */
+/* The number of addresses; without addresses the number in the job, else the automatic one. */
 static int count_workers(const char *key, uint32_t wanted, char *const *addresses,
                          uint32_t automatic, uint32_t *count) {
     uint32_t given = length_of(addresses);
     if (given && wanted && wanted != given)
-        return error_set(ERROR_CONFIG, "key `%s` is %u but there are %u addresses: leave `%s` out",
+        return error_set(ERROR_CONFIG, "key `%s` is %u, but there are %u addresses; leave `%s` out",
                          key, wanted, given, key);
     *count = given ? given : wanted ? wanted : automatic;
     return 0;

@@ -11,8 +11,9 @@ struct sizing {
     uint32_t threads; /* per replica; 0: each uses what its machine has */
 };
 
-/* The history depends on the data's shape alone, as the model does; numbers of workers on the
- * machine, as the model does not. ERROR_CONFIG if the job's numbers contradict one another. */
+/* The history may depend only on the shape of the data, because the model depends on it. The
+ * numbers of workers may depend on the machine, because the model does not depend on them.
+ * ERROR_CONFIG if numbers in the job contradict each other. */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               struct sizing *sizing);
 

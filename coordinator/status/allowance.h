@@ -1,5 +1,4 @@
-/* A bound on how often something is done: so many a second, and a few more at once after a pause.
- */
+/* Limits how often something is done: a number a second, and some more at once after a pause. */
 #ifndef DML_COORDINATOR_STATUS_ALLOWANCE_H
 #define DML_COORDINATOR_STATUS_ALLOWANCE_H
 
@@ -8,11 +7,11 @@
 
 struct allowance {
     double per_second, at_once_most;
-    double left; /* how often it may be done at `counted_ns` */
+    double left; /* how often it could be done at the time `counted_ns` */
     int64_t counted_ns;
 };
 
-/* Takes one of what is left; false if that is none. */
+/* Takes one if any is left; false if none is. */
 bool allowance_take(struct allowance *allowance, int64_t now_ns);
 
 #endif

@@ -34,7 +34,8 @@ struct kept_answer *answers_find(const struct answers *answers, const struct req
     return NULL;
 }
 
-/* The place of the answer before to the same, or a free one, or that of the oldest. */
+/* The place of the earlier answer to the same request, else a free place, else that of the oldest
+ * answer. */
 static struct kept_answer **place_for(struct answers *answers, const struct request *request) {
     struct kept_answer **oldest = &answers->kept[0];
     for (unsigned i = 0; i < ANSWERS_KEPT; i++) {

@@ -15,7 +15,7 @@
 #define EVENTS_AT_ONCE 500
 #define TICK_LATE_NS (10 * NS_PER_S) /* the loop ticks ten times a second */
 
-/* The page may run what it has in itself, and talk to nobody but this server. */
+/* The page may use only its own scripts and styles, and may connect only to this server. */
 #define PAGE_POLICY                                                                                \
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "                     \
     "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "             \
@@ -26,7 +26,7 @@ static void give_json(struct http_answer *answer, int status, json_t *value) {
     char *text = json_dumps(value, JSON_COMPACT);
     json_decref(value);
     if (!text) { /* a text in it is not UTF-8 */
-        text = memory_copy_string("{\"error\":\"what there is to say cannot be written\"}");
+        text = memory_copy_string("{\"error\":\"the answer cannot be written as JSON\"}");
         status = 500;
     }
     answer->status = status;
@@ -46,7 +46,7 @@ static void give_text(struct http_answer *answer, int status, const char *text) 
     answer->length = strlen(text) + 1;
 }
 
-/* The store could not answer: that is not the run's end. */
+/* The store could not answer. The run goes on, so the error is cleared. */
 static void give_store_error(struct http_answer *answer) {
     give_error(answer, 503, error_text());
     error_clear();
@@ -54,7 +54,7 @@ static void give_store_error(struct http_answer *answer) {
 
 /* ---- lists ---- */
 
-/* A list of what has numbers, from `since` on: at most `most` of it. */
+/* A part of a numbered list: at most `most` entries from number `since` on. */
 struct part {
     json_t *list;
     size_t most;
@@ -103,7 +103,7 @@ struct wanted_run {
     bool found;
 };
 
-/* Whether there is such a run in this state folder. */
+/* Sets `found` if the state folder has this run, and when it started. */
 static int find_run(const struct api *api, struct wanted_run *wanted) {
     if (wanted->run == api->live.run) {
         wanted->started_ms = api->live.started_ms;
@@ -134,7 +134,7 @@ static void answer_list(const struct api *api, const struct request *request, co
     int64_t since;
     if (!request_has_only(request, parameters) || !request_number(request, "since", 0, &since) ||
         !request_number(request, "run", api->live.run, &wanted.run)) {
-        give_error(answer, 400, "the query may say since=N and run=N, whole numbers");
+        give_error(answer, 400, "the query may have since=N and run=N with whole numbers");
         return;
     }
     int code = find_run(api, &wanted);
@@ -221,7 +221,7 @@ static void answer_live(const struct api *api, const struct request *request,
         give_text(answer, 200, "ok");
 }
 
-/* Why the run is not at work yet, or not any more; NULL if it is. Free it. */
+/* Why no training is under way with all shards; NULL if it is. Free it. */
 static char *unready(const struct api *api) {
     const struct coordinator *c = api->live.coordinator;
     if (!api->store)
@@ -273,5 +273,5 @@ void api_answer(const struct api *api, const struct request *request, struct htt
             paths[i].answer(api, request, answer);
         return;
     }
-    give_error(answer, 404, "there is nothing here; dml-status(7) lists what there is");
+    give_error(answer, 404, "no such path; dml-status(7) lists the paths");
 }

@@ -1,4 +1,4 @@
-/* The status server's answers: which path gives what. No sockets here. */
+/* The status server's answers, by path. No sockets here. */
 #ifndef DML_COORDINATOR_STATUS_API_H
 #define DML_COORDINATOR_STATUS_API_H
 
@@ -7,16 +7,16 @@
 #include "coordinator/status/tally.h"
 #include "store/store.h"
 
-/* What there is to show. Nothing is owned. */
+/* What the answers are made from. Nothing is owned. */
 struct api {
     struct live live;
-    struct store *store; /* NULL: it was closed */
+    struct store *store; /* NULL after it was closed */
     const struct tally *tally;
     int64_t durable_ms; /* wall clock of the last durable step, or 0 */
     const struct http_counts *counts;
 };
 
-/* Fills in the answer; never fails: what goes wrong is an answer too, and the run goes on. */
+/* Fills in the answer. It never fails: an error is an answer, too, and the run goes on. */
 void api_answer(const struct api *api, const struct request *request, struct http_answer *answer);
 
 #endif

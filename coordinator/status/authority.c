@@ -9,7 +9,7 @@
 #define NAME_CHARACTERS DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._"
 #define PORT_DIGITS_MAX 5
 
-/* How many bytes of the text are of that kind. */
+/* How many bytes at the beginning of the text are in `kind`. */
 static size_t span_of(const char *text, size_t length, const char *kind) {
     size_t count = 0;
     while (count < length && text[count] && strchr(kind, text[count]))
@@ -17,7 +17,7 @@ static size_t span_of(const char *text, size_t length, const char *kind) {
     return count;
 }
 
-/* Nothing, or ":" and a port, which may be empty. */
+/* Whether the text is empty, or ":" and a port, which may be empty. */
 static bool is_port(const char *text, size_t length) {
     return !length || (text[0] == ':' && length <= 1 + PORT_DIGITS_MAX &&
                        span_of(text + 1, length - 1, DIGITS) == length - 1);
@@ -49,7 +49,7 @@ bool authority_read(const char *text, size_t length, char host[AUTHORITY_MAX]) {
     return host[0] && is_port(end, left);
 }
 
-/* An address as a number; IPv4 as IPv6 has it. */
+/* Reads a numeric address; IPv4 is mapped to IPv6. */
 static bool read_address(const char *text, struct in6_addr *address) {
     struct in_addr four;
     if (inet_pton(AF_INET, text, &four) != 1)

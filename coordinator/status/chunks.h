@@ -1,4 +1,4 @@
-/* What becomes of each chunk of the evaluation that runs, for people. */
+/* The state of each chunk of the running evaluation. */
 #ifndef DML_COORDINATOR_STATUS_CHUNKS_H
 #define DML_COORDINATOR_STATUS_CHUNKS_H
 
@@ -6,8 +6,8 @@
 
 #include "coordinator/coordinator.h"
 
-/* [[count, state, replica], …] over the chunks in order, equal neighbours as one; as in
- * struct chunk_view. A new reference. */
+/* [[count, state, replica], …] over the chunks in order; chunks side by side with the same state
+ * and replica, as in struct chunk_view, are one entry. A new reference. */
 json_t *chunks_json(const struct coordinator *coordinator);
 
 #endif

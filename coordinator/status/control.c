@@ -30,7 +30,7 @@ struct control {
 };
 
 static void on_event(struct bufferevent *client, short what, void *context) {
-    (void)what; /* end of file, error or time-out: all the same */
+    (void)what; /* end of file, error or time-out: in each case the connection ends */
     (void)context;
     bufferevent_free(client);
 }
@@ -40,7 +40,8 @@ static void on_written(struct bufferevent *client, void *context) {
     bufferevent_free(client);
 }
 
-/* The run may end in the call, and the loop with it: whoever asked has the answer by now. */
+/* The callback may end the run, and with it the loop. So it is called only after the client has its
+ * answer. */
 static void on_cancel_written(struct bufferevent *client, void *context) {
     struct control *control = context;
     bufferevent_free(client);
@@ -79,7 +80,7 @@ static void on_line(struct bufferevent *client, void *context) {
         answer(client, "ok");
         bufferevent_setcb(client, NULL, on_cancel_written, on_event, control);
     } else {
-        answer(client, "unknown: status, runs or cancel is understood");
+        answer(client, "unknown request; allowed: status, runs, cancel");
     }
     free(line);
 }
@@ -102,13 +103,13 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     bufferevent_enable(client, EV_READ | EV_WRITE);
 }
 
-/* Binds within the folder by its descriptor: a path as long as any would not fit an address. */
+/* Binds through the folder's descriptor, because an address has no room for a long path. */
 static int listen_in(const char *folder, const char *path, int *descriptor) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int folder_descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int listening = -1, code = 0;
     if (folder_descriptor >= 0) {
-        unlink(path); /* the lock is ours: whoever made it is gone */
+        unlink(path); /* we hold the lock, so the process that made this socket has ended */
         listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     }
     snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder_descriptor,

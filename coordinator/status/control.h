@@ -1,8 +1,9 @@
-/* The control socket, STATE/control.sock (mode 0600): one line in, one answer out, closed.
+/* The control socket, STATE/control.sock (mode 0600). A client sends one line and gets one answer;
+ * then the connection is closed.
  *
  *     status\n  →  a JSON object and a newline
- *     runs\n    →  the same: what `jobs` shows (coordinator/status/report.h)
- *     cancel\n  →  ok\n, and the run ends where it can be resumed
+ *     runs\n    →  a JSON object and a newline: what `jobs` shows (coordinator/status/report.h)
+ *     cancel\n  →  ok\n, and the run ends at a point from which it can go on
  */
 #ifndef DML_COORDINATOR_STATUS_CONTROL_H
 #define DML_COORDINATOR_STATUS_CONTROL_H

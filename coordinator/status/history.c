@@ -17,7 +17,7 @@ static enum decision decision_of(const char *kind) {
     for (unsigned i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
         if (strcmp(decisions[i], kind) == 0)
             return i;
-    return DECISION_REFUSED; /* what is not known made nothing live */
+    return DECISION_REFUSED; /* an unknown decision made no model live */
 }
 
 static int take(void *context, const struct store_publication *publication) {
@@ -56,7 +56,7 @@ const struct history_item *history_of(const struct history *history, int64_t run
     return NULL;
 }
 
-/* Where `run` lies in the stack of versions; on top of it if it is not there. */
+/* The index of `run` in the stack of versions; `depth` if it is not there. */
 static size_t find(const int64_t *stack, size_t depth, int64_t run) {
     for (size_t i = depth; i; i--)
         if (stack[i - 1] == run)
@@ -71,7 +71,7 @@ int64_t history_before(const struct history *history, int64_t live) {
         const struct history_item *item = &history->items[i];
         if (item->decision == DECISION_REFUSED)
             continue;
-        if (!depth && item->previous_run) /* it was live before there was this history */
+        if (!depth && item->previous_run) /* that model was live before this history begins */
             stack[depth++] = item->previous_run;
         if (item->decision == DECISION_ROLLED_BACK)
             depth = find(stack, depth, item->run);

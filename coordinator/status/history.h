@@ -1,4 +1,4 @@
-/* Which model was live when, as the store's publications say. */
+/* Which model was live when, from the publications in the store. */
 #ifndef DML_COORDINATOR_STATUS_HISTORY_H
 #define DML_COORDINATOR_STATUS_HISTORY_H
 
@@ -10,11 +10,11 @@
 
 enum decision {
     DECISION_PUBLISHED,   /* the run's model is live from now on */
-    DECISION_REFUSED,     /* the gate did not let it */
-    DECISION_ROLLED_BACK, /* it is live again */
+    DECISION_REFUSED,     /* the gate refused the run's model */
+    DECISION_ROLLED_BACK, /* the run's model is live again */
 };
 
-/* As the store and DML_KIND have it: "rolled back". */
+/* The text in the store and in DML_KIND: "rolled back". */
 const char *decision_text(enum decision decision);
 
 struct history_item {
@@ -29,7 +29,7 @@ struct history {
     size_t count;
 };
 
-/* Release it also after a failure. */
+/* Release the history also after a failure. */
 int history_read(struct store *store, struct history *history);
 void history_release(struct history *history);
 
@@ -39,8 +39,8 @@ int64_t history_live(const struct history *history);
 /* The last decision about a run's model, NULL if there was none. */
 const struct history_item *history_of(const struct history *history, int64_t run);
 
-/* The run whose model was live before that of run `live`, as one rolls back: a version that was
- * rolled back from is not gone back to. 0 if there is none. */
+/* The run to whose model a rollback from run `live` goes: that which was live before. Versions from
+ * which was rolled back are left out. 0 if there is none. */
 int64_t history_before(const struct history *history, int64_t live);
 
 #endif

@@ -23,21 +23,21 @@
 
 #define REQUESTS_PER_SECOND 500
 #define REQUESTS_AT_ONCE 100
-#define REQUESTS_A_TURN 8 /* then the loop sees to the workers first */
-#define TURN_MS 10        /* how often those who wait for their turn are looked after */
+#define REQUESTS_A_TURN 8 /* then the loop serves the workers first */
+#define TURN_MS 10        /* how often connections that wait for their turn are served */
 #define DEADLINE_MS 10000
-#define IDLE_DEADLINES 6 /* an idle connection is kept as many times as long */
+#define IDLE_DEADLINES 6 /* an idle connection is kept for 6 deadlines */
 #define SWEEP_MS 250
-#define PAUSE_MS 100                  /* without descriptors, before accepting again */
-#define DISCARDED_BYTES_MAX (1 << 18) /* after a refusal, of what is still being sent */
+#define PAUSE_MS 100                  /* before accepting again, when there was no descriptor */
+#define DISCARDED_BYTES_MAX (1 << 18) /* of what a client still sends after a refusal */
 
-/* A connection reads a request, then writes the answer, then reads again; or it is closing: once
- * the answer is out it is half closed and what still comes is discarded, so that the client can
- * read the answer before it learns that nobody listens. */
+/* A connection reads a request, writes the answer, and reads again; or it is closing. Then it is
+ * half closed after the answer was sent, and what still comes is discarded. A full close would
+ * reset the connection, and the client could lose the answer. */
 struct connection {
     struct http *http;
     struct bufferevent *stream; /* NULL: this place is free */
-    int64_t since_ns;           /* when it began what it is doing now */
+    int64_t since_ns;           /* when it began to read, to write or to be idle */
     bool idle;                  /* between two requests */
     bool closing, hung_up;
     size_t discarded;
@@ -46,19 +46,19 @@ struct connection {
 struct http {
     char *url;
     struct authority_own own;
-    int descriptor; /* −1 when the listener has it */
+    int descriptor; /* −1 once the listener owns it */
     int64_t deadline_ns;
     struct event_base *base;
     struct http_callbacks callbacks;
     struct evconnlistener *listener;
     struct event *sweeper, *resumer, *waker;
     struct allowance allowance;
-    uint32_t served;      /* requests since the waiting were looked after */
-    struct evbuffer *out; /* an answer on its way; empty between two */
-    uint32_t turn;        /* whose turn it is when some wait, of all places */
+    uint32_t served;      /* requests since the waiting connections were last served */
+    struct evbuffer *out; /* the answer that is being sent; else empty */
+    uint32_t turn;        /* the place whose turn is next, when connections wait */
     struct http_counts counts;
     struct answers answers;
-    uint32_t places; /* of these: */
+    uint32_t places; /* how many of the connections below are used */
     struct connection connections[LISTENING_PLACES_MAX];
 };
 
@@ -68,8 +68,8 @@ static void note_refused(struct http *http, enum http_refusal refusal, const cha
 
 /* ---- connections ---- */
 
-/* The descriptor is closed at once: libevent would do so when the loop comes round, and many that
- * come together would leave none for the run itself. */
+/* Closes the descriptor at once. libevent would close it only in the next turn of the loop; then
+ * many connections at a time could leave no descriptor for the run itself. */
 static void close_connection(struct connection *connection) {
     int descriptor = bufferevent_getfd(connection->stream);
     bufferevent_disable(connection->stream, EV_READ | EV_WRITE);
@@ -88,8 +88,8 @@ static void write_head(struct connection *connection, const struct http_answer *
     connection->http->counts.requests++;
 }
 
-/* Most answers fit into the socket at once, which spares the loop a turn; the rest follows as there
- * is room. What goes wrong here goes wrong there again, and is told. */
+/* Most answers fit into the socket at once, which saves a turn of the loop. The rest is sent as
+ * there is room. An error here is ignored: it occurs again in the loop, and is handled there. */
 static void send_answer(struct connection *connection) {
     struct evbuffer *out = connection->http->out;
     (void)evbuffer_write(out, bufferevent_getfd(connection->stream));
@@ -147,8 +147,8 @@ static void discard(struct connection *connection) {
         close_connection(connection);
 }
 
-/* If not, those who wait are looked after: when the loop has gone round, or when time has passed.
- */
+/* Whether a request may be answered now. If not, on_turn() serves the connections that wait: in the
+ * next turn of the loop, or after TURN_MS. */
 static bool may_answer(struct http *http) {
     bool time_for_others = http->served >= REQUESTS_A_TURN;
     struct timeval turn = {.tv_usec = time_for_others ? 0 : TURN_MS * 1000};
@@ -168,7 +168,7 @@ static void answer_or_refuse(struct connection *connection, const char *text, si
     int status = request_read(text, length, &request, &why);
     if (status == 200 && *request.host && !authority_is_own(&connection->http->own, request.host)) {
         status = 421;
-        why = "a Host that is not this server: ask for its address, or for localhost";
+        why = "a Host that is not this server; use its address, or localhost";
     }
     evbuffer_drain(bufferevent_get_input(connection->stream), length);
     if (status == 200)
@@ -177,7 +177,7 @@ static void answer_or_refuse(struct connection *connection, const char *text, si
         refuse(connection, status, why, request.head);
 }
 
-/* Answers the request that has come, if one has and the answer before is out. */
+/* Answers one request, if a whole one has come and the answer before it was sent. */
 static enum served serve_one(struct connection *connection) {
     struct evbuffer *in = bufferevent_get_input(connection->stream);
     if (connection->closing || evbuffer_get_length(bufferevent_get_output(connection->stream)))
@@ -200,7 +200,7 @@ static enum served serve_one(struct connection *connection) {
     return SERVED_ONE;
 }
 
-/* Ends a connection whose last answer is out. */
+/* Ends a connection whose last answer was sent. */
 static void end_served(struct connection *connection) {
     if (evbuffer_get_length(bufferevent_get_output(connection->stream)))
         return;
@@ -212,8 +212,8 @@ static void end_served(struct connection *connection) {
     }
 }
 
-/* Answers what has come, one request after the other: the next one waits until the answer to this
- * one is out. False if it is too early for one of them. */
+/* Answers the requests that have come, one after another: each waits until the answer before it was
+ * sent. False if one of them has to wait for its turn. */
 static bool serve(struct connection *connection) {
     enum served served;
     do
@@ -224,7 +224,7 @@ static bool serve(struct connection *connection) {
     return served != SERVED_LATER;
 }
 
-/* While some wait for their turn, whoever comes now waits too. */
+/* While connections wait for their turn, a new request waits too. */
 static void on_readable(struct bufferevent *stream, void *context) {
     struct connection *connection = context;
     (void)stream;
@@ -254,7 +254,7 @@ static void on_written(struct bufferevent *stream, void *context) {
         serve(connection);
 }
 
-/* A client may half close as soon as it has asked: it still gets its answer. */
+/* A client may half close the connection after its request: it still gets its answer. */
 static void on_event(struct bufferevent *stream, short what, void *context) {
     struct connection *connection = context;
     bool answering = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
@@ -270,7 +270,7 @@ static void on_event(struct bufferevent *stream, short what, void *context) {
 
 /* ---- accepting ---- */
 
-/* A free place; that of the connection that has been quiet longest if there is none. */
+/* A free place. If there is none, closes the connection that has been quiet longest. */
 static struct connection *make_room(struct http *http) {
     struct connection *quietest = &http->connections[0];
     for (uint32_t i = 0; i < http->places; i++) {
@@ -307,11 +307,12 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     bufferevent_enable(stream, EV_READ | EV_WRITE);
 }
 
-/* Accepting fails as long as there is no descriptor, and would be tried again at once. */
+/* Without a free descriptor, accepting fails, and the loop would try it again at once: so it
+ * pauses. */
 static void on_accept_failed(struct evconnlistener *listener, void *context) {
     struct http *http = context;
     struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
-    note_refused(http, HTTP_DESCRIPTORS, "want of descriptors");
+    note_refused(http, HTTP_DESCRIPTORS, "lack of descriptors");
     evconnlistener_disable(listener);
     event_add(http->resumer, &pause);
 }
@@ -330,7 +331,8 @@ static bool is_over(const struct connection *connection, int64_t now_ns) {
     return now_ns - connection->since_ns >= allowed_ns;
 }
 
-/* Ends what is over its deadline. To be idle is no fault, nor to linger after the last answer. */
+/* Closes connections that are over their deadline. Only a slow request or answer counts as a
+ * refusal; an idle connection, or one that lingers after its last answer, does not. */
 static void on_sweep(evutil_socket_t descriptor, short events, void *context) {
     struct http *http = context;
     int64_t now_ns = clock_monotonic_ns();

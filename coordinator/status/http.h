@@ -1,11 +1,12 @@
-/* The status server's rim: a listener, connections and their limits, in the coordinator's loop.
+/* The sockets of the status server: a listener, connections and their limits, in the coordinator's
+ * loop.
  *
- * It answers GET and HEAD, and costs the run nothing that a stranger could raise. Connections are
- * counted, and the one that has been quiet longest makes room for the next. A connection is served
- * one request at a time, and all together 500 a second; the others wait for their turn. Every
- * request and every answer has one deadline, however slowly bytes trickle. A process without
- * descriptors waits before it accepts again. (libevent's own server, evhttp, lets nobody count its
- * connections or end a slow one, and takes two lengths for one body.)
+ * The server answers GET and HEAD. Its cost to the run is bounded, whatever clients do. The number
+ * of connections is limited: the one that has been quiet longest is closed for a new one. A
+ * connection is served one request at a time, and all connections together 500 a second; other
+ * requests wait for their turn. Each request and each answer has a deadline for the whole of it. A
+ * process without free descriptors waits before it accepts again. (libevent's own server, evhttp,
+ * gives no way to count connections or to end a slow one, and accepts two lengths for one body.)
  *
  * Everything runs in the loop's thread. */
 #ifndef DML_COORDINATOR_STATUS_HTTP_H
@@ -22,7 +23,7 @@ struct event_base;
 struct http; /* opaque */
 
 struct http_callbacks {
-    /* Fills in the answer to a request that was well formed. */
+    /* Fills in the answer to a well-formed request. */
     void (*answer)(void *context, const struct request *request, struct http_answer *answer);
     void *context;
 };
@@ -33,8 +34,9 @@ struct http_counts {
     struct refusals refused;
 };
 
-/* Listens on ADDRESS:PORT; port 0 picks one. Whoever connects waits until http_serve() and the loop
- * run. An address that others can reach is warned of once. ERROR_UNAVAILABLE, ERROR_PERMISSION. */
+/* Listens on ADDRESS:PORT; port 0 picks a free one. Clients wait until http_serve() was called and
+ * the loop runs. Warns once if other machines can reach the address. ERROR_UNAVAILABLE,
+ * ERROR_PERMISSION. */
 int http_new(const char *address, struct http **http);
 
 /* "http://ADDRESS:PORT/". */
@@ -45,7 +47,7 @@ int http_serve(struct http *http, struct event_base *base, const struct http_cal
 
 const struct http_counts *http_counts(const struct http *http);
 
-/* Closes everything; `http` may be NULL. Before the loop's base is freed. */
+/* Closes everything; `http` may be NULL. Call it before the loop's base is freed. */
 void http_free(struct http *http);
 
 #endif

@@ -13,7 +13,7 @@
 #include "wire/peer.h"
 
 #define PLACES_LEAST 4
-/* At most one in so many descriptors of this process is served with. */
+/* Connections use at most this share, one in eight, of the process's descriptors. */
 #define DESCRIPTORS_SHARE 8
 
 int listening_open(const char *address, int *descriptor, char **bound) {
@@ -22,7 +22,7 @@ int listening_open(const char *address, int *descriptor, char **bound) {
         error_clear();
         code = address_listen(address, true, descriptor, bound);
         if (!code)
-            log_warning("status server: %s is open to whoever reaches this machine; there is no "
+            log_warning("status server: everyone who can reach %s can read the status; there is no "
                         "password",
                         *bound);
     }
@@ -30,8 +30,7 @@ int listening_open(const char *address, int *descriptor, char **bound) {
         return 0;
     char *text = memory_copy_string(error_text());
     error_clear();
-    error_set(code, "key `http`: %s; name another ADDRESS:PORT, or port 0 to have one picked",
-              text);
+    error_set(code, "key `http`: %s; set another ADDRESS:PORT, or port 0 to get a free port", text);
     free(text);
     return code;
 }

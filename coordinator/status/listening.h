@@ -1,4 +1,4 @@
-/* Where the status server listens, and how many it may serve at once. */
+/* Where the status server listens, and how many connections it may have. */
 #ifndef DML_COORDINATOR_STATUS_LISTENING_H
 #define DML_COORDINATOR_STATUS_LISTENING_H
 
@@ -8,16 +8,16 @@
 
 #define LISTENING_PLACES_MAX 256
 
-/* Listens on ADDRESS:PORT: on loopback, elsewhere too if the address says so, but not unnoticed.
- * `bound`, to be freed, names the port that was picked for port 0. ERROR_UNAVAILABLE,
+/* Listens on ADDRESS:PORT, with a warning if the address is not a loopback address. `bound`, to be
+ * freed, is the address with the port that was picked for port 0. ERROR_UNAVAILABLE,
  * ERROR_PERMISSION. */
 int listening_open(const char *address, int *descriptor, char **bound);
 
-/* What the server goes by that listens there. */
+/* The names and addresses of the server that listens there. */
 void listening_own(const char *address, int descriptor, struct authority_own *own);
 
-/* Connections served at once, at most LISTENING_PLACES_MAX: so many that workers, checkpoints and
- * the store never want for descriptors. */
+/* How many connections there may be at once, at most LISTENING_PLACES_MAX. The limit leaves enough
+ * descriptors for workers, checkpoints and the store. */
 uint32_t listening_places(void);
 
 #endif

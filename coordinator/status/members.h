@@ -1,10 +1,10 @@
-/* Numbers as JSON has them, and members of JSON objects as they are printed. */
+/* Numbers as JSON, and members of JSON objects for printing. */
 #ifndef DML_COORDINATOR_STATUS_MEMBERS_H
 #define DML_COORDINATOR_STATUS_MEMBERS_H
 
 #include <jansson.h>
 
-/* A number, null if it is not finite. A new reference. */
+/* The number, or null if it is not finite. A new reference. */
 json_t *number_json(double number);
 
 /* "-" if there is no such text. */

@@ -82,9 +82,9 @@ static void write_run(FILE *out, const struct live *live) {
     write_one(out, "dml_run_duration_seconds", GAUGE,
               "Time spent on the run, its earlier coordinators included.", live->seconds);
     write_one(out, "dml_run_remaining_seconds", GAUGE,
-              "A guess at the time left from the pace so far; NaN if there is none.",
+              "Estimate of the time left, from the pace so far; NaN if not known.",
               live->seconds_left);
-    describe(out, "dml_run_state", GAUGE, "1 for what the run is doing, 0 for all else.");
+    describe(out, "dml_run_state", GAUGE, "1 for the state that the run is in, 0 for the others.");
     for (enum stage stage = STAGE_TRAINING + 1; stage < STAGE_COUNT; stage++)
         write_labelled(out, "dml_run_state", "state", stage_text(stage),
                        !strcmp(stage_text(stage), now));
@@ -109,8 +109,8 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
             write_one(out, "dml_holdout_loss", GAUGE, "Mean loss on the holdout there.",
                       view->holdout_loss);
     }
-    write_one(out, "dml_gradient_tolerance", GAUGE, "The run ends when dml_gradient_max is below.",
-              view->gradient_tolerance);
+    write_one(out, "dml_gradient_tolerance", GAUGE,
+              "The run ends when dml_gradient_max is not larger.", view->gradient_tolerance);
     describe(out, "dml_safeguards_total", COUNTER, "How often a safeguard of the optimizer fired.");
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
@@ -124,9 +124,9 @@ static void write_evaluation(FILE *out, const struct coordinator_view *view,
     write_one(out, "dml_evaluation_chunks", GAUGE, "Chunks of data in every evaluation.",
               view->evaluation.chunks);
     write_one(out, "dml_evaluation_chunks_counted", GAUGE,
-              "Chunks counted in the evaluation that runs.", view->evaluation.counted);
+              "Chunks counted in the running evaluation.", view->evaluation.counted);
     write_one(out, "dml_backup_copies_total", COUNTER,
-              "Portions that a second replica was given too.", (double)view->backup_copies);
+              "Portions that were also given to a second replica.", (double)view->backup_copies);
     write_one(out, "dml_stale_messages_total", COUNTER,
               "Messages ignored: of other attempts or evaluations, or repeated.",
               (double)view->stale);
@@ -169,11 +169,11 @@ static double value_rate(const struct worker_view *worker) {
 
 static const struct process_metric process_metrics[] = {
     {"dml_process_up", GAUGE, false, "Whether the process is set up and takes part.", value_up},
-    {"dml_process_restarts_total", COUNTER, false, "How often it was lost and greeted again.",
+    {"dml_process_restarts_total", COUNTER, false, "How often it was lost and came back.",
      value_restarts},
     {"dml_process_portions_total", COUNTER, true, "Portions handed out to it.", value_portions},
     {"dml_process_chunks_total", COUNTER, true, "Chunks counted from it.", value_chunks},
-    {"dml_process_chunks_per_second", GAUGE, true, "Its pace in its last flush.", value_rate},
+    {"dml_process_chunks_per_second", GAUGE, true, "Its rate in its last flush.", value_rate},
 };
 
 static void write_processes(FILE *out, const struct coordinator *c) {
@@ -203,7 +203,7 @@ static void write_http(FILE *out, const struct http_counts *counts) {
                        (double)counts->refused.counts[i]);
 }
 
-/* Clock ticks after the boot at which this process started, 0 if the system does not say. */
+/* When this process started, in clock ticks after the boot; 0 if that is not known. */
 static double started_ticks(void) {
     char line[1024] = "";
     unsigned long long ticks = 0;
@@ -251,7 +251,7 @@ static void write_process(FILE *out) {
               "When the coordinator's process began, since 1970.", start_time());
     write_one(out, "process_cpu_seconds_total", COUNTER, "Time it spent on processors.",
               cpu_seconds());
-    write_one(out, "process_resident_memory_bytes", GAUGE, "Its memory that is resident.",
+    write_one(out, "process_resident_memory_bytes", GAUGE, "Its resident memory.",
               resident_bytes());
 }
 
@@ -260,7 +260,7 @@ char *metrics_text(const struct metrics *metrics, size_t *length) {
     char *text = NULL;
     FILE *out = open_memstream(&text, length);
     if (!out)
-        abort(); /* for want of memory alone */
+        abort(); /* it fails only without memory */
     write_run(out, metrics->live);
     if (c) {
         struct coordinator_view view = coordinator_view(c);

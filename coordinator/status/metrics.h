@@ -1,4 +1,4 @@
-/* The state of a run for Prometheus: text of its format 0.0.4. */
+/* The state of a run for Prometheus, as text in its format 0.0.4. */
 #ifndef DML_COORDINATOR_STATUS_METRICS_H
 #define DML_COORDINATOR_STATUS_METRICS_H
 
@@ -18,8 +18,8 @@ struct metrics {
     const struct http_counts *http;
 };
 
-/* The metrics that dml-status(7) lists. Labels are bounded: by roles, workers, safeguards and
- * reasons. Free it. */
+/* The metrics of dml-status(7). The number of label values is bounded: they are roles, workers,
+ * safeguards and reasons. Free it. */
 char *metrics_text(const struct metrics *metrics, size_t *length);
 
 #endif

@@ -17,7 +17,7 @@ static double evaluations_done(const struct coordinator_view *view) {
            (double)view->evaluation.counted / view->evaluation.chunks;
 }
 
-/* After a step back in the run, the past says nothing. */
+/* If the run went back to a checkpoint, the rate is measured anew from there. */
 static void note_evaluations(struct pace *pace, double done, double seconds) {
     if (!pace->noted || done < pace->newer.evaluations) {
         pace->noted = true;
@@ -47,7 +47,7 @@ double pace_rate(const struct pace *pace, const struct coordinator_view *view, d
     return (evaluations_done(view) - pace->older.evaluations) / elapsed;
 }
 
-/* The gradient falls by about the same factor every second; NaN while it has not fallen. */
+/* Assumes that the gradient falls by the same factor every second. NaN while it has not fallen. */
 static double until_tolerance(const struct pace *pace, const struct coordinator_view *view,
                               double elapsed) {
     double fallen = log(pace->gradient_max / view->gradient_max);
@@ -68,7 +68,7 @@ double pace_seconds_left(const struct pace *pace, const struct coordinator_view 
         left = fmin(until_tolerance(pace, view, elapsed), until_step_limit(pace, view, elapsed));
     if (isfinite(seconds_max))
         left = fmin(left, fmax(seconds_max - seconds, 0));
-    return left; /* fmin() passes over a NaN */
+    return left; /* fmin() ignores a NaN */
 }
 
 int64_t pace_log_pause_ns(int64_t so_far_ns) {

@@ -1,4 +1,5 @@
-/* How fast a run goes: evaluations a second of late, and a guess at the time left. Reads no clock.
+/* How fast a run goes: recent evaluations a second, and an estimate of the time left. Reads no
+ * clock.
  */
 #ifndef DML_COORDINATOR_STATUS_PACE_H
 #define DML_COORDINATOR_STATUS_PACE_H
@@ -8,9 +9,9 @@
 
 #include "coordinator/coordinator.h"
 
-/* Zeros are a good start. */
+/* Starts as zeros. */
 struct pace {
-    /* Two moments in the past, so that the rate is one over the last 5 to 10 s. */
+    /* Two moments in the past, so that the rate is that of the last 5 to 10 s. */
     bool noted;
     struct {
         double seconds, evaluations;
@@ -21,20 +22,20 @@ struct pace {
     uint64_t step;
 };
 
-/* Looks at the run, `seconds` after it began; as often as one likes. */
+/* Notes the state of the run, `seconds` after it began. May be called at any time. */
 void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds);
 
-/* Evaluations a second, parts of the running one counted; NaN while not known. */
+/* Evaluations a second, the done part of the running one included; NaN while not known. */
 double pace_rate(const struct pace *pace, const struct coordinator_view *view, double seconds);
 
-/* Seconds until the gradient has fallen to its tolerance at the pace at which its logarithm fell
- * until now, or until a limit on steps or on seconds if that comes first. NaN if nothing can be
- * said yet. */
+/* Seconds until the gradient reaches its tolerance, if its logarithm falls as fast as until now; or
+ * until the limit on steps or seconds, if that is reached first. NaN if not known yet. */
 double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
                          double seconds, double seconds_max);
 
-/* How long after a logged step the next one is: 5 s, then a tenth of the time since the first step,
- * at most 10 minutes. A night has some hundred lines. With --verbose all steps are logged. */
+/* The pause between two logged steps: a tenth of the time since the first step, but at least 5 s
+ * and at most 10 minutes. So a night has about a hundred lines. With --verbose all steps are
+ * logged. */
 int64_t pace_log_pause_ns(int64_t so_far_ns);
 
 #endif

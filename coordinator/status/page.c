@@ -1,6 +1,6 @@
 #include "coordinator/status/page.h"
 
-/* Made from page.html when this is built: its bytes as numbers. */
+/* The build makes page.inc from page.html: the bytes as numbers. */
 const unsigned char page_html[] = {
 #include <coordinator/status/page.inc>
 };

@@ -1,4 +1,4 @@
-/* The page for people, coordinator/status/page.html, as it is built into the program. */
+/* The page for browsers, coordinator/status/page.html, as a part of the program. */
 #ifndef DML_COORDINATOR_STATUS_PAGE_H
 #define DML_COORDINATOR_STATUS_PAGE_H
 

@@ -18,7 +18,7 @@ void refusals_tell(struct refusals *refusals, int64_t now_ns) {
         all += refusals->counts[i];
     if (all == refusals->told || (refusals->told_ns && now_ns - refusals->told_ns < NS_PER_S))
         return;
-    log_info("status server: turned away %llu, the last for %s",
+    log_info("status server: refused %llu requests or connections, the last for %s",
              (unsigned long long)(all - refusals->told), refusals->last);
     refusals->told = all;
     refusals->told_ns = now_ns;

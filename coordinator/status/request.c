@@ -60,7 +60,7 @@ static struct span trimmed(struct span span) {
 
 size_t request_end(const char *text, size_t length) {
     const char *end = memmem(text, length, "\n\r\n", 3);
-    const char *bare = memmem(text, length, "\n\n", 2); /* to be refused, not waited for */
+    const char *bare = memmem(text, length, "\n\n", 2); /* refused without waiting for more */
     if (bare && (!end || bare < end))
         return (size_t)(bare - text) + 2;
     return end ? (size_t)(end - text) + 3 : 0;
@@ -68,18 +68,18 @@ size_t request_end(const char *text, size_t length) {
 
 /* ---- the request line ---- */
 
-/* Takes whom the request is for; where it says so twice, both must say the same. */
+/* Takes the host that the request is for. If Host and target both name it, they must agree. */
 static int read_host(struct reading *reading, struct span authority) {
     char host[AUTHORITY_MAX], *known = reading->request->host;
     if (!authority_read(authority.at, authority.length, host))
         return refuse(reading, 400, "a malformed Host");
     if (*known && strcmp(known, host))
-        return refuse(reading, 400, "a target of another host than Host");
+        return refuse(reading, 400, "a target whose host differs from Host");
     strcpy(known, host);
     return 200;
 }
 
-/* Takes "http://HOST:PORT" off a target, if it begins with that: the absolute form. */
+/* Takes "http://HOST:PORT" off a target, if it has the absolute form. */
 static int take_authority(struct reading *reading, struct span *target) {
     static const char scheme[] = "http://";
     size_t skipped = sizeof scheme - 1, length = 0;
@@ -179,7 +179,7 @@ static int read_field(struct reading *reading, struct span line) {
     return 200;
 }
 
-/* Takes the next line off the text, without its line end. */
+/* Takes the next line, without its end, off the text. */
 static int next_line(struct reading *reading, struct span *text, struct span *line) {
     if (!split(*text, '\n', line, text) || !line->length || line->at[line->length - 1] != '\r')
         return refuse(reading, 400, "a line that does not end with CR LF");

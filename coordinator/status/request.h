@@ -1,5 +1,5 @@
-/* The head of an HTTP/1.1 request (RFC 9112), read strictly: GET and HEAD without a body, and
- * nothing that two readers could take for two things. No sockets here. */
+/* Reads the head of an HTTP/1.1 request (RFC 9112) strictly: only GET and HEAD without a body, and
+ * nothing that two programs could read in different ways. No sockets here. */
 #ifndef DML_COORDINATOR_STATUS_REQUEST_H
 #define DML_COORDINATOR_STATUS_REQUEST_H
 
@@ -15,23 +15,24 @@
 struct request {
     bool head;                       /* HEAD: the answer's body is left out */
     bool keep_alive;                 /* the connection serves another request */
-    char host[AUTHORITY_MAX];        /* whom it is for: see authority_read(); "" if not said */
-    char target[REQUEST_TARGET_MAX]; /* path, a NUL, query: what the two below point to */
-    const char *path, *query;        /* as sent, not decoded; the query "" if there is none */
+    char host[AUTHORITY_MAX];        /* from authority_read(); "" if the request names no host */
+    char target[REQUEST_TARGET_MAX]; /* path, a NUL, query; the two pointers below point into it */
+    const char *path, *query;        /* as sent, not decoded; the query is "" if there is none */
 };
 
-/* Where the head ends, its empty line included; 0 if it has not ended yet. */
+/* The length of the head, its empty line included; 0 if the head is not complete yet. */
 size_t request_end(const char *text, size_t length);
 
-/* Reads a head that has ended. Answers 200, or the status to refuse it with; *why then says what is
- * wrong with it, in a few words, a constant. */
+/* Reads a complete head. Answers 200, or the status of a refusal; then *why says in a few words
+ * what is wrong, a constant. */
 int request_read(const char *text, size_t length, struct request *request, const char **why);
 
-/* The whole number that the query gives for `name`, or `missing`. False if it is not one. */
+/* The whole number that the query has for `name`; `missing` if it has none. False if the value is
+ * not a whole number. */
 bool request_number(const struct request *request, const char *name, int64_t missing,
                     int64_t *number);
 
-/* Whether the query gives values for those names alone; `names` ends with NULL. */
+/* Whether the query has values only for these names; `names` ends with NULL. */
 bool request_has_only(const struct request *request, const char *const *names);
 
 #endif

@@ -23,7 +23,7 @@ static const char *status_text(int status) {
     return "Internal Server Error";
 }
 
-/* No answer is to be kept by whoever it passes: it tells of an instant. */
+/* Caches must not store an answer: it is about one instant. */
 size_t response_head(const struct http_answer *answer, bool keep_alive, time_t now,
                      char head[RESPONSE_HEAD_MAX]) {
     char date[64];

@@ -1,4 +1,4 @@
-/* What the status server answers, and the head of it as HTTP/1.1 has it. No sockets here. */
+/* An answer of the status server, and its head in HTTP/1.1. No sockets here. */
 #ifndef DML_COORDINATOR_STATUS_RESPONSE_H
 #define DML_COORDINATOR_STATUS_RESPONSE_H
 
@@ -12,12 +12,12 @@ struct http_answer {
     const char *fields; /* further fields, each with CR LF, or NULL */
     const void *body;
     size_t length;
-    void *owned; /* for free(): the body, or NULL if that stays as it is */
+    void *owned; /* the body if it is to be freed, else NULL */
 };
 
 #define RESPONSE_HEAD_MAX 1024
 
-/* Writes status line and fields, their empty line included, and answers their length. */
+/* Writes the status line, the fields and the empty line. Returns their length. */
 size_t response_head(const struct http_answer *answer, bool keep_alive, time_t now,
                      char head[RESPONSE_HEAD_MAX]);
 

@@ -57,14 +57,14 @@ void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
 
-/* A line of text that may come from outside: a path, say. */
+/* Prints a line with a text that may come from outside, such as a path. */
 static void print_text(const char *heading, const char *text) {
     printf("%-12s ", heading);
     escape_put(text, stdout);
     putchar('\n');
 }
 
-/* Figures over the test data or the holdout, if there are any. */
+/* Figures on the test data or the holdout, if there are any. */
 static void print_figures(const json_t *result, const char *over) {
     const json_t *all = json_object_get(result, over);
     if (!all)
@@ -87,14 +87,14 @@ static void print_best(const json_t *result) {
                member_number(best, "holdout_loss"));
 }
 
-/* What it cost to start from the live model, and what became of the new one. */
+/* What the start from the live model cost, and whether the new model was published. */
 static void print_retraining(const json_t *result) {
     const json_t *warm = json_object_get(result, "warm_start");
     const json_t *published = json_object_get(result, "published");
     size_t i;
     json_t *condition;
     if (json_is_integer(json_object_get(warm, "cold_evaluations")))
-        printf("%-12s %lld evaluations; a cold start took %lld\n", "warm start",
+        printf("%-12s %lld evaluations; a start from zero took %lld\n", "warm start",
                member_count(warm, "evaluations"), member_count(warm, "cold_evaluations"));
     json_array_foreach(json_object_get(result, "gate"), i, condition)
         printf("%-12s %s: %s\n", "gate", member_text(condition, "condition"),
@@ -105,7 +105,7 @@ static void print_retraining(const json_t *result) {
         print_text("live", member_text(result, "live"));
 }
 
-/* What had to be done more than once, if anything had. */
+/* What was done more than once, if anything was. */
 static void print_redone(const json_t *result) {
     const json_t *restarts = json_object_get(result, "restarts");
     long long resumed = member_count(restarts, "coordinator");
@@ -125,7 +125,7 @@ static void print_table(const json_t *result) {
     printf(", run %lld\n", member_count(result, "run"));
     printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
            json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
-    if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point at all */
+    if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point */
         printf("%-12s %.12g\n", "loss", member_number(result, "loss"));
         printf("%-12s %.3g (largest component)\n", "gradient",
                member_number(result, "gradient_max"));

@@ -1,4 +1,4 @@
-/* What a command does while no training is under way. */
+/* What a command does before and after a training. */
 #ifndef DML_COORDINATOR_STATUS_STAGE_H
 #define DML_COORDINATOR_STATUS_STAGE_H
 

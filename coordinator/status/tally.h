@@ -1,11 +1,11 @@
-/* Counts that only rise. Those of the coordinator fall when it goes back to a durable step, which a
- * reader of counters would take for a new beginning. */
+/* Counters that never fall. The coordinator's counts fall when it goes back to a durable step; a
+ * monitoring system would take that for a restart of the process. */
 #ifndef DML_COORDINATOR_STATUS_TALLY_H
 #define DML_COORDINATOR_STATUS_TALLY_H
 
 #include "coordinator/coordinator.h"
 
-/* Since this process began. Zeros are a good start. */
+/* Counts since this process began. Starts as zeros. */
 struct tally {
     uint64_t evaluations;
     uint64_t safeguards[SAFEGUARDS];
@@ -16,7 +16,7 @@ struct tally {
     } last;
 };
 
-/* Adds what has risen since it was called last; from time to time. */
+/* Adds what was counted since the last call. Call it from time to time. */
 void tally_note(struct tally *tally, const struct coordinator_view *view);
 
 #endif

@@ -98,8 +98,8 @@ def serving(folder, *arguments, prefix=(), **settings):
 
 
 def about_refusals(process):
-    """Times of the log's lines about what was turned away, in seconds of a day."""
-    lines = re.findall(r'^\S+T(\d+):(\d+):([\d.]+)Z .*turned away', process.so_far(process.errors),
+    """Times of the log's lines about refusals, in seconds of a day."""
+    lines = re.findall(r'^\S+T(\d+):(\d+):([\d.]+)Z .*server: refused', process.so_far(process.errors),
                        re.M)
     return [int(h) * 3600 + int(m) * 60 + float(s) for h, m, s in lines]
 

@@ -142,8 +142,8 @@ def only_what_is_new_is_packed_and_the_live_model_is_where_it_starts(folder):
     warm = result['warm_start']
     assert warm['cold_evaluations'] == first['evaluations'], result
     assert warm['evaluations'] == result['evaluations']
-    assert f'{warm["evaluations"]} evaluations; a cold start took {first["evaluations"]}' in \
-        finished.stderr, finished
+    assert (f'{warm["evaluations"]} evaluations; the last start from zero took '
+            f'{first["evaluations"]}') in finished.stderr, finished
 
 
 @test
@@ -409,7 +409,7 @@ def rollback_goes_back_version_by_version(folder):
     assert dml('rollback', nights.state, cwd=folder).status == 0
     assert nights.live() == 1 and nights.of('live') == [1]
     end = dml('rollback', nights.state, cwd=folder)
-    assert end.status == UNAVAILABLE and 'no version was live before' in end.stderr, end
+    assert end.status == UNAVAILABLE and 'no other version was live before' in end.stderr, end
     assert nights.live() == 1
     told = (folder / 'told').read_text().splitlines()
     assert told == ['published 1', 'published 2', 'published 3', 'rolled back 2', 'rolled back 1']
@@ -439,7 +439,7 @@ def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
         nights.good()
     refused(nights)
     gone = dml('rollback', nights.job, '--to', '1')
-    assert gone.status == UNAVAILABLE and 'run 1 is not there' in gone.stderr, gone
+    assert gone.status == UNAVAILABLE and 'there is no model of run 1' in gone.stderr, gone
     assert dml('rollback', nights.job, '--to', 'x').status == USAGE
     assert dml('rollback', nights.job, '--to', '4').status == 0
     assert nights.live() == 4 and nights.of('live') == [4]

@@ -170,7 +170,7 @@ def a_running_process_is_green_and_a_lost_coordinator_red(folder):
         with on_terminal('status', job) as terminal:
             terminal.wait()
         assert '\x1b[31minterrupted\x1b[0m' in terminal.text, terminal.text
-        assert 'coordinator is lost' in terminal.text, terminal.text
+        assert 'was lost' in terminal.text, terminal.text
 
 
 # ---- tables ----
@@ -264,7 +264,7 @@ def watch_says_when_the_coordinator_is_mute_or_lost(folder):
         finally:
             watch.end()
     assert finished.status == 0 and 'interrupted' in finished.stdout, finished
-    assert 'its coordinator is lost' in finished.stdout, finished
+    assert 'coordinator of this run was lost' in finished.stdout, finished
 
 
 sys.exit(main())

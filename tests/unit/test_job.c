@@ -158,18 +158,22 @@ static void an_unknown_key_is_named_with_its_line_and_the_nearest(void **state) 
     refused("data = a\n# comment\nlambda = 3\n",
             ":3: key `lambda`: there is no such key; `dml-coordinator check --help` lists them");
     refused("objektive = squared\n",
-            ":1: key `objektive`: there is no such key; did you mean `objective`?");
+            ":1: key `objektive`: there is no such key; `dml-coordinator check --help` lists them; "
+            "did you mean `objective`?");
     refused("data = a\ncsv {\n  lable = 3\n}\n",
-            ":3: key `lable`: there is no such key in csv; did you mean `label`?");
+            ":3: key `lable`: there is no such key in csv; `dml-coordinator check --help` lists "
+            "them; did you mean `label`?");
 }
 
 static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
     (void)state;
     refused("data = a\ncsv.label = 3\n",
-            ":2: key `csv.label`: is written in a section, as csv { label = VALUE }");
-    refused("label = 3\n", ":1: key `label`: is written in a section, as csv { label = VALUE }");
-    refused("csv {\n  l2 = 3\n}\n", ":2: key `l2`: stands outside of csv { }");
-    setting_refused("label=3", "--set label=3: key `label`: is `csv.label`");
+            ":2: key `csv.label`: belongs to the section csv; write csv { label = VALUE }");
+    refused("label = 3\n",
+            ":1: key `label`: belongs to the section csv; write csv { label = VALUE }");
+    refused("csv {\n  l2 = 3\n}\n",
+            ":2: key `l2`: does not belong to the section csv; write it outside of csv { }");
+    setting_refused("label=3", "--set label=3: key `label`: write `csv.label`");
 }
 
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
@@ -180,7 +184,7 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
             ":3: key `history`: \"2.5\" is not a whole number; allowed: auto, or a whole number "
             "from 1 to 200");
     refused("data = a\nintercept = perhaps\n",
-            ":2: key `intercept`: \"perhaps\" is neither; allowed: true or false");
+            ":2: key `intercept`: \"perhaps\" is neither true nor false; allowed: true or false");
     refused("objective = hinge\n",
             ":1: key `objective`: \"hinge\" is not known; allowed: logistic, squared, softmax");
     refused("objective = sqared\n",
@@ -209,11 +213,11 @@ static void a_value_out_of_range_is_named_with_the_range(void **state) {
 static void a_text_that_does_not_fit_is_named(void **state) {
     (void)state;
     refused("data = a\nhttp = 8080\n",
-            ":2: key `http`: \"8080\" does not fit; allowed: off, or ADDRESS:PORT");
+            ":2: key `http`: \"8080\" is not valid; allowed: off, or ADDRESS:PORT");
     refused("data = a\nhttp = \"localhost:99999\"\n", ":2: key `http`: \"localhost:99999\"");
     refused("data = a\nreplica_addresses = { \"unix:\" }\n",
-            ":2: key `replica_addresses`: \"unix:\" does not fit; allowed: unix:PATH or HOST:PORT");
-    refused("data = a\nname = \"a/b\"\n", ":2: key `name`: \"a/b\" does not fit");
+            ":2: key `replica_addresses`: \"unix:\" is not valid; allowed: unix:PATH or HOST:PORT");
+    refused("data = a\nname = \"a/b\"\n", ":2: key `name`: \"a/b\" is not valid");
     refused("data = \"\"\n", ":1: key `data`: \"\" is empty");
 }
 
@@ -233,19 +237,19 @@ static void a_holdout_is_a_share_or_files(void **state) {
     assert_string_equal(job_holdout_paths(job)[1], "h-*");
     job_free(job);
     refused("data = a\nholdout = 20%\n",
-            ":2: key `holdout`: \"20%\" does not fit; allowed: a share "
+            ":2: key `holdout`: \"20%\" is not valid; allowed: a share "
             "of the rows between 0 and 1, like 0.1");
 }
 
 static void a_holdout_that_cannot_be_is_named(void **state) {
     (void)state;
-    refused("data = a\nholdout = 0\n", ":2: key `holdout`: \"0\" does not fit; allowed: a share of "
+    refused("data = a\nholdout = 0\n", ":2: key `holdout`: \"0\" is not valid; allowed: a share of "
                                        "the rows between 0 and 1, like 0.1, or a path or glob");
-    refused("data = a\nholdout = 1\n", ":2: key `holdout`: \"1\" does not fit");
+    refused("data = a\nholdout = 1\n", ":2: key `holdout`: \"1\" is not valid");
     refused("data = a\nholdout = { h, 0.1 }\n",
-            ": key `holdout`: the share 0.1 cannot stand with other entries; allowed: a share "
-            "alone, or files alone");
-    setting_refused("holdout=7", "--set holdout=7: key `holdout`: \"7\" does not fit");
+            ": key `holdout`: the share 0.1 stands together with other entries; allowed: "
+            "either one share, or files");
+    setting_refused("holdout=7", "--set holdout=7: key `holdout`: \"7\" is not valid");
 }
 
 static void a_key_given_twice_is_named_with_both_lines(void **state) {

@@ -84,9 +84,11 @@ static void help_and_version_need_nothing_else(void **state) {
 static void what_is_not_known_is_named(void **state) {
     (void)state;
     refused(PARSE("walk"), "there is no command `walk`; `dml");
-    refused(PARSE("jbos"), "there is no command `jbos`; did you mean `jobs`?");
-    refused(PARSE("run", "a.conf", "--jsno"), "option `--jsno`; did you mean `--json`?");
-    refused(PARSE("run", "a.conf", "--sate=b"), "option `--sate`; did you mean `--state`?");
+    refused(
+        PARSE("jbos"),
+        "there is no command `jbos`; `dml-coordinator --help` lists them; did you mean `jobs`?");
+    refused(PARSE("run", "a.conf", "--jsno"), "lists them; did you mean `--json`?");
+    refused(PARSE("run", "a.conf", "--sate=b"), "lists them; did you mean `--state`?");
     refused(PARSE("run", "a.conf", "--fast"), "there is no option `--fast`");
     refused(PARSE("run", "a.conf", "-nz"), "there is no option `-z`");
 }
