@@ -147,8 +147,7 @@ static void names_above_numbers_are_a_header(void **state) {
                                           "sepal length,sepal width,class",
                                           "\"a\",\"b\",y",
                                           "information,nan_count,y",
-                                          "gr\xc3\xb6\xc3\x9f"
-                                          "e,x1,y"};
+                                          "gr\xc3\xb6\xc3\x9f,x1,y"};
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         char *text = memory_format("%s" TWO_ROWS, headers[i]);
         if (!has_header(text))
