@@ -17,25 +17,31 @@
 #define TICK_MS 100
 #define DISMISS_MS 2000
 #define RETRY_MS 500     /* between attempts to connect to a worker that someone else started */
-#define LAST_WORDS_MS 20 /* from the end of a connection to that of its process, if it ended */
+#define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */
 
-struct link {
+/* Everything here runs in the thread of the event loop. Sockets, timers, SIGCHLD and the launcher
+ * call it one after the other. */
+
+/* The connection to one worker, over all processes that take that worker's place. */
+
+struct worker_link {
     struct cluster *cluster;
     uint32_t number;
     struct peer *peer;             /* NULL while there is no connection */
-    struct connecting *connecting; /* one is being made; or NULL */
+    struct connecting *connecting; /* a connection that is being made, or NULL */
     struct event *starter;         /* starts the worker anew and connects */
     bool met;                      /* there was a connection once */
-    int64_t give_up_ns;            /* when a worker of someone else's counts as lost for good */
-    char *lost;                    /* why its connection ended, not told yet; or NULL */
-    struct event *teller;          /* tells it */
+    int64_t
+        give_up_ns; /* until when we try to connect again to a worker that someone else started */
+    char *lost;     /* why the connection ended, if the machine is not told yet; or NULL */
+    struct event *teller; /* tells the machine that the connection ended */
 };
 
 struct cluster {
     struct event_base *base;
     struct coordinator *coordinator;
     struct cluster_options options;
-    struct link *links;
+    struct worker_link *links;
     struct output out;
     struct event *ticker, *limit;
     enum reason stopping; /* the reason to stop for, REASON_NONE if none */
@@ -51,11 +57,14 @@ static void end(struct cluster *cluster, int code) {
 
 /* ---- what a step asked for ---- */
 
-static void start_soon(struct link *link, int delay_ms) {
+static void start_soon(struct worker_link *link, int delay_ms) {
     struct timeval delay = {.tv_usec = delay_ms * 1000};
     event_add(link->starter, &delay);
 }
 
+/* Hands the records of a step on. A worker that is to be started is started in a later turn of the
+ * loop, when all records and messages of this step are dealt with. RECORD_WORKER is committed at
+ * once because the next coordinator looks for the worker where this record says. */
 static int carry_out(struct cluster *cluster) {
     struct output *out = &cluster->out;
     bool commit = false;
@@ -63,12 +72,12 @@ static int carry_out(struct cluster *cluster) {
     for (uint32_t i = 0; i < out->record_count && !code; i++) {
         const struct record *record = &out->records[i];
         if (record->kind == RECORD_START) {
-            struct link *link = &cluster->links[record->start];
+            struct worker_link *link = &cluster->links[record->start];
             link->give_up_ns = 0;
             start_soon(link, 0);
         }
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||
-                  record->kind == RECORD_WORKER; /* where a next coordinator finds it */
+                  record->kind == RECORD_WORKER;
         code = cluster->options.record(cluster->options.context, cluster->coordinator, out, record);
     }
     if (commit && !code)
@@ -86,7 +95,9 @@ static void send_messages(struct cluster *cluster) {
     }
 }
 
-/* Records first: what they make durable must be so before messages have effects. */
+/* Records first, then messages. A message may have effects in other processes at once; what it
+ * relies on must be durable before that, or a coordinator that is killed in between would know less
+ * than its workers. */
 static void drain(struct cluster *cluster) {
     int code = carry_out(cluster);
     if (!code)
@@ -109,7 +120,7 @@ static void after_step(struct cluster *cluster, int code) {
 /* ---- connections ---- */
 
 static void on_message(void *context, struct peer *peer, const struct message *message) {
-    struct link *link = context;
+    struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     (void)peer;
     if (cluster->dismissed)
@@ -118,15 +129,16 @@ static void on_message(void *context, struct peer *peer, const struct message *m
                                          clock_monotonic_ns(), &cluster->out));
 }
 
-/* The worker is gone, as `why` says. */
-static void lose(struct link *link, const char *why) {
+/* Tells the machine that the worker is gone, and why. */
+static void lose(struct worker_link *link, const char *why) {
     struct cluster *cluster = link->cluster;
     after_step(cluster, coordinator_lost(cluster->coordinator, link->number, why,
                                          clock_monotonic_ns(), &cluster->out));
 }
 
-/* Tells that the connection ended, and how its process did if that is known by now. */
-static void tell_lost(struct link *link) {
+/* Tells the machine that a connection ended. How the worker's process ended is the better reason,
+ * if that is known by now. */
+static void tell_lost(struct worker_link *link) {
     const struct launched *launched = link->cluster->options.launched[link->number];
     bool ended = launched && !launched->adopted && !launched->pid;
     char *why = link->lost;
@@ -145,10 +157,12 @@ static void on_teller(evutil_socket_t descriptor, short events, void *context) {
     tell_lost(context);
 }
 
-/* How a process ended says more than that its connection closed, and is known a moment later: its
- * sockets are closed before its parent hears of it. */
+/* When a process dies, the system first closes its sockets and then sends SIGCHLD to its parent. So
+ * the end of the connection comes first, but "was killed by signal 9" says more than "closed by the
+ * other end". The machine is told when SIGCHLD was handled (on_ended), or after LAST_WORDS_MS: the
+ * process may live and only have closed the connection. */
 static void on_closed(void *context, struct peer *peer, const char *reason) {
-    struct link *link = context;
+    struct worker_link *link = context;
     const struct launched *launched = link->cluster->options.launched[link->number];
     struct timeval moment = {.tv_usec = LAST_WORDS_MS * 1000};
     (void)peer;
@@ -162,9 +176,10 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
         tell_lost(link);
 }
 
-/* Someone else starts it again, in time or not; but an address where nobody was ever met may be
- * wrong. */
-static void not_connected(struct link *link, int code) {
+/* A worker of our own that does not answer has died: the machine has it started anew. A worker that
+ * someone else started may be started again by them, so we try again for reconnect_seconds. But if
+ * we never reached that address, it may be wrong: the run ends with a message. */
+static void not_connected(struct worker_link *link, int code) {
     struct cluster *cluster = link->cluster;
     if (cluster->options.launched[link->number]) {
         error_clear();
@@ -179,7 +194,7 @@ static void not_connected(struct link *link, int code) {
 
 static void on_connected(void *context, int code, int descriptor) {
     static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
-    struct link *link = context;
+    struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     link->connecting = NULL;
     if (code) {
@@ -192,7 +207,7 @@ static void on_connected(void *context, int code, int descriptor) {
     after_step(cluster, 0);
 }
 
-static void connect_link(struct link *link) {
+static void connect_link(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
     connecting_free(link->connecting);
     link->connecting = connecting_new(cluster->base, cluster->options.addresses[link->number],
@@ -201,7 +216,7 @@ static void connect_link(struct link *link) {
 
 /* ---- workers of our own ---- */
 
-static struct link *link_of(struct cluster *cluster, const struct launched *launched) {
+static struct worker_link *link_of(struct cluster *cluster, const struct launched *launched) {
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
         if (cluster->options.launched[i] == launched)
             return &cluster->links[i];
@@ -210,7 +225,7 @@ static struct link *link_of(struct cluster *cluster, const struct launched *laun
 
 static void on_up(void *context, struct launched *launched, int code) {
     struct cluster *cluster = context;
-    struct link *link = link_of(cluster, launched);
+    struct worker_link *link = link_of(cluster, launched);
     if (code)
         end(cluster, code);
     else if (link) {
@@ -220,19 +235,19 @@ static void on_up(void *context, struct launched *launched, int code) {
 }
 
 static void on_ended(void *context, struct launched *launched) {
-    struct link *link = link_of(context, launched);
+    struct worker_link *link = link_of(context, launched);
     if (link && link->lost)
         tell_lost(link);
 }
 
-static int restart(struct link *link, struct launched *launched) {
+static int restart(struct worker_link *link, struct launched *launched) {
     struct cluster *cluster = link->cluster;
     int code = launch_restart(cluster->options.launch, launched);
     cluster->options.addresses[link->number] = launched->address;
     return code;
 }
 
-static void connect_again(struct link *link) {
+static void connect_again(struct worker_link *link) {
     if (!link->give_up_ns)
         link->give_up_ns =
             clock_monotonic_ns() +
@@ -240,9 +255,11 @@ static void connect_again(struct link *link) {
     connect_link(link);
 }
 
-/* Whoever was silent may speak now, or close: that is of no use any more. */
+/* Starts the worker anew, or connects to it anew. The machine has given the former process up. It
+ * may still send or close its connection, so the connection and whatever is known of its end are
+ * dropped first: they must not be taken for those of the new process. */
 static void on_start(evutil_socket_t descriptor, short events, void *context) {
-    struct link *link = context;
+    struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
     int code = 0;
@@ -264,15 +281,17 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
 
 /* ---- timers and signals ---- */
 
+/* A cancelled run stays cancelled: the time limit may pass while the last step is made durable. If
+ * it took the place of the cancellation, a second Ctrl-C would count as the first, and a shard that
+ * is lost meanwhile would turn the cancelled run into one that ends at its limit, with a model. */
 static void stop(struct cluster *cluster, enum reason reason) {
-    bool again = cluster->stopping == REASON_CANCELLED && reason == REASON_CANCELLED;
-    cluster->stopping = reason;
-    if (again) {
+    if (cluster->stopping != REASON_CANCELLED) {
+        cluster->stopping = reason;
+        after_step(cluster, 0);
+    } else if (reason == REASON_CANCELLED) { /* again */
         coordinator_abandon(cluster->coordinator);
         end(cluster, 0);
-        return;
     }
-    after_step(cluster, 0);
 }
 
 static void on_tick(evutil_socket_t descriptor, short events, void *context) {
@@ -310,7 +329,8 @@ static void add_events(struct cluster *cluster) {
 
 /* ---- life ---- */
 
-/* One that is being started is connected to once it listens. */
+/* Connects to all workers that listen. A worker that is being started does not listen yet: on_up()
+ * connects to it. */
 static void find_workers(struct cluster *cluster) {
     struct launch_callbacks callbacks = {.up = on_up, .ended = on_ended, .context = cluster};
     launch_listen(cluster->options.launch, &callbacks);
@@ -328,8 +348,8 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
     c->links = memory_new(links, sizeof *c->links);
     for (uint32_t i = 0; i < links; i++) {
-        struct link *link = &c->links[i];
-        *link = (struct link){.cluster = c, .number = i};
+        struct worker_link *link = &c->links[i];
+        *link = (struct worker_link){.cluster = c, .number = i};
         link->starter = evtimer_new(base, on_start, link);
         link->teller = evtimer_new(base, on_teller, link);
     }
@@ -355,7 +375,8 @@ static bool all_sent(const void *context) {
     return true;
 }
 
-/* From here on nothing is asked of the machine, and no worker is started. */
+/* From here on nothing is asked of the machine and no worker is started. Connections stay open, so
+ * that BYE can be sent; what arrives on them is ignored. */
 static void come_to_rest(struct cluster *cluster) {
     cluster->dismissed = true;
     launch_listen(cluster->options.launch, NULL);
@@ -363,7 +384,7 @@ static void come_to_rest(struct cluster *cluster) {
     if (cluster->limit)
         event_del(cluster->limit);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        struct link *link = &cluster->links[i];
+        struct worker_link *link = &cluster->links[i];
         event_del(link->starter);
         event_del(link->teller);
         connecting_free(link->connecting);
@@ -393,7 +414,7 @@ void cluster_free(struct cluster *cluster) {
     event_drop(cluster->ticker);
     event_drop(cluster->limit);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        struct link *link = &cluster->links[i];
+        struct worker_link *link = &cluster->links[i];
         event_drop(link->starter);
         event_drop(link->teller);
         connecting_free(link->connecting);

@@ -20,8 +20,8 @@ typedef int cluster_commit(void *context);
 typedef int cluster_tick(void *context, const struct coordinator *coordinator);
 
 struct cluster_options {
-    const char **addresses;     /* by link: shards first; changed when a worker is started anew */
-    struct launched **launched; /* by link: NULL for a worker that someone else started */
+    const char **addresses;     /* by link, shards first; changed when a worker is started anew */
+    struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
     double seconds_max; /* of the run; infinity: no limit */
     cluster_record *record;
@@ -30,20 +30,21 @@ struct cluster_options {
     void *context;
 };
 
-/* Begins to connect to all workers. One that was started and is not there is started anew; one of
- * someone else's that was met before is waited for. What is pointed to must outlive the cluster. */
+/* Begins to connect to all workers. A worker of our own that is not there is started anew. A worker
+ * that someone else started is waited for if it was reached before. What `options` points to must
+ * outlive the cluster. */
 struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
                             const struct cluster_options *options);
 
-/* Runs until the model was read, or the run failed or was cancelled. */
+/* Runs until the model was read, or until the run failed or was cancelled. */
 int cluster_run(struct cluster *cluster);
 
-/* Ends the run at its last accepted point: the last step is made durable first. The second call
- * does not wait for that. */
+/* Ends the run at its last accepted point. The first call makes the last step durable before that;
+ * the second call ends the run at once. */
 void cluster_cancel(struct cluster *cluster);
 
-/* Tells the workers to exit and waits until they were told, while the loop turns. Nothing more
- * happens to the coordinator then. Harmless the second time. */
+/* Tells the workers to exit, and turns the loop until these messages were sent (two seconds at
+ * most). The state machine is asked nothing after that. Harmless the second time. */
 void cluster_dismiss(struct cluster *cluster, const char *why);
 
 void cluster_free(struct cluster *cluster);
