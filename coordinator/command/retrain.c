@@ -162,7 +162,7 @@ static int do_all(struct retrain *r) {
     if (code)
         return code;
     enum task task = r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, fingerprint(r));
-    sets_prune(state, fingerprint(r), r->last.data);
+    code = sets_prune(&r->training.loop, state, fingerprint(r), r->last.data);
     if (task == TASK_NONE)
         note_no_new_data(r);
     while (!code && task != TASK_NONE) {
@@ -180,12 +180,13 @@ static int do_all(struct retrain *r) {
 static int prune(struct retrain *r) {
     const struct job *job = r->training.job;
     struct store *store = r->training.store;
-    int code = versions_prune(store, job->state, job->keep_models);
+    struct loop *loop = &r->training.loop;
+    int code = versions_prune(loop, store, job->state, job->keep_models);
     if (!code)
-        code = versions_prune_checkpoints(store, job->state, r->last.run);
-    sets_prune(job->state, fingerprint(r), NULL);
-    packs_prune(job->state, &r->now.sources);
-    return code;
+        code = versions_prune_checkpoints(loop, store, job->state, r->last.run);
+    if (!code)
+        code = sets_prune(loop, job->state, fingerprint(r), NULL);
+    return code ? code : packs_prune(loop, job->state, &r->now.sources);
 }
 
 static int work(struct retrain *r) {

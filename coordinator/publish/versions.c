@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
@@ -29,8 +30,9 @@ static int take_model(void *context, const struct store_model_row *model) {
     return 0;
 }
 
-/* A reader that opens the folder finds it whole or not at all. */
-static int remove_version(struct store *store, const char *state, int64_t run) {
+/* Removes one version. It is renamed first, so that whoever opens the folder finds all of it or
+ * nothing. */
+static void remove_version(const char *state, int64_t run) {
     failpoint(FAILPOINT_version_remove);
     char *folder = publish_folder(state, run);
     char *aside = memory_format("%s.tmp.%d", folder, (int)getpid());
@@ -39,7 +41,6 @@ static int remove_version(struct store *store, const char *state, int64_t run) {
         folder_remove(aside);
     free(aside);
     free(folder);
-    return store_model_removed(store, run);
 }
 
 static bool was_refused(const struct history *history, int64_t run) {
@@ -47,26 +48,63 @@ static bool was_refused(const struct history *history, int64_t run) {
     return item && item->decision == DECISION_REFUSED;
 }
 
-int versions_prune(struct store *store, const char *state, uint32_t keep) {
-    struct version_list list = {0};
-    struct history history;
-    int64_t live = publish_live(state);
-    bool refused_kept = false;
-    int code = history_read(store, &history);
-    if (!code)
-        code = store_models(store, take_model, &list);
-    int64_t before = history_before(&history, live);
+/* Keeps in `list` only the versions that are to be removed. */
+static void select_superfluous(struct version_list *list, const struct history *history,
+                               int64_t live, uint32_t keep) {
+    int64_t before = history_before(history, live);
     uint32_t kept = (live ? 1u : 0) + (before ? 1u : 0);
-    for (size_t i = list.count; !code && i; i--) {
-        int64_t run = list.runs[i - 1];
-        bool refused = was_refused(&history, run);
+    size_t first = list->count;
+    bool refused_kept = false;
+    for (size_t i = list->count; i; i--) {
+        int64_t run = list->runs[i - 1];
+        bool refused = was_refused(history, run);
         if (run == live || run == before)
             continue;
         if (refused ? !refused_kept : kept < keep)
             kept += !refused;
         else
-            code = remove_version(store, state, run);
+            list->runs[--first] = run;
         refused_kept |= refused;
+    }
+    list->count -= first;
+    memmove(list->runs, list->runs + first, list->count * sizeof *list->runs);
+}
+
+/* A large folder takes long to remove, so the files are removed beside the loop. The store belongs
+ * to the loop's thread and is told afterwards. If this process is killed in between, the store
+ * still lists versions that are gone, and the next retrain selects and notes them again. */
+struct removal {
+    const char *state;
+    const struct version_list *versions;
+};
+
+static int work_on_removal(void *context) {
+    const struct removal *removal = context;
+    for (size_t i = 0; i < removal->versions->count; i++)
+        remove_version(removal->state, removal->versions->runs[i]);
+    return 0;
+}
+
+static int remove_versions(struct loop *loop, struct store *store, const char *state,
+                           const struct version_list *versions) {
+    struct removal removal = {.state = state, .versions = versions};
+    if (!versions->count)
+        return 0;
+    int code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
+    for (size_t i = 0; i < versions->count && !code; i++)
+        code = store_model_removed(store, versions->runs[i]);
+    return code;
+}
+
+int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
+    struct version_list list = {0};
+    struct history history;
+    int code = history_read(store, &history);
+    if (!code)
+        code = store_models(store, take_model, &list);
+    if (!code) {
+        select_superfluous(&list, &history, publish_live(state), keep);
+        code = remove_versions(loop, store, state, &list);
     }
     free(list.runs);
     history_release(&history);
@@ -78,18 +116,40 @@ int versions_prune(struct store *store, const char *state, uint32_t keep) {
 struct checkpoints {
     const char *state;
     int64_t keep;
+    char **folders; /* to remove */
+    size_t count;
 };
 
 static int take_run(void *context, const struct store_run *run) {
-    const struct checkpoints *checkpoints = context;
+    struct checkpoints *checkpoints = context;
     if (!run->ended_ms || run->run == checkpoints->keep)
         return 0;
     char *folder = memory_format("%s/shards/%lld", checkpoints->state, (long long)run->run);
-    folder_remove(folder);
-    free(folder);
+    if (access(folder, F_OK)) {
+        free(folder);
+        return 0;
+    }
+    checkpoints->folders =
+        memory_resize(checkpoints->folders, checkpoints->count + 1, sizeof *checkpoints->folders);
+    checkpoints->folders[checkpoints->count++] = folder;
     return 0;
 }
 
-int versions_prune_checkpoints(struct store *store, const char *state, int64_t keep) {
-    return store_runs(store, take_run, &(struct checkpoints){.state = state, .keep = keep});
+static int work_on_checkpoints(void *context) {
+    const struct checkpoints *checkpoints = context;
+    for (size_t i = 0; i < checkpoints->count; i++)
+        folder_remove(checkpoints->folders[i]);
+    return 0;
+}
+
+int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
+                               int64_t keep) {
+    struct checkpoints checkpoints = {.state = state, .keep = keep};
+    int code = store_runs(store, take_run, &checkpoints);
+    if (!code && checkpoints.count)
+        code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &checkpoints);
+    for (size_t i = 0; i < checkpoints.count; i++)
+        free(checkpoints.folders[i]);
+    free(checkpoints.folders);
+    return code;
 }

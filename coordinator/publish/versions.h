@@ -1,18 +1,21 @@
-/* What a state folder that works night after night lets go of. What cannot be removed stays. */
+/* Removes what a state folder needs no more, so that it does not grow night after night. Files are
+ * removed beside the loop; a file that cannot be removed stays. */
 #ifndef DML_COORDINATOR_PUBLISH_VERSIONS_H
 #define DML_COORDINATOR_PUBLISH_VERSIONS_H
 
 #include <stdint.h>
 
+#include "coordinator/run/loop.h"
 #include "store/store.h"
 
-/* Removes versions but the live one, the one that `rollback` would make live next, and the newest
- * others: `keep` in all, and never fewer than those two. Of models that were refused only the last
- * is kept, beside those, to be looked at. */
-int versions_prune(struct store *store, const char *state, uint32_t keep);
+/* Removes versions of the model. It keeps `keep` of them: the live one, the one that `rollback`
+ * would make live next, and the newest others; those two are kept even if `keep` is smaller. The
+ * last model that was refused is kept as well, so that somebody can look at it. */
+int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep);
 
-/* Removes the checkpoints of runs that have ended, but of `keep`: what ended at a limit does not go
- * on any more. */
-int versions_prune_checkpoints(struct store *store, const char *state, int64_t keep);
+/* Removes the checkpoints of all runs that have ended, except those of run `keep`. A run that ended
+ * at a limit can no longer go on then. */
+int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
+                               int64_t keep);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-/* Paths of what lies in STATE/packs with that ending, NULL last; free with names_free(). None if
- * the folder cannot be listed. */
+/* The paths of the files in STATE/packs with that ending, NULL last; free with names_free(). None
+ * if the folder cannot be listed. */
 static char **find_all(const char *state, const char *ending) {
     char **names, *folder = path_join(state, "packs");
     size_t count = 0;
@@ -29,7 +29,8 @@ static char **find_all(const char *state, const char *ending) {
     return names;
 }
 
-/* NULL for a file that is no whole set of this version: it is made again where it is needed. */
+/* NULL for a file that is damaged or of another version: such a set is made again when it is
+ * needed. */
 static struct set *open_quietly(const char *path) {
     struct set *set = NULL;
     if (set_open(path, &set)) {
@@ -57,21 +58,46 @@ struct set *sets_find(const char *state, const char *fingerprint) {
     return set;
 }
 
-void sets_prune(const char *state, const char *keep, const char *keep_too) {
-    char **found = find_all(state, ".set");
-    for (char **path = found; *path; path++) {
-        struct set *set = open_quietly(*path);
-        bool kept = set && (is_of(set, keep) || is_of(set, keep_too));
-        set_close(set);
-        if (kept)
-            continue;
-        log_debug("removing %s: other data is trained on now", *path);
-        unlink(*path);
-    }
+/* The files of one kind, and which of them are kept. */
+struct pruning {
+    const char *state, *ending;
+    const char *keep, *keep_too;           /* sets: fingerprints of their data */
+    const struct dataset_sources *sources; /* packs: those of these files */
+    bool (*is_kept)(const struct pruning *pruning, const char *path);
+    const char *why; /* the others are removed */
+};
+
+static int work_on_pruning(void *context) {
+    const struct pruning *pruning = context;
+    char **found = find_all(pruning->state, pruning->ending);
+    for (char **path = found; *path; path++)
+        if (!pruning->is_kept(pruning, *path)) {
+            log_debug("removing %s: %s", *path, pruning->why);
+            unlink(*path);
+        }
     names_free(found);
+    return 0;
 }
 
-static bool is_pack_of(const char *path, const struct dataset_sources *sources) {
+static bool is_kept_set(const struct pruning *pruning, const char *path) {
+    struct set *set = open_quietly(path);
+    bool kept = set && (is_of(set, pruning->keep) || is_of(set, pruning->keep_too));
+    set_close(set);
+    return kept;
+}
+
+int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too) {
+    struct pruning pruning = {.state = state,
+                              .ending = ".set",
+                              .keep = keep,
+                              .keep_too = keep_too,
+                              .is_kept = is_kept_set,
+                              .why = "other data is trained on now"};
+    return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
+}
+
+static bool is_kept_pack(const struct pruning *pruning, const char *path) {
+    const struct dataset_sources *sources = pruning->sources;
     const char *name = strrchr(path, '/') + 1;
     for (uint32_t i = 0; i < sources->count; i++) {
         const char *fingerprint = sources->items[i].fingerprint;
@@ -81,13 +107,11 @@ static bool is_pack_of(const char *path, const struct dataset_sources *sources) 
     return false;
 }
 
-void packs_prune(const char *state, const struct dataset_sources *sources) {
-    char **found = find_all(state, ".pack");
-    for (char **path = found; *path; path++) {
-        if (is_pack_of(*path, sources))
-            continue;
-        log_debug("removing %s: its file is not in the data any more", *path);
-        unlink(*path);
-    }
-    names_free(found);
+int packs_prune(struct loop *loop, const char *state, const struct dataset_sources *sources) {
+    struct pruning pruning = {.state = state,
+                              .ending = ".pack",
+                              .sources = sources,
+                              .is_kept = is_kept_pack,
+                              .why = "its file is not in the data any more"};
+    return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
 }

@@ -1,19 +1,21 @@
-/* What lies in STATE/packs. Merged sets are each as large as the data, and made again from their
- * packs where they are needed; they are told apart by the fingerprint of their data, as runs have
- * it. */
+/* The files in STATE/packs. A merged set is as large as the data, and is made again from its packs
+ * when it is needed and gone. Sets are told apart by the fingerprint of their data, which the
+ * record of each run has, too. */
 #ifndef DML_COORDINATOR_RUN_SETS_H
 #define DML_COORDINATOR_RUN_SETS_H
 
 #include "coordinator/run/dataset.h"
+#include "coordinator/run/loop.h"
 
 /* Opens the set of that data; NULL if there is none that can be read. */
 struct set *sets_find(const char *state, const char *fingerprint);
 
-/* Removes all sets save those of these two fingerprints (may be NULL). What cannot be removed
- * stays. */
-void sets_prune(const char *state, const char *keep, const char *keep_too);
+/* Removes, beside the loop, all sets except those with one of these two fingerprints (each may be
+ * NULL). A file that cannot be removed stays; ERROR_UNAVAILABLE if no thread can be started. */
+int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too);
 
-/* Removes the packs of all other files than these: files that went, or that have other content. */
-void packs_prune(const char *state, const struct dataset_sources *sources);
+/* Removes, beside the loop, all packs except those of these sources: the packs of files that are
+ * gone or have changed. Errors as of sets_prune(). */
+int packs_prune(struct loop *loop, const char *state, const struct dataset_sources *sources);
 
 #endif

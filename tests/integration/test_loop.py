@@ -210,6 +210,10 @@ def a_worker_that_exits_before_it_listens_ends_the_run(folder):
 
 # ---- beside the loop ----
 
+def so_far(path):
+    return path.read_text() if path.exists() else ''
+
+
 def state_of(url):
     return json.loads(ask(url, '/api/v1/status')[1])['state']
 
@@ -273,6 +277,24 @@ def whoever_asks_is_answered_and_whoever_stops_obeyed_at_every_stage(folder):
             ends_at_once(run, job, stop)
     result = train(job)
     assert result['model_sha256'] == train(job, '--state', folder / 'own.state')['model_sha256']
+
+
+@test
+def old_versions_are_removed_beside_the_loop(folder):
+    job = job_with_all(folder, keep_models=2)
+    for night in 1, 2:
+        small_data(folder, rows=80, seed=night)
+        assert dml('retrain', job).status == 0
+    small_data(folder, rows=80, seed=3)
+    place = f'coordinator.version_remove:1:delay:{HOUR_MS}'
+    with process_of('retrain', job, DML_FAILPOINT=place, DML_FAILPOINT_LOG=folder / 'log') as run:
+        run.until(lambda: 'version_remove' in so_far(folder / 'log'), 'a version is removed')
+        stands_at(run, job, 'ending')
+        ends_at_once(run, job, 'cancel')
+    models = folder / 'job.state/models'
+    assert (models / '1').exists() and os.readlink(models / 'current') == '3'
+    assert dml('retrain', job).status == 0
+    assert not (models / '1').exists()
 
 
 @test
