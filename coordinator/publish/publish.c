@@ -39,6 +39,9 @@ char *publish_live_folder(const char *state) {
     return live ? publish_folder(state, live) : NULL;
 }
 
+/* The decision comes first, before the link. After a crash in between, the decision is not settled,
+ * and the next command changes the link. The other way round, a crash would leave a live model for
+ * which there is no decision in the record and on_publish was never run. */
 int publish_decide(const struct publisher *publisher, enum decision decision, int64_t run,
                    const char *why) {
     int code =
@@ -59,17 +62,17 @@ static char *absolute(const char *path) {
     return found ? found : memory_copy_string(path);
 }
 
-/* What the command finds in its environment besides that of this process. */
+/* The variables that the command gets in addition to the environment of this process. */
 enum { VARIABLES = 7 };
 static const char *const variable_names[VARIABLES] = {
     "DML_JOB", "DML_RUN", "DML_KIND", "DML_MODEL_SHA256", "DML_STATE", "DML_MODEL", "DML_PREVIOUS"};
 
 struct environment {
     char *own[VARIABLES];
-    char **all; /* NULL-terminated: these, and those of this process */
+    char **all; /* `own` and the variables of this process, NULL-terminated */
 };
 
-/* Takes the value over. */
+/* Takes ownership of `value`. */
 static void set_variable(struct environment *environment, unsigned i, char *value) {
     environment->own[i] = memory_format("%s=%s", variable_names[i], value);
     free(value);
@@ -119,21 +122,15 @@ static void environment_release(struct environment *environment) {
     free(environment->all);
 }
 
-/* What the command prints goes to standard error: standard output is the result's. */
+/* The command's standard output is our standard error: only the result is printed on our standard
+ * output. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
     char *arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, standard;
-    sigemptyset(&none);
-    sigemptyset(&standard);
-    sigaddset(&standard, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &standard);
+    loop_child_attributes(&attributes, 0);
     int failed = posix_spawn(child, "/bin/sh", &actions, &attributes, arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -157,6 +154,9 @@ static char *ending(int status) {
                                : memory_format("status %d", WEXITSTATUS(status));
 }
 
+/* Runs on_publish, if there is one. It runs after the link has changed, so that the command finds
+ * the new model live; and before "settled", so that it is run again if we are killed while it runs.
+ */
 static int announce(const struct publisher *publisher, const struct history_item *item) {
     const char *folder, *sha256;
     int status = 0;
@@ -170,7 +170,7 @@ static int announce(const struct publisher *publisher, const struct history_item
         return code;
     char *end = ending(status);
     char *text = memory_format("on_publish ended with %s", end);
-    if (*sha256) /* else the run was recorded in a database that is lost */
+    if (*sha256) /* "" if the database that had the run is lost: there is no run to note it with */
         code = store_event(publisher->store, item->run, "publish", text);
     log_info("%s", text);
     if (!code && status)
@@ -186,6 +186,8 @@ static int announce(const struct publisher *publisher, const struct history_item
 
 /* ---- settling ---- */
 
+/* If the link is already as it should be, an earlier command may have been killed before it synced
+ * the folder. It is synced in any case before on_publish tells others of the new model. */
 static int switch_to(const struct publisher *publisher, int64_t run) {
     char name[24];
     char *models = path_join(publisher->state, "models");
@@ -196,9 +198,13 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
     return code;
 }
 
+/* "Settled" is committed last, also when on_publish has failed: to run a failing command again in
+ * every night would not help, and the error is reported. Versions are pruned after that, never
+ * before: until then `current` may still point to the version before. */
 static int settle(const struct publisher *publisher, const struct history_item *item) {
     int announced = 0, code = 0;
-    loop_poll(publisher->loop); /* a signal that came meanwhile ends the command here */
+    loop_poll(
+        publisher->loop); /* a signal that came before ends the command here, before the change */
     if (item->decision != DECISION_REFUSED) {
         code = switch_to(publisher, item->run);
         if (!code)

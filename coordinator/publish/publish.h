@@ -1,10 +1,12 @@
-/* Making a model live, in steps of which each may be the last before a crash:
+/* Making a model live, in four steps; a crash may come after any of them:
  *
- *     the decision is committed → `current` changes by one rename → on_publish → "settled" is
- * committed
+ *   1. the decision is committed
+ *   2. `current` is changed, by one rename
+ *   3. on_publish is run
+ *   4. "settled" is committed
  *
- * Whoever works in the state folder next settles what was decided and not settled. So on_publish is
- * run at least once for every change of the live model. The caller holds the lock. */
+ * The next command that works in the state folder settles a decision that is not settled. So
+ * on_publish is run at least once for every change of the live model. The caller holds the lock. */
 #ifndef DML_COORDINATOR_PUBLISH_PUBLISH_H
 #define DML_COORDINATOR_PUBLISH_PUBLISH_H
 
@@ -19,24 +21,27 @@ struct publisher {
     const char *on_publish; /* a command for /bin/sh, or NULL */
 };
 
-/* The run whose model STATE/models/current leads to; 0 if there is none, or it is gone. */
+/* The run whose model STATE/models/current points to; 0 if there is no such link or no such model.
+ */
 int64_t publish_live(const char *state);
 
 /* STATE/models/RUN; free it. */
 char *publish_folder(const char *state, int64_t run);
 
-/* The same of the live model, NULL if there is none; free it. */
+/* The same for the live model; NULL if there is none. Free it. */
 char *publish_live_folder(const char *state);
 
-/* Commits a decision about the model of a run; `why` is for people. The one before is settled. */
+/* Commits a decision about the model of a run; `why` is for people. The decision before it must be
+ * settled. */
 int publish_decide(const struct publisher *publisher, enum decision decision, int64_t run,
                    const char *why);
 
-/* Brings the last decision to its end, if it is not settled. ERROR_UNAVAILABLE if on_publish fails:
- * the model is live all the same, and the decision settled. */
+/* Settles the last decision, if it is not settled. ERROR_UNAVAILABLE if on_publish fails: the model
+ * is live and the decision settled nevertheless. */
 int publish_settle(const struct publisher *publisher);
 
-/* The same for what an earlier command left unsettled: if its on_publish fails, that is logged. */
+/* The same for a decision that an earlier command left unsettled. If on_publish fails, that is only
+ * logged: it shall not stop this command. */
 int publish_settle_earlier(const struct publisher *publisher);
 
 #endif

@@ -42,7 +42,8 @@ static char *program_of(enum role role) {
     return memory_copy_string(name);
 }
 
-/* Workers of an earlier coordinator may live, and keep their sockets. */
+/* Removes the sockets that earlier coordinators left, except those of workers that may still live.
+ */
 static void sweep(const struct launch *launch) {
     const char **addresses = memory_new(launch->count, sizeof *addresses);
     for (uint32_t i = 0; i < launch->count; i++)
@@ -51,8 +52,8 @@ static void sweep(const struct launch *launch) {
     free(addresses);
 }
 
-/* Removes the file of a socket that a worker listened at; and the folder that an earlier
- * coordinator made for it, with the last one. */
+/* Removes the file of a worker's socket. If an earlier coordinator made its folder, that goes with
+ * the last file in it. */
 static void remove_socket(const struct launch *launch, const char *address) {
     if (!address)
         return;
@@ -64,7 +65,8 @@ static void remove_socket(const struct launch *launch, const char *address) {
     free(folder);
 }
 
-/* Every start has an address of its own, so that nobody meets the process before. */
+/* Every start has its own address. At the former address, others could still reach the former
+ * process, which may take a while to die. */
 static void new_address(const struct launch *launch, struct launched *worker) {
     remove_socket(launch, worker->address);
     free(worker->address);
@@ -72,8 +74,9 @@ static void new_address(const struct launch *launch, struct launched *worker) {
                                     worker->index, worker->starts++);
 }
 
-/* What was to go wrong in a worker has gone wrong once it is replaced: others are spared. The array
- * is to be freed, its strings are not. */
+/* The environment of a worker. A failpoint is for the first workers only: when one of them was
+ * replaced, the failpoint has done its work, and the new worker shall not die of it again. Free the
+ * array, but not its strings. */
 static char **environment(const struct launch *launch) {
     size_t count = 0, kept = 0;
     while (environ[count])
@@ -86,25 +89,19 @@ static char **environment(const struct launch *launch) {
     return variables;
 }
 
-/* Not fork(): in a process with threads the copy could meet a lock that nobody lets go of. */
+/* posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
+ * say) while another forks, the child may wait for that lock for ever. And fork() copies the page
+ * tables of all mapped data. */
 static int spawn(const struct launch *launch, const char *program, char **arguments, int output,
                  pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none, standard;
     char **variables = environment(launch);
-    sigemptyset(&none);
-    sigemptyset(&standard);
-    sigaddset(&standard, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C is for the coordinator alone */
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &standard);
+    loop_child_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C goes to the coordinator alone */
     int failed = posix_spawnp(pid, program, &actions, &attributes, arguments, variables);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -159,7 +156,7 @@ static int start_at(struct launch *launch, struct launched *worker, const char *
     return code;
 }
 
-/* At the address that it has. */
+/* Starts it at the address that it has. */
 static int start_again(struct launch *launch, struct launched *worker) {
     char *program = program_of(worker->role);
     int code = start_at(launch, worker, program);
@@ -198,7 +195,8 @@ static void tell_up(struct launched *worker, int code) {
         error_clear();
 }
 
-/* A worker is up when it has written a line. If its output ends instead, its own end follows. */
+/* A worker is up when it has written a line. If its output ends without one, the process is ending:
+ * SIGCHLD follows, and on_child() knows how it ended. */
 static void on_line(evutil_socket_t descriptor, short what, void *context) {
     (void)what;
     struct launched *worker = context;
@@ -220,8 +218,9 @@ static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
                               START_TIMEOUT_MS / 1000));
 }
 
-/* One that was killed is started again; one that exited by itself would do so again. Nobody has met
- * it, so it keeps its address, which others may know by now. */
+/* A worker ended before it listened. If it was killed, it is started again; if it exited by itself,
+ * it would do so again. Nobody was connected to it, so it keeps its address: others may already
+ * have been told where it will listen. */
 static void ended_early(struct launched *worker) {
     int code = 0;
     bool again = WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES;
@@ -246,6 +245,8 @@ static void has_ended(struct launched *worker) {
         launch->callbacks.ended(launch->callbacks.context, worker);
 }
 
+/* Processes that were replaced: nobody asks how they ended. waitpid() fails for one that is no
+ * child of this process, which is then forgotten as well. */
 static void reap_killed(struct launch *launch) {
     for (uint32_t i = 0; i < launch->killed_count;)
         if (waitpid(launch->killed[i], NULL, WNOHANG))
@@ -254,6 +255,10 @@ static void reap_killed(struct launch *launch) {
             i++;
 }
 
+/* SIGCHLD. Signals of the same number merge while one is pending: one call may stand for several
+ * ends, so every child is asked. Only our own pids are: waitpid(-1) would also take the end of
+ * on_publish, for which loop_wait() waits. has_ended() may start a worker anew, which changes only
+ * its own pid. */
 static void on_child(evutil_socket_t number, short what, void *context) {
     (void)number, (void)what;
     struct launch *launch = context;
@@ -300,8 +305,8 @@ int launch_start(struct launch *launch) {
     return code;
 }
 
-/* The pid of a process that is not ours may belong to another by now: only one that is one of our
- * programs is touched. */
+/* An adopted worker is no child of this process. When it ends we do not hear of it, and its pid may
+ * be given to another process. So it is killed only if the program of that pid is one of ours. */
 static bool is_ours(const struct launched *worker) {
     char path[64], name[64] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)worker->pid);
@@ -313,7 +318,8 @@ static bool is_ours(const struct launched *worker) {
     return ours;
 }
 
-/* Its end may take its time, in the middle of a write, and is noted when it comes. */
+/* Kills the process of a worker. It may die later, if it is in the middle of a write to the disk.
+ * It must be reaped in any case, so its pid is kept in `killed`. */
 static void end_one(struct launched *worker) {
     struct launch *launch = worker->launch;
     if (!worker->pid)
@@ -364,7 +370,7 @@ static void signal_all(const struct launch *launch, int number) {
 void launch_abandon(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++) {
         launch->workers[i].pid = 0;
-        free(launch->workers[i].address); /* its socket stays, too */
+        free(launch->workers[i].address); /* so that its socket is not removed */
         launch->workers[i].address = NULL;
     }
 }
@@ -386,7 +392,7 @@ void launch_release(struct launch *launch, int grace_ms) {
         return;
     launch_listen(launch, NULL);
     for (uint32_t i = 0; i < launch->count; i++)
-        await_no_line(&launch->workers[i]); /* those are not started again */
+        await_no_line(&launch->workers[i]); /* so that on_child() starts none of them again */
     loop_until(launch->base, grace_ms, none_runs, launch);
     signal_all(launch, SIGTERM);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);

@@ -1,5 +1,5 @@
-/* Starting workers on this machine: processes with sockets in a private folder. Nothing here waits
- * but launch_release(), and that turns the event loop meanwhile. */
+/* Starting workers on this machine: processes with sockets in a private folder. No function waits
+ * except launch_release(), which turns the event loop meanwhile. */
 #ifndef DML_COORDINATOR_RUN_LAUNCH_H
 #define DML_COORDINATOR_RUN_LAUNCH_H
 
@@ -17,20 +17,20 @@ struct launched {
     struct launch *launch;
     enum role role;
     uint32_t index;
-    pid_t pid;     /* 0: not running, as far as is known */
-    bool adopted;  /* started by an earlier coordinator: not a child of this process */
-    bool starting; /* it runs, and has not said yet that it listens */
+    pid_t pid;     /* 0: not running, as far as we know */
+    bool adopted;  /* started by an earlier coordinator, so no child of this process */
+    bool starting; /* it runs, but has not said yet that it listens */
     int status;    /* of waitpid(), once it has ended */
     char *address; /* "unix:PATH"; owned; NULL before its first start */
     uint32_t starts, tries;
-    int output;             /* read end of its standard output while it is starting; or −1 */
-    struct event *line;     /* its first line, on `output` */
-    struct event *deadline; /* for that line */
+    int output;         /* while it is starting: the read end of its standard output; else −1 */
+    struct event *line; /* waits for its first line, on `output` */
+    struct event *deadline; /* until when that line must come */
 };
 
 /* Called from the loop. */
 struct launch_callbacks {
-    /* A worker listens; or it will not, and error_text() says why: ERROR_UNAVAILABLE. */
+    /* Code 0: a worker listens. ERROR_UNAVAILABLE: it does not, and error_text() says why. */
     void (*up)(void *context, struct launched *worker, int code);
     /* A worker that listened has ended: launch_ending() says how. */
     void (*ended)(void *context, struct launched *worker);
@@ -41,43 +41,44 @@ struct launch {
     struct event_base *base;
     struct launch_callbacks callbacks;
     char *folder;             /* 0700, removed by launch_release(); owned; made when needed */
-    const char *state;        /* the state folder, whose lock is held */
+    const char *state;        /* the state folder; this process holds its lock */
     const char *verbosity;    /* "--quiet", "--verbose" or NULL: passed on */
     struct launched *workers; /* shards first */
     uint32_t count;
     bool restarted;      /* some worker was started anew */
     int64_t up_ns;       /* when all of them listened for the first time; 0: not yet */
     struct event *child; /* SIGCHLD */
-    pid_t *killed;       /* replaced by others, and perhaps not gone yet; owned */
+    pid_t *killed;       /* processes that were replaced and may not be dead yet; owned */
     uint32_t killed_count;
 };
 
-/* Makes room for that many workers; none runs. What happens to them later is told to nobody until
- * launch_listen(). */
+/* Makes room for that many workers and starts none. Nobody is called until launch_listen(). */
 void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
                  const char *state, const char *verbosity);
 
-/* Who is told what from now on; NULL: nobody. */
+/* Sets whom to call from now on; NULL: nobody. */
 void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks);
 
 /* A worker that an earlier coordinator started may still be at this address. */
 void launch_adopt(struct launched *worker, pid_t pid, const char *address);
 
-/* Starts all that do not run, from the programs beside this one (else on the PATH). They write to
- * this standard error. Each has its address now, and is `up` later. ERROR_UNAVAILABLE or
- * ERROR_CREATE. */
+/* Starts all workers that do not run, from the programs beside this one, else from the PATH. They
+ * write to this process's standard error. Each has its address when this returns; up() is called
+ * later. ERROR_UNAVAILABLE or ERROR_CREATE. */
 int launch_start(struct launch *launch);
 
-/* Ends the worker, if it runs, and starts it anew, at another address. As launch_start(). */
+/* Kills the worker, if it runs, and starts it anew at another address. Otherwise as launch_start().
+ */
 int launch_restart(struct launch *launch, struct launched *worker);
 
 /* How a worker ended, in words: "was killed by signal 9 (Killed)". Valid until the next call. */
 const char *launch_ending(const struct launched *worker);
 
-/* Forgets all workers and leaves them running: they are another's now. */
+/* Forgets all workers and leaves them running: another coordinator has taken them over. */
 void launch_abandon(struct launch *launch);
 
-/* Has the workers end and removes their folder, at once: this process is about to end. */
+/* For a process that is about to end: sends SIGTERM to the workers, removes their sockets and
+ * folder, and waits for nothing. */
 void launch_leave(struct launch *launch);
 
 /* Waits up to `grace_ms` for the workers to exit by themselves, then terminates and at last kills

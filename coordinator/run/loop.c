@@ -22,7 +22,10 @@ static const int numbers[] = {SIGINT, SIGTERM};
 
 /* ---- signals ---- */
 
-/* Work in another thread cannot be stopped where it stands: it ends with the process. */
+/* Ends the process without a return to main(): a thread may be at work beside the loop and cannot
+ * be stopped from here; it ends with the process. _exit() and not exit(), because handlers of
+ * exit() would run while that thread still uses what they release. Nothing on the disk needs care:
+ * every file is written so that a kill at any instant leaves it whole or temporary. */
 static _Noreturn void end_process(struct loop *loop, int number, const char *why) {
     progress_close();
     if (loop->child)
@@ -60,7 +63,7 @@ int loop_open(struct loop *loop) {
     loop->base = event_base_new();
     if (!loop->base)
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
-    signal(SIGPIPE, SIG_IGN); /* who asks may leave before the answer */
+    signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
     for (int i = 0; i < 2; i++) {
         struct sigaction before;
         loop->ignored[i] = !sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN;
@@ -81,6 +84,14 @@ void loop_close(struct loop *loop) {
 
 /* ---- beside the loop ---- */
 
+/* Work in a thread, and its answer. The thread owns the struct until it writes to `ended`.
+ *
+ * What the work may do: read and write files, compute, log, record an error (that text belongs to
+ * its thread). What it may not: use anything that a handler of the loop uses meanwhile. The store,
+ * above all: it has one connection, and `dml-coordinator jobs` or the status server may read from
+ * it while the work runs; SQLite would take the calls of both threads for parts of one transaction.
+ * If the work's result belongs in the store, the caller puts it there when loop_beside() has
+ * returned. */
 struct work {
     int (*run)(void *context);
     void *context;
@@ -95,7 +106,7 @@ static void *run_work(void *context) {
     work->code = work->run(work->context);
     work->error = work->code ? memory_copy_string(error_text()) : NULL;
     if (write(work->ended, &once, sizeof once) < 0)
-        abort(); /* an eventfd takes a first write */
+        abort(); /* the first write to an eventfd cannot fail */
     return NULL;
 }
 
@@ -104,7 +115,7 @@ static void on_ended(evutil_socket_t descriptor, short what, void *context) {
     *(bool *)context = true;
 }
 
-/* A handler may break off a turn of the loop for reasons of its own. */
+/* One turn may end early: a handler that calls event_base_loopbreak() ends it, too. */
 static void turn_until_set(struct event_base *base, const bool *set) {
     while (!*set && event_base_loop(base, EVLOOP_ONCE) >= 0)
         continue;
@@ -149,13 +160,32 @@ int loop_beside(struct loop *loop, enum stage stage, int (*run)(void *context), 
 
 /* ---- children ---- */
 
-static void on_child(evutil_socket_t number, short what, void *context) {
-    (void)number, (void)what, (void)context; /* the loop goes round: that is all */
+/* Ignored and blocked signals stay so in a child, even after exec. This process ignores SIGPIPE
+ * (loop_open()) and SIGXFSZ (base/process.c); programs of others expect neither. */
+void loop_child_attributes(posix_spawnattr_t *attributes, int flags) {
+    sigset_t none, standard;
+    sigemptyset(&none);
+    sigemptyset(&standard);
+    sigaddset(&standard, SIGPIPE);
+    sigaddset(&standard, SIGXFSZ);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setflags(attributes,
+                             (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &standard);
 }
 
+static void on_child(evutil_socket_t number, short what, void *context) {
+    (void)number, (void)what, (void)context; /* it only ends a turn of the loop */
+}
+
+/* The child may end before the handler is added; its SIGCHLD is lost then. So the handler comes
+ * first and waitpid() second: a child that ended before is found by the first waitpid(), and one
+ * that ends later wakes the loop. While workers exist, their launcher handles SIGCHLD as well; each
+ * asks for its own children only. */
 int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status) {
     struct event *ended = evsignal_new(loop->base, SIGCHLD, on_child, NULL);
-    event_add(ended, NULL); /* from here on no end is missed */
+    event_add(ended, NULL);
     enum stage before = enter(loop, stage);
     pid_t found;
     loop->child = child;
@@ -173,7 +203,7 @@ void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void
                 const void *context) {
     struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     bool over = false;
-    char *error = memory_copy_string(error_text()); /* handlers clear their own */
+    char *error = memory_copy_string(error_text()); /* handlers would clear it with their own */
     struct event *timer = evtimer_new(base, on_ended, &over);
     event_add(timer, &timeout);
     while (!over && !done(context) && event_base_loop(base, EVLOOP_ONCE) >= 0)
