@@ -1,4 +1,11 @@
-/* Bulk that a receiver keeps beyond the call that brought it. */
+/* Bulk that a receiver keeps beyond the call that brought it.
+ *
+ * Bytes that were received over the socket become the receiver's. A segment stays the sender's: the
+ * receiver only keeps its own read-only mapping of it, so the memory stays there even if the sender
+ * closes the connection, frees the segment or dies. But the sender may write into it at any time.
+ * The protocol says until when the content stands: a replica writes into a flush's buffer again
+ * only after VERDICT, and a shard changes the trial point only in its next program. Whoever still
+ * reads then works for a flush or an evaluation that no longer counts. */
 #ifndef DML_WIRE_BULK_H
 #define DML_WIRE_BULK_H
 
@@ -15,11 +22,12 @@ struct kept_bulk {
     struct shared_mapping *mapping; /* counted reference, or NULL */
 };
 
-/* Keeps the bulk of a message that is being handed over, until kept_bulk_release(): what came
- * through a peer changes owner without a copy, other bulk is copied. Once a message. */
+/* In the call that brings a message: keeps its bulk until kept_bulk_release(). Bulk that came
+ * through a peer changes its owner without a copy; other bulk (of tests and the simulator) is
+ * copied. At most once for each message. */
 void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept);
 
-/* Lets go; harmless on a zeroed struct, which it leaves. */
+/* Harmless on a zeroed struct; leaves a zeroed struct. */
 void kept_bulk_release(struct kept_bulk *kept);
 
 #endif

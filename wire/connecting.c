@@ -17,12 +17,19 @@
 
 enum { PLACES_MAX = 8, RETRY_MS = 10 };
 
-/* A name on its way to its addresses. The thread may be stuck in getaddrinfo() for longer than
- * anybody waits for it, and cannot be stopped there. So it shares this with the loop, and whoever
- * lets go last frees it. */
+/* A name that is being resolved.
+ *
+ * getaddrinfo() has no time limit and cannot be interrupted; with a dead name server it may take
+ * minutes. So it runs in a detached thread that nobody joins: to wait for it would block the loop,
+ * or the exit. (pthread_cancel() is no way out: it may leave locks and memory of the C library
+ * behind.)
+ *
+ * The thread and the loop share this struct, each with one reference. Whichever lets go last frees
+ * it: the loop when it gives up at the deadline, or the thread when getaddrinfo() returns at last.
+ * The thread knows nothing else of the attempt: its struct connecting may be gone by then. */
 struct lookup {
     atomic_int holders;
-    int ready; /* an eventfd: readable once the rest is set */
+    int ready; /* an eventfd: readable when `failed` and `found` are set */
     char host[PLACE_HOST_BYTES], port[PLACE_PORT_BYTES];
     int failed; /* of getaddrinfo() */
     struct addrinfo *found;
@@ -62,8 +69,9 @@ static void *look_up(void *context) {
     lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &lookup->found);
     if (lookup->failed)
         lookup->found = NULL;
+    /* The system calls order this write before the loop's wake-up: it sees both fields. */
     if (write(lookup->ready, &once, sizeof once) < 0)
-        abort(); /* an eventfd takes a first write */
+        abort(); /* the first write to an eventfd cannot fail */
     lookup_drop(lookup);
     return NULL;
 }
@@ -103,6 +111,7 @@ void connecting_free(struct connecting *connecting) {
     free(connecting);
 }
 
+/* Frees before it calls: `done` may begin the next attempt, or free whatever owns this one. */
 static void finish(struct connecting *connecting, int code) {
     connecting_done *done = connecting->done;
     void *context = connecting->context;
@@ -156,8 +165,8 @@ static void on_connected(evutil_socket_t descriptor, short what, void *context) 
     attempt_next(connecting);
 }
 
-/* A Unix socket whose backlog is full answers EAGAIN, where TCP would wait by itself: it is tried
- * again a little later. */
+/* A Unix socket whose backlog is full answers EAGAIN (TCP would wait by itself), and no event tells
+ * when there is room. So the same socket is tried again a little later, until the deadline. */
 static void attempt_next(struct connecting *connecting) {
     while (connecting->next < connecting->count) {
         const struct place *place = &connecting->places[connecting->next];
@@ -205,7 +214,8 @@ static int begin_inet(struct connecting *connecting) {
     int code = place_split(connecting->address, host, port);
     if (code)
         return code;
-    if (getaddrinfo(host, port, &hints, &found) == 0) { /* a number, which nobody is asked for */
+    if (getaddrinfo(host, port, &hints, &found) ==
+        0) { /* a numeric address: no name server is asked */
         connecting->places[connecting->count++] = place_of_info(found);
         freeaddrinfo(found);
         return 0;

@@ -1,14 +1,14 @@
-/* Connecting without blocking the event loop: names are resolved in a thread of their own, and a
- * connection that is not answered ends at its deadline. */
+/* Connecting without blocking the event loop: a name is resolved in a thread, and an attempt that
+ * nobody answers ends at its deadline. */
 #ifndef DML_WIRE_CONNECTING_H
 #define DML_WIRE_CONNECTING_H
 
 struct event_base;
 struct connecting; /* opaque */
 
-/* Code 0: the descriptor is connected and non-blocking, and is the callee's. Otherwise
- * ERROR_UNAVAILABLE or ERROR_USAGE, and error_text() says why: the callee clears it. The struct
- * connecting is gone by then. */
+/* The result of an attempt. Code 0: the descriptor is connected and non-blocking, and belongs to
+ * the callee. Otherwise ERROR_UNAVAILABLE or ERROR_USAGE; error_text() says why, and the callee
+ * clears it. The struct connecting is already freed. */
 typedef void connecting_done(void *context, int code, int descriptor);
 
 /* Connects to an address (wire/peer.h). `done` is called from the loop, once and never from within
@@ -16,7 +16,7 @@ typedef void connecting_done(void *context, int code, int descriptor);
 struct connecting *connecting_new(struct event_base *base, const char *address, int timeout_ms,
                                   connecting_done *done, void *context);
 
-/* Gives it up: `done` is not called. Harmless on NULL. */
+/* Gives the attempt up: `done` is not called. Harmless on NULL. */
 void connecting_free(struct connecting *connecting);
 
 #endif

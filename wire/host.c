@@ -20,22 +20,14 @@
 #include "base/memory.h"
 #include "wire/connecting.h"
 #include "wire/frame.h"
+#include "wire/links.h"
 #include "wire/peer.h"
 
 enum {
     CONNECT_MS = 5000,
-    ACCEPT_PAUSE_MS = 100, /* when descriptors run out */
+    ACCEPT_PAUSE_MS = 100, /* when descriptors run out: the loop would spin otherwise */
     PARENT_CHECK_MS = 1000,
     GREET_MS = 10000,
-};
-
-struct link {
-    struct host *host;
-    uint32_t number;
-    uint32_t reconnect_seconds; /* as its HELLO said */
-    struct peer *peer;
-    bool stranger;
-    int64_t opened_ns;
 };
 
 /* A connection that is being made. */
@@ -65,9 +57,7 @@ struct host {
     int listener;
     int waker; /* an eventfd */
     char *bound;
-    struct link **links; /* by rising number */
-    size_t count, capacity;
-    uint32_t last_number;
+    struct links links;
     uint32_t coordinator;                /* link, 0 for none */
     uint64_t epoch;                      /* the last coordinator's */
     bool welcomed;                       /* there was a coordinator */
@@ -78,56 +68,26 @@ struct host {
 
 /* ---- links ---- */
 
-/* Where the link is, or would be. */
-static size_t link_place(const struct host *host, uint32_t number) {
-    size_t low = 0, high = host->count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (host->links[middle]->number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static struct link *find_link(const struct host *host, uint32_t number) {
-    size_t place = link_place(host, number);
-    bool found = place < host->count && host->links[place]->number == number;
-    return found ? host->links[place] : NULL;
-}
-
-static void forget_link(struct host *host, struct link *link) {
-    size_t place = link_place(host, link->number);
-    host->count--;
-    memmove(host->links + place, host->links + place + 1,
-            (host->count - place) * sizeof *host->links);
-    free(link);
-}
-
 static void on_message(void *context, struct peer *peer, const struct message *message);
 static void on_closed(void *context, struct peer *peer, const char *reason);
 
 static struct link *add_link(struct host *host, int descriptor, bool stranger) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
-    struct link *link = memory_new(1, sizeof *link);
+    struct link *link = links_add(&host->links);
     link->host = host;
-    link->number = ++host->last_number;
     link->stranger = stranger;
     link->opened_ns = clock_monotonic_ns();
     link->peer = stranger ? peer_new_stranger(host->base, descriptor, &callbacks, link)
                           : peer_new(host->base, descriptor, &callbacks, link);
-    MEMORY_ROOM(host->links, host->count, host->capacity);
-    host->links[host->count++] = link;
     return link;
 }
 
 void host_close(struct host *host, uint32_t number) {
-    struct link *link = find_link(host, number);
+    struct link *link = links_find(&host->links, number);
     if (!link)
         return;
     peer_free(link->peer);
-    forget_link(host, link);
+    links_forget(&host->links, link);
 }
 
 static void start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
@@ -141,15 +101,7 @@ static int64_t greet_ns(const struct host *host) {
     return (host->options.greet_ms ? host->options.greet_ms : GREET_MS) * NS_PER_MS;
 }
 
-/* The stranger that has been here for longest, or NULL. */
-static struct link *first_stranger(const struct host *host) {
-    for (size_t i = 0; i < host->count; i++)
-        if (host->links[i]->stranger)
-            return host->links[i];
-    return NULL;
-}
-
-/* The role has never heard of a stranger, and need not be told. */
+/* The role was never told of a stranger, so it is not told of the end either. */
 static void drop_stranger(struct host *host, const struct link *link, enum frame_error error) {
     frame_error_counts[error]++;
     log_debug("link %u: %s", link->number, frame_error_text(error));
@@ -161,17 +113,19 @@ static void on_stranger(evutil_socket_t descriptor, short what, void *context) {
     struct host *host = context;
     int64_t now_ns = clock_monotonic_ns();
     struct link *link;
-    while ((link = first_stranger(host)) && link->opened_ns + greet_ns(host) <= now_ns)
+    while ((link = links_first_stranger(&host->links)) &&
+           link->opened_ns + greet_ns(host) <= now_ns)
         drop_stranger(host, link, FRAME_SILENT);
     if (link)
         start_timer(host, ON_STRANGER, link->opened_ns + greet_ns(host) - now_ns);
 }
 
 static void take_stranger(struct host *host, int descriptor) {
-    struct link *oldest = host->count >= CONNECTIONS_MAX ? first_stranger(host) : NULL;
+    struct link *oldest =
+        host->links.count >= CONNECTIONS_MAX ? links_first_stranger(&host->links) : NULL;
     if (oldest) {
         drop_stranger(host, oldest, FRAME_CROWDED);
-    } else if (host->count >= CONNECTIONS_MAX) {
+    } else if (host->links.count >= CONNECTIONS_MAX) {
         frame_error_counts[FRAME_CROWDED]++;
         close(descriptor);
         return;
@@ -195,7 +149,8 @@ static void log_dropped(void) {
 
 /* ---- the coordinator ---- */
 
-/* One that was fenced out learns it at once, by the epoch of the one that came. */
+/* Tells a coordinator at once that a later one has taken over. The epoch of the later one is in the
+ * message, by which the former sees that it is fenced out. */
 static void refuse_former(const struct link *link, uint64_t epoch) {
     log_warning("a later coordinator takes over");
     struct message refused = {.type = MESSAGE_REFUSED,
@@ -205,7 +160,7 @@ static void refuse_former(const struct link *link, uint64_t epoch) {
 }
 
 static void coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
-    const struct link *former = find_link(host, host->coordinator);
+    const struct link *former = links_find(&host->links, host->coordinator);
     if (former && epoch > host->epoch)
         refuse_former(former, epoch);
     host->epoch = epoch;
@@ -237,7 +192,7 @@ static void on_lost(evutil_socket_t descriptor, short what, void *context) {
 static void drain(struct host *host) {
     for (size_t i = 0; i < host->outbox.count; i++) {
         const struct envelope *envelope = &host->outbox.envelopes[i];
-        struct link *link = find_link(host, envelope->to);
+        struct link *link = links_find(&host->links, envelope->to);
         if (!link)
             continue;
         if (envelope->type == MESSAGE_WELCOME)
@@ -303,7 +258,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     uint32_t number = link->number, reconnect_seconds = link->reconnect_seconds;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("link %u: %s", number, reason);
-    forget_link(host, link);
+    links_forget(&host->links, link);
     if (number == host->coordinator)
         coordinator_lost(host, reconnect_seconds, reason);
     host->role.gone(host->role.state, number, now_ns, &host->outbox);
@@ -312,7 +267,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 
 /* ---- events ---- */
 
-/* Only processes of the same user, or root's, may speak to a worker over a Unix socket. */
+/* Only processes of the same user, and those of root, may speak to a worker over a Unix socket. */
 static bool trusted(int descriptor) {
     struct ucred other;
     socklen_t length = sizeof other;
@@ -332,7 +287,9 @@ static void on_accept(evutil_socket_t listener, short what, void *context) {
             close(descriptor);
     }
     if (errno == EMFILE || errno == ENFILE) {
-        log_warning("out of file descriptors: new connections wait");
+        error_set_errno(ERROR_UNAVAILABLE, "new connections wait");
+        log_warning("%s", error_text());
+        error_clear();
         event_del(host->events[ON_ACCEPT]);
         start_timer(host, ON_PAUSE, ACCEPT_PAUSE_MS * NS_PER_MS);
     }
@@ -372,7 +329,7 @@ static void on_signal(evutil_socket_t descriptor, short what, void *context) {
 void host_wake(struct host *host) {
     const uint64_t once = 1;
     if (write(host->waker, &once, sizeof once) < 0)
-        return; /* full: it is awake */
+        return; /* the counter is full, so the loop is going to wake up anyway */
 }
 
 void host_alarm(struct host *host, int64_t delay_ns) {
@@ -389,7 +346,7 @@ void host_end(struct host *host, int code) {
 
 /* ---- life ---- */
 
-/* A descriptor for each connection that is let in, if the system allows that many. */
+/* Asks for a descriptor for each connection that is let in, as far as the system allows. */
 static void raise_descriptor_limit(void) {
     enum { OTHERS = 256 };
     struct rlimit limit;
@@ -414,8 +371,8 @@ static void make_events(struct host *host) {
     host->events[ON_INT] = evsignal_new(base, SIGINT, on_signal, host);
 }
 
-/* The terminal sends its interrupt to a whole group of processes; a worker that was started by a
- * coordinator leaves the answer to it. */
+/* Ctrl-C goes to all processes of the terminal's foreground group. A worker with --parent-pid
+ * ignores it: its coordinator gets it as well and decides when the worker ends. */
 static void start_events(struct host *host) {
     event_add(host->events[ON_ACCEPT], NULL);
     event_add(host->events[ON_WAKE], NULL);
@@ -462,9 +419,9 @@ struct host *host_new(const struct host_options *options, const struct host_role
 void host_free(struct host *host) {
     if (!host)
         return;
-    while (host->count)
-        host_close(host, host->links[host->count - 1]->number);
-    free(host->links);
+    while (host->links.count)
+        host_close(host, host->links.items[host->links.count - 1]->number);
+    links_release(&host->links);
     for (size_t i = 0; i < SHARDS_MAX; i++)
         connecting_free(host->attempts[i].connecting);
     for (size_t i = 0; i < EVENTS; i++)

@@ -1,17 +1,18 @@
 /* The rim of a worker process (shard, replica): one loop that listens, numbers the connections,
  * hands each message to the role's state machine and sends what that put into its outbox.
  *
- * The host also knows how a worker lives: it ends with 0 on BYE from its coordinator or SIGTERM,
- * and with ERROR_AGAIN when the coordinator's connection is lost and no other comes within the
- * reconnect_seconds of its HELLO. Whom the role WELCOMEs is the coordinator; one that was it before
- * is REFUSED at once. A PING is answered with PONG, also while the role is busy
- * with work of its own threads; a coordinator that is silent while its connection stands may be
- * paused, and is waited for.
+ * The host also decides when a worker ends: with 0 on BYE from its coordinator or on SIGTERM, and
+ * with ERROR_AGAIN when the connection to the coordinator is lost and no other coordinator comes
+ * within the reconnect_seconds of the last HELLO. The coordinator is whoever the role WELCOMEd
+ * last; the one before is REFUSED at once. The host answers PING with PONG, also while threads of
+ * the role compute. It waits for a coordinator that is silent while its connection stands: that
+ * process may be paused.
  *
- * Whoever connects is a stranger until the role WELCOMEs or GREETs it, and dropped if that takes
- * too long. When there are too many connections the stranger that came first makes room.
+ * Whoever connects is a stranger until the role WELCOMEs or GREETs it. A stranger is dropped if
+ * that takes too long. When there are too many connections, the oldest stranger is dropped.
  *
- * One thread: every function is called from the loop's thread, also in the role's calls. */
+ * One thread: all functions but host_wake() are called from the loop's thread, also from within the
+ * role's callbacks. */
 #ifndef DML_WIRE_HOST_H
 #define DML_WIRE_HOST_H
 
@@ -31,13 +32,12 @@ struct host_options {
     bool once;          /* do not wait for another coordinator when the first is lost */
     int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
     int log_level;      /* enum log_level */
-    int greet_ms;       /* how long one may be a stranger; 0: 10 s */
+    int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };
 
 /* Reads the options that all workers share: --listen --anywhere --folder --once --parent-pid
- * --quiet
- * --verbose, and answers --help and --version itself. `summary` is one line about the program.
- * 1: answered, exit with 0. ERROR_USAGE. Both programs' mains begin with it. */
+ * --quiet --verbose, and answers --help and --version itself. `summary` is one line about the
+ * program. Returns 1 if it answered: the program then exits with 0. ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
 /* The role's state machine. Links number connections: from 1 up, never used again. */
@@ -54,17 +54,17 @@ struct host_role {
     void (*after)(void *state, int64_t now_ns, struct outbox *out);
 };
 
-/* Listens, and prints "listening on ADDRESS" as a line of standard output.
- * NULL with an error recorded: *code says which. */
+/* Listens, and prints "listening on ADDRESS" as a line on standard output.
+ * NULL after an error, with its code in *code. */
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code);
-void host_free(struct host *host); /* closes everything; a Unix socket's file goes */
+void host_free(struct host *host); /* closes everything and removes the file of a Unix socket */
 
 /* Serves until the worker's end; 0 or a negative code. */
 int host_run(struct host *host);
 
-/* Begins to connect to `address` and returns; the role's connected() is called with the answer and
- * `tag`, within a few seconds. An attempt of the same tag (< SHARDS_MAX) that goes on is given up.
- * Links close by host_close() or with the host; gone() is not called for host_close(). */
+/* Begins to connect to `address` and returns. The role's connected() is called with the result and
+ * `tag` (< SHARDS_MAX) within a few seconds. An unfinished attempt with the same tag is given up.
+ * host_close() closes a link without calling gone(). */
 void host_connect(struct host *host, const char *address, uint32_t tag);
 void host_close(struct host *host, uint32_t link);
 
@@ -75,7 +75,8 @@ void host_wake(struct host *host);
  * delay cancels it. */
 void host_alarm(struct host *host, int64_t delay_ns);
 
-/* Ends the loop after what is queued was sent, as far as the system takes it at once. */
+/* Ends host_run() after this turn of the loop, with this code. Messages that the system has not
+ * taken by then are lost. */
 void host_end(struct host *host, int code);
 
 #endif

@@ -55,14 +55,15 @@ static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const c
     return INLET_BAD;
 }
 
-/* Strangers say what they like, and are not worth a line each. */
+/* Strangers may send anything, as often as they like. No line is logged for them, or they could
+ * fill the disk. */
 static enum inlet_state bad_message(struct inlet *inlet, const char *why) {
     if (!inlet->stranger)
         log_warning("dropped a connection that sent %s: %s", message_name(inlet->header.type), why);
     return bad(inlet, FRAME_MALFORMED, why);
 }
 
-/* Makes *buffer hold `length` bytes; what it held is lost. */
+/* Makes room for `length` bytes in *buffer; its content is lost. */
 static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
     if (*buffer && length <= *capacity)
         return true;
@@ -78,7 +79,9 @@ static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
 
 /* ---- segments ---- */
 
-/* Files away the descriptors that came; false if there are more than frames may ask for. */
+/* Keeps the descriptors that were received until their frames ask for them. False if there are too
+ * many, or if a stranger sends any: those are closed, or a hostile peer could use up our
+ * descriptors. */
 static bool take_descriptors(struct inlet *inlet, struct msghdr *header) {
     bool fits = !(header->msg_flags & MSG_CTRUNC);
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
@@ -135,7 +138,7 @@ static enum frame_error find_shared_bulk(struct inlet *inlet) {
 
 /* ---- the parts of a frame ---- */
 
-/* PING as well: a coordinator may have to wait for its WELCOME. */
+/* PING is allowed too: a coordinator sends it while it waits for WELCOME. */
 static bool a_stranger_may_say(unsigned type) {
     return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_PING;
 }
@@ -208,8 +211,8 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
     return bad(inlet, FRAME_CUT_SHORT, NULL);
 }
 
-/* Reads what is lacking into its place, and what follows it into the buffer, which is empty, with
- * one call: small messages come many at a time, bulk without a copy. */
+/* One system call reads the missing bytes into their place and whatever follows into the buffer,
+ * which is empty. So many small messages come with one call, and bulk comes without a copy. */
 static enum inlet_state read_more(struct inlet *inlet) {
     size_t lack = inlet->needed - inlet->got;
     struct iovec places[2] = {{inlet->place + inlet->got, lack},

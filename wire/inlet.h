@@ -18,7 +18,7 @@
 enum inlet_state {
     INLET_MESSAGE, /* a message is there, until the next call */
     INLET_WAIT,    /* more bytes are needed */
-    INLET_CLOSED,  /* the other end is gone; `why` says how */
+    INLET_CLOSED,  /* the connection has ended between two frames; `why` says how */
     INLET_BAD,     /* a bad frame, counted; `why` says why */
 };
 
@@ -39,7 +39,7 @@ struct inlet {
     uint8_t *body, *bulk; /* aligned to 64 bytes */
     size_t body_capacity, bulk_capacity;
     struct bulk current;            /* of the message handed out */
-    struct shared_mapping *mapping; /* where `current` lies, or NULL; not counted */
+    struct shared_mapping *mapping; /* where `current` lies, or NULL; `known` holds the reference */
 
     /* What was received beyond `needed`. */
     uint8_t *buffer;
@@ -51,7 +51,7 @@ struct inlet {
     struct shared_mapping *known[SEGMENT_PLACES];
 };
 
-/* A stranger's inlet needs little memory, until inlet_trust(). */
+/* The inlet of a stranger uses little memory until inlet_trust(). */
 void inlet_init(struct inlet *inlet, int descriptor, bool stranger);
 void inlet_trust(struct inlet *inlet);
 void inlet_release(struct inlet *inlet);
@@ -59,13 +59,14 @@ void inlet_release(struct inlet *inlet);
 /* The next message. Its fields and bulk point into the inlet until the next call. */
 enum inlet_state inlet_next(struct inlet *inlet, struct message *message);
 
-/* Bytes wait that need no further event of the socket. */
+/* Whether bytes wait in the buffer. The socket will not report these again: inlet_next() must be
+ * called without an event. */
 bool inlet_pending(const struct inlet *inlet);
 
-/* Part of a frame is there, and the rest must come. */
+/* Whether a part of a frame was received and the rest is missing. */
 bool inlet_within_frame(const struct inlet *inlet);
 
-/* Gives the bulk of the last message away. */
+/* Gives the bulk of the last message away: it is not in the message any more. */
 void inlet_keep(struct inlet *inlet, struct kept_bulk *kept);
 
 #endif

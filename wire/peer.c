@@ -17,8 +17,8 @@
 
 enum {
     MESSAGES_A_TURN = 64,  /* handed out before other peers have their turn */
-    PATIENCE_MS = 30000,   /* with a frame that does not go on */
-    TCP_SILENCE_MS = 2000, /* unacknowledged for so long is lost */
+    PATIENCE_MS = 30000,   /* how long the rest of a frame may take to go on */
+    TCP_SILENCE_MS = 2000, /* the connection is lost if data is unacknowledged for so long */
     TCP_IDLE_SECONDS = 1,  /* before a silent connection is probed */
     TCP_PROBE_SECONDS = 1,
     TCP_PROBES = 2,
@@ -34,8 +34,8 @@ struct peer {
     void *context;
     struct timeval patience;
     bool impatient; /* `readable` has a time limit */
-    bool calling;   /* a callback runs: freeing waits for its end */
-    bool freed;
+    bool calling;   /* a callback runs */
+    bool freed;     /* peer_free() was called in that callback: it is freed when that returns */
 };
 
 static int socket_family(int descriptor) {
@@ -115,7 +115,8 @@ static void watch_frame(struct peer *peer) {
     peer->impatient = within;
 }
 
-/* Whoever was stopped itself finds time up and bytes waiting: so time is up only if none came. */
+/* If this process itself was stopped (SIGSTOP, a debugger), it goes on with the time limit reached
+ * and bytes waiting. So the time limit counts only if nothing can be read. */
 static void on_readable(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor;
     struct peer *peer = context;
@@ -132,7 +133,8 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
         event_active(peer->readable, EV_READ, 0);
 }
 
-/* Listens for room to write while something is queued; brings a failure to the loop. */
+/* Waits for room to write while something is queued. A failure is handled in a later turn of the
+ * loop: peer_send() is called from within steps that must not see the peer disappear. */
 static void after_sending(struct peer *peer) {
     if (peer->freed)
         return;
@@ -144,7 +146,8 @@ static void after_sending(struct peer *peer) {
         event_del(peer->writable);
 }
 
-/* What the other end said before it went (why it refused, say) is handed out before the end is. */
+/* If sending fails because the other end has closed, its last messages may still be unread, such as
+ * the reason why it refused us. They are handed out before the end of the connection is. */
 static void on_writable(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct peer *peer = context;

@@ -16,7 +16,10 @@ static _Noreturn void give_up(size_t length) {
     exit(-ERROR_INTERNAL);
 }
 
-/* Sealed against shrinking: whoever maps it can read all of it at any time without a fault. */
+/* Readers refuse a segment that is not sealed against shrinking: without the seal, we could cut the
+ * memory off while they read it. Ids are never used twice in a process, or a peer could take a new
+ * segment for one that it has mapped. (After 2³² segments they begin again; no process makes so
+ * many.) */
 struct segment *segment_new(size_t length) {
     static _Atomic uint32_t last;
     struct segment *segment = memory_new(1, sizeof *segment);

@@ -17,7 +17,7 @@ static int score_opened(const struct holdout *holdout, const struct model *model
     return holdout_score(holdout, model, figures);
 }
 
-/* `objective` is what the model's must be, or NULL. */
+/* `objective` is the one that the model must have; NULL: any. */
 static int score(const struct holdout *holdout, const char *folder, const char *objective,
                  struct score_figures *figures) {
     struct model *model = NULL;
@@ -28,10 +28,11 @@ static int score(const struct holdout *holdout, const char *folder, const char *
     return code;
 }
 
-/* Figures that no condition can be fulfilled with. */
+/* Figures with which no condition holds. */
 static const struct score_figures nothing = {.loss = NAN, .accuracy = NAN, .auc = NAN, .rmse = NAN};
 
-/* Losses of different objectives are no measure of one another. */
+/* A live model with another objective is not scored: losses of different objectives cannot be
+ * compared. */
 static void score_live(const struct trial *trial, struct judgement *judgement,
                        struct score_figures *figures) {
     const char *objective = objective_name(trial->job->objective);
@@ -51,7 +52,7 @@ static void append(char **why, char *more) {
     *why = all;
 }
 
-/* All conditions must hold; if one does not, only those that do not are told. */
+/* All conditions must hold. If some do not, `why` names only those. */
 static void apply_gate(const struct job *job, const struct score_figures *new,
                        const struct score_figures *live, struct judgement *judgement) {
     char *good = NULL, *bad = NULL;
@@ -66,7 +67,7 @@ static void apply_gate(const struct job *job, const struct score_figures *new,
         free(good);
 }
 
-/* The figures of the new model: those that it was written with, or made again after a crash. */
+/* The figures of the new model. After a crash they are not known and computed again. */
 static int score_new(const struct trial *trial, struct score_figures *figures) {
     if (!trial->figures)
         return score(trial->holdout, trial->new, NULL, figures);

@@ -11,21 +11,21 @@
 /* What is judged. */
 struct trial {
     const struct job *job;
-    const struct holdout *holdout; /* NULL if the job has none, and then so is its gate */
-    const char *new, *live;        /* folders of models; `live` is NULL if none is live */
-    const struct score_figures
-        *figures; /* of the new one on the holdout if they are known, or NULL */
+    const struct holdout *holdout;       /* NULL if the job has none; it has no gate either then */
+    const char *new, *live;              /* folders of models; `live` is NULL if none is live */
+    const struct score_figures *figures; /* of `new` on the holdout; NULL if they are not known */
 };
 
 struct judgement {
-    bool holds;         /* the gate, or there is none */
-    char *why;          /* for people: which conditions hold, or those that do not */
+    bool holds;         /* all conditions of the gate hold, or there is no gate */
+    char *why;          /* for people: the conditions that do not hold; if all hold, all of them */
     json_t *gate;       /* [{condition, new, live, holds}] */
     json_t *new, *live; /* figures on the holdout; NULL: there are none */
 };
 
-/* Judges the new model against the live one. A live model that cannot be read or scored is
- * reported, and fulfils nothing. Takes long. Release it also after a failure. */
+/* Judges the new model against the live one. If the live model cannot be read or scored, that is
+ * logged, and no condition that compares with it holds. Takes long. Release the judgement also
+ * after a failure. */
 int judge(const struct trial *trial, struct judgement *judgement);
 void judgement_release(struct judgement *judgement);
 

@@ -1,6 +1,6 @@
 #include "coordinator/publish/notice.h"
 
-#include <syslog.h> /* its names of levels are those of base/log.h: both cannot be had in a file */
+#include <syslog.h> /* defines LOG_INFO and others, as base/log.h does: no file may include both */
 
 void notice_send(const char *job, bool wrong, const char *text) {
     openlog("dml", LOG_PID, LOG_USER);

@@ -1,5 +1,5 @@
-/* A line in the system's log (syslog, the journal): what became of a night's work, where nobody
- * reads standard error. */
+/* A line in the system's log (syslog, the journal) that says what a command of cron came to: nobody
+ * reads its standard error. */
 #ifndef DML_COORDINATOR_PUBLISH_NOTICE_H
 #define DML_COORDINATOR_PUBLISH_NOTICE_H
 

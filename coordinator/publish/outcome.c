@@ -29,7 +29,8 @@ static void add_figures(json_t *result, const struct judgement *judgement) {
     json_object_set_new(result, "published", json_boolean(judgement->holds));
 }
 
-/* What on_publish came to does not undo the publication, nor what else is to be done. */
+/* `announced` is the result of on_publish. A failure of it does not undo the publication, and the
+ * command goes on with its other work. */
 static void note_published(struct outcome *outcome, int64_t run, const char *why, int announced) {
     if (announced) {
         outcome_set(outcome, announced, memory_copy_string(error_text()));

@@ -1,4 +1,4 @@
-/* What a model comes to: judged, and live or refused. */
+/* What becomes of a new model: it is judged, and then goes live or is refused. */
 #ifndef DML_COORDINATOR_PUBLISH_OUTCOME_H
 #define DML_COORDINATOR_PUBLISH_OUTCOME_H
 
@@ -8,21 +8,21 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/holdout.h"
 
-/* All that is set is owned. */
+/* Its members are owned. */
 struct outcome {
-    json_t *result; /* of the run; what it comes to is added */
-    char *text;     /* the same in a line */
-    int code;       /* ERROR_DATA if the model was refused, else what on_publish came to */
+    json_t *result; /* of the run, with the outcome added */
+    char *text;     /* the outcome in a line */
+    int code; /* ERROR_DATA if the model was refused; ERROR_UNAVAILABLE if on_publish failed */
 };
 
-/* Gives it another code and text, which it takes over. */
+/* Sets another code and text; takes ownership of `text`. */
 void outcome_set(struct outcome *outcome, int code, char *text);
 void outcome_release(struct outcome *outcome);
 
-/* Decides whether the model of a run goes live, and settles that. The run's folder and the result
- * are there; `holdout` is NULL if the job has none, `figures` (of the model on it) if they are not
- * known. That a model is refused or on_publish fails is
- * no error of this: the outcome has it. */
+/* Decides whether the model of a run goes live, and settles that decision. The model is in its
+ * folder and outcome->result is set. `holdout` is NULL if the job has none; `figures` are those of
+ * the model on the holdout, NULL if they are not known. Returns 0 also if the model is refused or
+ * on_publish fails: the outcome's code says so. */
 int outcome_decide(const struct publisher *publisher, const struct job *job,
                    const struct holdout *holdout, const struct score_figures *figures, int64_t run,
                    struct outcome *outcome);

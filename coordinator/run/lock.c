@@ -12,6 +12,12 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+/* Why flock() and not a file that exists or not: the system releases it when the process ends,
+ * however it ends, and a pid that was given to another process cannot be mistaken for the holder.
+ * The file is never removed: a process could lock the old file while another makes and locks a new
+ * one. Workers do not inherit the descriptor (O_CLOEXEC), or they would keep the lock after a
+ * crash. */
+
 #define TRIES 15
 #define BETWEEN_TRIES_MS 20
 
@@ -28,6 +34,7 @@ int state_lock_pid(const char *state) {
     return atoi(text);
 }
 
+/* This sleeps, but before there is anything that the loop must serve. */
 static int try_lock(int descriptor) {
     for (int i = 0; flock(descriptor, LOCK_EX | LOCK_NB); i++) {
         if (errno != EWOULDBLOCK || i == TRIES)
@@ -37,6 +44,8 @@ static int try_lock(int descriptor) {
     return 0;
 }
 
+/* With the lock held. Until this is done, another process that fails to lock reads the pid of the
+ * holder before, or none: the pid is for its message only. */
 static int write_pid(int descriptor, const char *path) {
     char text[16];
     int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
