@@ -19,8 +19,8 @@ void bytes_init(struct bytes *bytes);
 void bytes_release(struct bytes *bytes);
 void bytes_clear(struct bytes *bytes); /* keeps the memory */
 
-/* Makes room for `length` more bytes at the end, counts them in, and returns where they start;
- * valid until the next call that grows. Their contents are undefined. */
+/* Adds `length` bytes at the end and returns where they start. Their contents are undefined; the
+ * pointer is valid until the next call that adds bytes. */
 void *bytes_extend(struct bytes *bytes, size_t length);
 
 void bytes_append(struct bytes *bytes, const void *data, size_t length);
@@ -40,7 +40,7 @@ struct cursor {
 struct cursor cursor_over(const void *data, size_t length);
 size_t cursor_left(const struct cursor *cursor);
 
-/* The next `length` bytes, not copied, or NULL when there are not as many. */
+/* The next `length` bytes, not copied; NULL if fewer are left. */
 const void *cursor_take(struct cursor *cursor, size_t length);
 uint8_t cursor_u8(struct cursor *cursor);
 uint16_t cursor_u16(struct cursor *cursor);

@@ -14,7 +14,7 @@
 #define MASK_CPUS_MAX 65536 /* far beyond what a kernel is built for */
 #define TEXT_BYTES_MAX 65536
 
-/* The kernel refuses a set that is smaller than its own. */
+/* Tries larger and larger sets: the kernel refuses one that is smaller than its own. */
 static unsigned in_mask(void) {
     unsigned count = 0;
     for (int cpus = CPU_SETSIZE; !count && cpus <= MASK_CPUS_MAX; cpus *= 2) {
@@ -46,8 +46,9 @@ static double number_in(const char *folder, const char *name) {
     return number;
 }
 
-/* CPUs' time that one group may use, 0 if it has no limit: cpu.max of version 2 is "QUOTA PERIOD"
- * or "max PERIOD", version 1 has a file for each, and −1 for no limit. */
+/* How many CPUs' worth of time one group may use; 0: no limit. Version 2 of control groups has the
+ * file cpu.max with "QUOTA PERIOD" or "max PERIOD"; version 1 has a file for each number, and a
+ * quota of −1 means no limit. */
 static double quota_of(const char *folder) {
     double quota = 0, period = 0;
     char *path = path_join(folder, "cpu.max");
@@ -65,8 +66,8 @@ static double smaller(double a, double b) {
     return a > 0 && (!(b > 0) || a < b) ? a : b;
 }
 
-/* The least quota of a group and all above it. `group` is "/a/b"; within a container it may not be
- * there, but the root then is its own. */
+/* The least quota of a group ("/a/b") and of all groups above it. Within a container the group's
+ * folder may be missing: then `root` itself is the container's group. */
 static double quota_up(const char *root, const char *group, size_t length) {
     double least = 0;
     char *folder = memory_format("%s%.*s", root, (int)length, group);

@@ -6,8 +6,8 @@
  * may use less time than that. At least 1; part of a CPU does not count. */
 unsigned cpus_usable(void);
 
-/* The quota alone of the groups that `groups` names, the text of /proc/self/cgroup, and of those
- * above them, as the file systems below `root` (/sys/fs/cgroup) have it; 0 if there is none. */
+/* The quota alone, in whole CPUs; 0: no limit. `groups` is the text of /proc/self/cgroup; the
+ * quotas of its groups and of the groups above them are read below `root` (/sys/fs/cgroup). */
 unsigned cpus_quota(const char *root, const char *groups);
 
 #endif

@@ -42,7 +42,7 @@ static int code_of_errno(int code, int number) {
     }
 }
 
-/* How many files a process may open is seldom known to who reads the message. */
+/* "Too many open files" alone does not say what to do: add the limit and the command. */
 static void describe_errno(int number) {
     size_t length = strlen(text);
     struct rlimit limit;

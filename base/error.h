@@ -1,7 +1,7 @@
 /* Errors: one list of codes, one text per thread.
  *
  * A function that can fail answers 0, or one of the negative codes below after describing the
- * failure with error_set(). A code is the negated exit status, of sysexits.h but for the first, so
+ * failure with error_set(). A code is the negated exit status (those of sysexits.h, and 1), so
  * a command ends with `return -code`. The text says what failed, where, and what to do about it.
  *
  * The first error wins: error_set() keeps the text that is there until error_clear(). A thread

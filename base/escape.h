@@ -1,5 +1,5 @@
-/* Text from outside in messages: what it holds must not move the cursor, clear the screen, or look
- * like a line of its own in a log. */
+/* Text from outside, escaped for messages and tables: it must not move the cursor, clear the
+ * screen, or look like a separate line of a log. */
 #ifndef DML_BASE_ESCAPE_H
 #define DML_BASE_ESCAPE_H
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /* Copies `from`, with control characters as \n, \t, \x1b and the like, into `to` of `size` > 0
- * bytes; what does not fit is cut off, an escape never in two. Returns the length. Text that was
- * escaped stays as it is. error_set() and log_line() do it to all that they are given. */
+ * bytes. What does not fit is cut off, but never within an escape. Returns the length. Escaping
+ * text twice changes nothing. error_set() and log_line() escape everything they are given. */
 size_t escape_controls(char *to, size_t size, const char *from);
 
 /* A copy of the text, escaped. Release with free(). */

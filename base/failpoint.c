@@ -83,7 +83,8 @@ static bool applies(const struct rule *rule, unsigned failpoint, unsigned long v
            (rule->index < 0 || rule->index == atomic_load(&own_index));
 }
 
-/* The first process that comes here with the rule makes the file. */
+/* Several processes may race here with the same rule: O_EXCL lets exactly one of them make the
+ * file. */
 static bool is_first(const struct rule *rule) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s.%d", once_path, (int)(rule - rules));

@@ -2,10 +2,10 @@
  *
  *     DML_FAILPOINT=[ROLE[INDEX].]NAME:N:kill|stop|eio|enospc|delay[:MS]|hit[,…]
  *
- * makes the Nth visit of a place in a process do that: SIGKILL or SIGSTOP to itself, let the write
- * that follows fail with EIO or ENOSPC, or wait (100 ms). `hit` is for the few that the code asks.
- * Workers inherit it, but not those that are started anew in place of one that was lost.
- * With ROLE (shard0.NAME, or shard.NAME for any) other processes take no notice.
+ * acts at the Nth visit of a place in a process: it sends itself SIGKILL or SIGSTOP, makes the next
+ * write fail with EIO or ENOSPC, or waits (100 ms). `hit` is for failpoints of kind SWITCH.
+ * Workers inherit the variable; a worker that replaces a lost one does not.
+ * With ROLE (shard0.NAME, or shard.NAME for any shard) other processes ignore the rule.
  *
  *     DML_FAILPOINT_LOG=FILE
  *
@@ -13,11 +13,11 @@
  *
  *     DML_FAILPOINT_ONCE=FILE
  *
- * lets the Ith rule (from 0) act in one process only, the first that comes to it: it makes FILE.I.
- * Who is started in the place of a process that was killed is then spared.
+ * lets the Ith rule (from 0) act in one process only: the first that reaches it, which makes the
+ * file FILE.I. A process that replaces a killed one is then not killed too.
  *
- * They are always compiled in; while neither variable is set one costs a branch. Visits may come
- * from any thread. */
+ * Failpoints are always compiled in. While neither of the first two variables is set, a failpoint
+ * costs one branch. Any thread may visit one. */
 #ifndef DML_BASE_FAILPOINT_H
 #define DML_BASE_FAILPOINT_H
 
@@ -45,11 +45,12 @@ enum {
 
 extern bool failpoint_armed;
 
-/* Adds `count` rows to the table and reads the environment; once, before there are threads. `role`
- * is the process's ("shard"). ERROR_USAGE for what the environment asks and the table lacks. */
+/* Adds `count` rows to the table and reads the environment. Call it once, before threads start.
+ * `role` is the process's role ("shard"). ERROR_USAGE if the environment names an unknown failpoint
+ * or is malformed. */
 int failpoint_setup(const char *role, const struct failpoint_row *rows, unsigned count);
 
-/* Which of its role the process is, as soon as that is known. */
+/* Sets the index of this process within its role, as soon as it is known. */
 void failpoint_identify(unsigned index);
 
 /* The table, a line each: name, kind, text. */
@@ -62,7 +63,7 @@ static inline void failpoint(unsigned number) {
         (void)failpoint_visit(number);
 }
 
-/* 0, or the errno, set already, with which the write that follows is to fail. */
+/* 0, or the errno (already set) with which the following write must fail. */
 static inline int failpoint_write(unsigned number) {
     return __builtin_expect(failpoint_armed, 0) ? failpoint_visit(number) : 0;
 }

@@ -23,6 +23,8 @@ static void new_file_release(struct new_file *file) {
     *file = (struct new_file){.descriptor = -1};
 }
 
+/* The name has the process id: two processes that write the same file do not write into each
+ * other's, and the later rename wins. */
 int new_file_open(struct new_file *file, const char *path) {
     file->path = memory_copy_string(path);
     file->temporary = memory_format("%s.tmp.%d", path, (int)getpid());
@@ -56,6 +58,10 @@ int new_file_write(struct new_file *file, const void *data, size_t length) {
     return file_write_all(file->descriptor, data, length, file->path);
 }
 
+/* The order matters. Without the first fsync a power cut could leave the final name with contents
+ * that never reached the disk. rename() replaces an older file in one step, so a reader finds the
+ * old contents or the new ones. The rename itself is durable only after the folder's fsync, which
+ * new_file_publish() does last. */
 static int put_in_place(const struct new_file *file) {
     if (failpoint_write(FAILPOINT_file_fsync) || fsync(file->descriptor))
         return error_set_errno(ERROR_IO, "cannot write %s to disk", file->path);
@@ -167,7 +173,7 @@ int folder_make(const char *path, unsigned mode) {
     free(above);
     if (code)
         return code;
-    if (mkdir(path, mode) && errno != EEXIST)
+    if (mkdir(path, mode) && errno != EEXIST) /* another process may have made it meanwhile */
         return error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
     return 0;
 }

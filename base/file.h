@@ -18,8 +18,9 @@ int new_file_open(struct new_file *file, const char *path);
 
 int new_file_write(struct new_file *file, const void *data, size_t length);
 
-/* fsync, rename, fsync of the folder: afterwards the file is there whole, also after a power cut.
- * On failure nothing is left behind. Either way the struct is released. */
+/* fsync, rename, fsync of the folder: afterwards the whole file is there, also after a power cut.
+ * On failure the temporary file is removed; if only the folder's fsync failed, the file is in place
+ * but may be lost in a power cut. Either way the struct is released. */
 int new_file_publish(struct new_file *file);
 
 /* Drops what was written. Harmless on a zeroed or published struct. */
@@ -44,13 +45,13 @@ int folder_make(const char *path, unsigned mode);
 /* fsync of a folder, after a rename in it. */
 int folder_sync(const char *path);
 
-/* The names in a folder in the order of their bytes, NULL last, without "." and ".."; none of a
- * folder that is not there. Free with names_free(). To look for files this way and compare names,
- * never glob() with a path that someone chose: it may hold `*` or `[`. */
+/* The names in a folder, sorted bytewise, without "." and "..", NULL at the end; no names if the
+ * folder is missing. Free with names_free(). Search for files with this and not with glob(): a path
+ * that a user chose may contain `*` or `[`. */
 int folder_names(const char *path, char ***names);
 void names_free(char **names);
 
-/* Whether a name is that of something half-written: NAME.tmp.PID. */
+/* Whether this is the name of a half-written file: NAME.tmp.PID. */
 bool name_is_temporary(const char *name);
 
 /* Whether a name has something before `ending`, and ends with it. */

@@ -10,7 +10,7 @@
 uint64_t hash64(const void *data, size_t length);
 uint64_t hash64_seeded(const void *data, size_t length, uint64_t seed);
 
-/* Hashing of what comes in pieces, 128 bit. */
+/* A 128-bit hash of bytes that come in pieces. */
 struct hash_stream; /* opaque */
 struct hash_stream *hash_stream_new(void);
 void hash_stream_add(struct hash_stream *stream, const void *data, size_t length);

@@ -11,7 +11,8 @@ static bool is_name(const char *name) {
     return length && length < TENSOR_NAME_BYTES && strspn(name, letters) == length;
 }
 
-/* Whether the elements of all tensors stay within PARAMETERS_MAX; nothing here may wrap. */
+/* Whether the elements of all tensors stay within PARAMETERS_MAX. Sizes come off the wire, so this
+ * divides where a product could wrap. */
 static bool has_room(const struct layout *layout, const struct layout_tensor *tensor) {
     uint64_t left = PARAMETERS_MAX - layout_parameters(layout);
     return layout->count < TENSORS_MAX && tensor->columns && tensor->rows <= PARAMETERS_MAX &&
@@ -194,7 +195,7 @@ void layout_encode(const struct layout *layout, struct bytes *blob) {
     }
 }
 
-/* A name that is too long, or holds a 0, is made one that no tensor may have. */
+/* A name that is too long or contains a 0 is read as "", which layout_add() refuses. */
 static void read_name(struct cursor *cursor, char name[TENSOR_NAME_BYTES]) {
     size_t length = cursor_u8(cursor);
     const char *text = cursor_take(cursor, length);

@@ -1,6 +1,6 @@
 /* The layout of the parameters: what each element of the one long vector is.
  *
- * The vector is a short list of tensors, one behind the other, each row-major. Its elements are
+ * The vector is a short list of tensors, one after the other, each row-major. Its elements are
  * numbered from 0 over all tensors, and so are its exponents: how the gradient's elements are put
  * into fixed point (numeric/fixed.h). A linear model of F features and K outputs has
  *
@@ -44,11 +44,11 @@ struct layout {
     struct layout_tensor tensor[TENSORS_MAX];
 };
 
-/* Puts a tensor behind those that are there: false, and nothing is added, if there is no room, or
- * its name is taken or none, or a size is beyond the limits. Zeroed memory has no tensors. */
+/* Appends a tensor. False, and nothing is added, if the list is full, the name is taken or is not a
+ * name, or a size is beyond the limits. Zeroed memory is a layout without tensors. */
 bool layout_add(struct layout *layout, const struct layout_tensor *tensor);
 
-/* Of a linear model; no tensors at all if it is beyond the limits. */
+/* The layout of a linear model; without tensors if the model is beyond the limits. */
 struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept);
 
 uint64_t layout_parameters(const struct layout *layout);
@@ -67,25 +67,25 @@ struct layout_place {
 struct layout_place layout_locate(const struct layout *layout, uint64_t element);
 uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
 
-/* Goes to the next element; at the end, to no tensor: NULL. */
+/* Goes to the next element. After the last one `tensor` is NULL. */
 void layout_advance(const struct layout *layout, struct layout_place *place);
 
-/* The regularised ones among elements [first, first + count), as spans counted from `first`, rising
- * and apart from each other. Returns how many. */
+/* The regularised elements among [first, first + count), as spans counted from `first`. Spans rise
+ * and do not touch each other. Returns how many spans there are. */
 struct layout_span {
     uint64_t first, count;
 };
 uint32_t layout_regularized(const struct layout *layout, uint64_t first, uint64_t count,
                             struct layout_span spans[TENSORS_MAX]);
 
-/* Where elements [first, first + count) start. Each is a function of the seed, its tensor's place
- * in the list and its own in the tensor, by integer arithmetic and one product: whoever has a part
- * of the vector makes it, to the same bits. */
+/* The starting values of elements [first, first + count). Each depends only on the seed, on its
+ * tensor's place in the list and on its own place in the tensor, by integer arithmetic and one
+ * product. So every process that owns a part of the vector computes the same bits. */
 void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements);
 
 void layout_encode(const struct layout *layout, struct bytes *blob);
 
-/* Takes a blob as it came off the wire; NULL, or what is wrong with it (a constant). */
+/* Decodes a blob from the wire, checking it. NULL, or what is wrong with it (a constant text). */
 const char *layout_decode(const void *blob, size_t length, struct layout *layout);
 
 #endif

@@ -41,7 +41,8 @@ void log_line(enum log_level level, const char *format, ...) {
     va_end(arguments);
     length += escape_controls(line + length, sizeof line - length - 1, message);
     line[length++] = '\n';
-    /* One write a line keeps the lines of several processes whole; nobody is told if it fails. */
+    /* One write for each line: several processes share standard error, and lines must not mix.
+     * There is nowhere to report a failed write. */
     if (write(STDERR_FILENO, line, length) < 0)
         return;
 }

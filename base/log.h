@@ -2,8 +2,8 @@
  *
  *     2026-01-31T23:59:59.123Z coordinator info: step 12: loss 0.3244 gradient 1.2e-05
  *
- * Levels below the set one cost a comparison. Safe from any thread. On a terminal a line erases
- * what stands in its place: a progress line, also another program's. */
+ * A line whose level is off costs one comparison. Safe from any thread. On a terminal a log line
+ * first erases the line it is written on, which may be the progress line of any of the programs. */
 #ifndef DML_BASE_LOG_H
 #define DML_BASE_LOG_H
 

@@ -1,5 +1,5 @@
-/* Memory. Running out of it ends the process with a message: no state is lost by that, since any
- * process may die at any instant, and no caller has an untested branch for it. */
+/* Memory. A process that runs out of memory ends with a message. That loses no state, since any
+ * process may die at any instant; and callers need no untested branch for it. */
 #ifndef DML_BASE_MEMORY_H
 #define DML_BASE_MEMORY_H
 
@@ -8,7 +8,7 @@
 /* `count` zeroed elements of `size` bytes; never NULL, also for none. Release with free(). */
 void *memory_new(size_t count, size_t size);
 
-/* Resizes to `count` elements of `size` bytes, as realloc() does; what is new is not zeroed. */
+/* Resizes to `count` elements of `size` bytes, as realloc() does; new elements are not zeroed. */
 void *memory_resize(void *old, size_t count, size_t size);
 
 /* Makes room for one more element behind `count` in an array of `capacity`, which is doubled if it

@@ -1,7 +1,7 @@
 /* Deliberate bugs in the protocol, to show that the simulator finds such bugs.
  *
- * Only its own build of the roles (-DMUTANTS, tests/sim) has them, and there one at most is on; in
- * every other build mutant() is false and its branch is not compiled. */
+ * Only the simulator's build of the roles (-DMUTANTS, tests/sim) has them, and at most one is on at
+ * a time. In every other build mutant() is false and its branch is not compiled. */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 

@@ -9,8 +9,8 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* The number of such changes, each letter being changed once: the restricted distance of Damerau
- * and Levenshtein, by its usual table of prefixes. */
+/* The number of changes, where no letter is changed twice: the restricted distance of Damerau and
+ * Levenshtein, by its usual table of prefixes. */
 static unsigned distance_of(const char *a, size_t length_a, const char *b, size_t length_b) {
     unsigned table[LENGTH_MAX + 1][LENGTH_MAX + 1];
     for (unsigned i = 0; i <= length_a; i++)

@@ -24,8 +24,8 @@ void terminal_size(int descriptor, int *rows, int *columns);
  * names from outside must not move the cursor. */
 void terminal_put(FILE *out, bool colors, enum style style, const char *text);
 
-/* The same, cut to `columns`, where the last is then "…". A character (UTF-8) counts as a column.
- * Returns how many columns it took. */
+/* The same, cut to `columns`; the last column of a cut text is "…". A UTF-8 character counts as
+ * one. Returns how many columns it took. */
 int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns);
 
 /* The same, filled up with blanks to `columns`. */

@@ -1,6 +1,6 @@
-/* Text from outside. What people write, job files and --set, is UTF-8 or refused. Names of files
- * and folders, labels and columns may be any bytes: they are kept as they are, and shown in JSON as
- * text_to_json() has them. */
+/* Text from outside. Job files and --set must be UTF-8, else they are refused. Names of files and
+ * folders, labels and columns may be any bytes: they are kept unchanged, and text_to_json() turns
+ * them into JSON. */
 #ifndef DML_BASE_TEXT_H
 #define DML_BASE_TEXT_H
 

@@ -1,5 +1,5 @@
 /* The bare arithmetic of one evaluation: loss and gradient over a whole data set, by threads that
- * do nothing else and talk to nobody. What a run's evaluation is measured against.
+ * do nothing else. bench.py compares evaluations of a run with it.
  *
  *     bench_pass SET OBJECTIVE THREADS PASSES
  *
@@ -62,51 +62,70 @@ static struct objective_shape shape_of(const struct set_info *info, enum objecti
                                     .intercept = true};
 }
 
+/* The threads of a measurement. They and the main thread meet before and after each pass. */
+struct team {
+    uint32_t threads;
+    struct job *jobs;
+    pthread_t *ids;
+    uint64_t parameters;
+    pthread_barrier_t start, stop;
+};
+
+static void team_start(struct team *team, const struct job *common) {
+    uint32_t chunks = set_info(common->set)->chunks;
+    pthread_barrier_init(&team->start, NULL, team->threads + 1);
+    pthread_barrier_init(&team->stop, NULL, team->threads + 1);
+    team->jobs = memory_new(team->threads, sizeof *team->jobs);
+    team->ids = memory_new(team->threads, sizeof *team->ids);
+    for (uint32_t i = 0; i < team->threads; i++) {
+        struct job *job = &team->jobs[i];
+        *job = *common;
+        job->first = (uint32_t)((uint64_t)chunks * i / team->threads);
+        job->end = (uint32_t)((uint64_t)chunks * (i + 1) / team->threads);
+        job->sum = memory_map(team->parameters * sizeof *job->sum);
+        job->scratch = objective_scratch_new(&job->shape);
+        job->start = &team->start;
+        job->stop = &team->stop;
+        pthread_create(&team->ids[i], NULL, work, job);
+    }
+}
+
+static void team_end(struct team *team) {
+    for (uint32_t i = 0; i < team->threads; i++) {
+        struct job *job = &team->jobs[i];
+        pthread_join(team->ids[i], NULL);
+        memory_unmap(job->sum, team->parameters * sizeof *job->sum);
+        objective_scratch_free(job->scratch);
+    }
+    free(team->jobs);
+    free(team->ids);
+}
+
 /* Milliseconds of each pass, sorted. */
 static double *measure(struct set *set, enum objective_kind kind, uint32_t threads,
                        uint32_t passes) {
     const struct set_info *info = set_info(set);
-    struct objective_shape shape = shape_of(info, kind);
-    uint64_t n = objective_parameters(&shape);
-    double *parameters = memory_map(n * sizeof(double));
-    struct job *jobs = memory_new(threads, sizeof *jobs);
-    pthread_t *ids = memory_new(threads, sizeof *ids);
-    pthread_barrier_t start, stop;
-    pthread_barrier_init(&start, NULL, threads + 1);
-    pthread_barrier_init(&stop, NULL, threads + 1);
-    for (uint32_t i = 0; i < threads; i++) {
-        jobs[i] = (struct job){
-            .set = set,
-            .shape = shape,
-            .scale = {.exponent = info->uniform ? NULL : info->exponent,
-                      .uniform = info->uniform_exponent,
-                      .derivative_exponent = objective_of(kind)->first_bound ? 20 : 0},
-            .parameters = parameters,
-            .first = (uint32_t)((uint64_t)info->chunks * i / threads),
-            .end = (uint32_t)((uint64_t)info->chunks * (i + 1) / threads),
-            .sum = memory_map(n * sizeof(int64_t)),
-            .scratch = objective_scratch_new(&shape),
-            .start = &start,
-            .stop = &stop,
-            .passes = passes,
-        };
-        pthread_create(&ids[i], NULL, work, &jobs[i]);
-    }
+    struct job common = {
+        .set = set,
+        .shape = shape_of(info, kind),
+        .scale = {.exponent = info->uniform ? NULL : info->exponent,
+                  .uniform = info->uniform_exponent,
+                  .derivative_exponent = objective_of(kind)->first_bound ? 20 : 0},
+        .passes = passes,
+    };
+    struct team team = {.threads = threads, .parameters = objective_parameters(&common.shape)};
+    double *parameters = memory_map(team.parameters * sizeof *parameters);
     double *ms = memory_new(passes, sizeof *ms);
+    common.parameters = parameters;
+    team_start(&team, &common);
     for (uint32_t i = 0; i < passes; i++) {
-        pthread_barrier_wait(&start);
+        pthread_barrier_wait(&team.start);
         int64_t begun_ns = clock_monotonic_ns();
-        pthread_barrier_wait(&stop);
+        pthread_barrier_wait(&team.stop);
         ms[i] = (double)(clock_monotonic_ns() - begun_ns) / 1e6;
     }
-    for (uint32_t i = 0; i < threads; i++) {
-        pthread_join(ids[i], NULL);
-        memory_unmap(jobs[i].sum, n * sizeof(int64_t));
-        objective_scratch_free(jobs[i].scratch);
-    }
-    memory_unmap(parameters, n * sizeof(double));
-    free(jobs);
-    free(ids);
+    team_end(&team);
+    memory_unmap(parameters, team.parameters * sizeof *parameters);
     qsort(ms, passes, sizeof *ms, by_value);
     return ms;
 }

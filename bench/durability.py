@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What durability costs: the same job with its usual checkpoints and with none, turn by turn.
+"""What durability costs: the same job, with its usual checkpoints and with none, in turns.
 
     bench/durability.py [--turns N] [wide | a9a ...]
 
-One line a problem: the median seconds of either over the turns, the median of the turns' ratios,
-and the ratio of the shortest of either, which others on the machine can only have made longer. The
-two of a turn run one after the other, in either order by turns. From the build folder, like tests.
+Prints one line a problem: the median seconds with and without, the median ratio over the turns, and
+the ratio of the shortest runs, which other load disturbs least. In each turn the two run one after
+the other; the order alternates. Run it in the build folder, like the tests.
 """
 
 import argparse

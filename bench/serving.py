@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What the status server costs a run, and how fast it answers meanwhile.
 
-One run by turns while nobody asks, while 200 requests a second ask for status, metrics, runs,
-events and the page, and while the same client asks another server for the same bytes: what the
-client takes of the machine is told from what the server costs. Then whether a run that is asked all
-the time gives the model of one without a server. The run has one replica of one thread, so that a
-second processor is free for coordinator and client.
+Measures one run in turns: without requests; with 200 requests a second for status, metrics, runs,
+events and the page; and while the same client asks another server for the same bytes, which tells
+the client's own cost. Then checks that a run under requests gives the same model as one without a
+server. The run has one replica of one thread, so that a second processor is free for coordinator
+and client.
 
     make bench-serving            about 3 minutes
     bench/serving.py [SECONDS]    a turn; 8 by default

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""One of four replicas ten times as slow: time per evaluation against an ideal division of what
-speed is left, as it is and, in the same run, with an equal part for each replica and no copies.
+"""One of four replicas is ten times as slow: the time per evaluation, compared with an ideal division
+of the work. Measured as the program is, and with an equal part for each replica and no copies.
 
-Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), the slow one ten times as long, so
-that four of them have their full speed on any machine and one is slow by exactly that much. Prints
-the ratios.
+Replicas sleep before each chunk (DML_SHUFFLE, DML_PAUSE_US), the slow one ten times as long. So their
+speeds do not depend on the number of processors. Prints the ratios.
 """
 
 import os

@@ -49,12 +49,13 @@ static inline void batch_value(struct batch *batch, uint64_t id, double value) {
     batch->value[batch->value_count++] = value;
 }
 
-/* Ends the row being read; `label_text` as in struct source_rows. Sorts it if `sorted` is false; a
- * repeated id is then found, written to *repeated, and the row not taken (false). */
+/* Ends the row being read; `label_text` as in struct source_rows. If `sorted` is false, sorts the
+ * row by id. If an id is repeated, writes it to *repeated, does not add the row, and answers false.
+ */
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated);
 
-/* Takes back the row being read and notes why. Always false, for `return batch_reject(…)`. */
+/* Discards the row being read and notes why. Always false, for `return batch_reject(…)`. */
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

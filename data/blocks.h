@@ -5,8 +5,8 @@
 #include "data/batch.h"
 #include "data/input.h"
 
-/* About this much text a block, so that what is parsed from it stays in the cache. How text is
- * split depends on nothing else, so packs do not depend on the number of threads. */
+/* About this much text a block, so that the parsed values stay in the cache. Nothing else decides
+ * how text is split, so packs do not depend on the number of threads. */
 #define BLOCK_TEXT_BYTES (256u << 10)
 
 struct blocks {
@@ -14,7 +14,7 @@ struct blocks {
     const char *path;
     uint64_t next_line;
     uint64_t text_bytes;
-    char *rest; /* the line that the last block cut; owned */
+    char *rest; /* the beginning of a line that did not fit into the last block; owned */
     size_t rest_length, rest_capacity;
     bool ended;
 };

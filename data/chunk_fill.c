@@ -24,7 +24,7 @@ static void reserve(struct chunk_buffer *buffer, size_t bytes) {
     memset(buffer->data, 0, bytes);
 }
 
-/* The arrays of a chunk being filled, and how far it is. */
+/* The arrays of a chunk being filled, and the number of values in it so far. */
 struct filling {
     const struct columns *columns;
     enum value_type type;
@@ -78,7 +78,8 @@ static uint32_t column_of(const struct filling *filling, const struct row_walk *
     return filling->columns->of_pack[walk->pack][pack_feature(&walk->rows, first, i)];
 }
 
-/* A key is the column, then the place in the row. Values of no column are dropped. */
+/* Sorts by keys: the column in the upper half, the place in the row in the lower. Values of
+ * features that are not columns are dropped. */
 static void fill_sparse_row(struct chunk_buffer *buffer, struct filling *filling,
                             const struct row_walk *walk) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first), count = 0;

@@ -11,12 +11,12 @@ static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);
 }
 
-/* What is found out on the way. */
+/* Working state while columns are collected. */
 struct collecting {
     const struct split *split;
     struct dictionary dictionary; /* by first appearance; of_pack then holds its numbers */
-    uint64_t **trained; /* for each pack that is split: how many values each of its features has in
-                           rows that are trained on */
+    uint64_t **trained; /* for each pack that is split: the number of values of each feature,
+                           counted over training rows */
     struct bytes order; /* scratch: features of a row in the text's order */
 };
 
@@ -45,7 +45,7 @@ static bool add_row(struct collecting *collecting, uint32_t p, const struct pack
     return true;
 }
 
-/* A pack of which only some rows are trained on has to be gone through. */
+/* If only some rows of a pack are training rows, its counts are of no use: count row by row. */
 static bool add_split_pack(struct collecting *collecting, uint32_t p, uint32_t *of_pack) {
     const struct pack *pack = collecting->split->packs[p];
     collecting->trained[p] = memory_new(pack->facts->features, sizeof(uint64_t));
@@ -66,7 +66,7 @@ static bool add_whole_pack(struct collecting *collecting, uint32_t p, uint32_t *
     return true;
 }
 
-/* Features that only held rows of a pack have may be columns by rows of another. */
+/* A feature that only held-out rows of one pack have may be a column because of rows of another. */
 static void find_others(const struct collecting *collecting, struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = collecting->split->packs[p];

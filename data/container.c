@@ -74,7 +74,8 @@ int container_room(struct container_writer *writer, size_t length, struct contai
     uint64_t page = offset / (uint64_t)sysconf(_SC_PAGESIZE) * (uint64_t)sysconf(_SC_PAGESIZE);
     *room = (struct container_room){.mapping_bytes = offset - page + length + 1,
                                     .section = {offset, length, 0}};
-    /* The blocks are claimed now: a disk that fills up later would end the process at a store. */
+    /* Reserve the blocks now: if the disk filled up later, a store into the mapping would be
+     * SIGBUS. */
     errno = posix_fallocate(writer->file.descriptor, (off_t)offset, (off_t)length + 1);
     if (errno)
         return error_set_errno(ERROR_IO, "cannot make room for %s", writer->file.path);
@@ -99,6 +100,8 @@ void container_forget(struct container_room *room) {
     *room = (struct container_room){0};
 }
 
+/* The header is written last, but no reader depends on that: the file has a temporary name until it
+ * is complete and on disk (new_file_publish()). */
 int container_publish(struct container_writer *writer, const char *path) {
     writer->header.file_bytes = writer->end;
     writer->header.checksum = header_checksum(&writer->header);

@@ -1,5 +1,5 @@
-/* What packs and sets have in common on disk: a header, bulk in the middle, and sections, each with
- * a checksum. See doc/FORMATS.md. */
+/* The common format of packs and sets: a header, bulk data, and sections with a checksum each. See
+ * doc/FORMATS.md. */
 #ifndef DML_DATA_CONTAINER_H
 #define DML_DATA_CONTAINER_H
 
@@ -19,7 +19,7 @@ static inline uint64_t align_up(uint64_t offset) {
 struct container_kind {
     char magic[8];
     uint32_t version;
-    const char *name; /* "pack": for messages */
+    const char *name; /* for messages: "pack" */
 };
 
 struct section {
@@ -64,8 +64,8 @@ int container_section(struct container_writer *writer, unsigned number, const vo
 int container_put_strings(struct container_writer *writer, unsigned number,
                           const char *const *strings, uint64_t count);
 
-/* A section that is filled in place, through a mapping of the file, so that what is held in memory
- * is up to the system. */
+/* A section that is filled in place through a mapping of the file: the system decides how much of
+ * it stays in memory. */
 struct container_room {
     void *data; /* zeroed; aligned */
     void *mapping;
@@ -73,11 +73,11 @@ struct container_room {
     struct section section;
 };
 
-/* Makes the room; the disk has it then. container_keep() or _forget() follows. */
+/* Makes the room and reserves it on the disk. Call container_keep() or container_forget() next. */
 int container_room(struct container_writer *writer, size_t length, struct container_room *room);
-/* Lets go without keeping it; harmless on a zeroed or kept room. */
+/* Releases the room without a section; harmless on a zeroed or kept room. */
 void container_forget(struct container_room *room);
-/* What was filled in is the section. */
+/* Makes the room's contents the section, and releases the room. */
 void container_keep(struct container_writer *writer, unsigned number, struct container_room *room);
 
 /* Completes the file and puts it at `path`, which may differ from that of container_create() in
@@ -108,7 +108,8 @@ int container_array(const struct container *container, unsigned number, uint64_t
 
 int container_damaged(const struct container *container, const char *what);
 
-/* Reads section 0 of a file of `length` bytes without the rest; false if there is none such. */
+/* Reads section 0 alone, which must be `length` bytes; false if the file or the section is not
+ * sound. */
 bool container_peek(const struct container_kind *kind, const char *path, void *data, size_t length);
 
 /* `count` strings with a 0 behind each in a section, as pointers into it. Free *list. */

@@ -103,7 +103,7 @@ static bool take_label(const struct format *format, const char *cell, double *la
     return *cell || format->options->label_optional;
 }
 
-/* A plain number followed by the delimiter or the end needs no copying about. */
+/* Fast path: a plain number, followed by the delimiter or the end, is parsed where it stands. */
 static bool fast_cell(char **at, char *end, char delimiter, double *value) {
     const char *behind = number_parse(*at, value);
     if (!behind || behind > end || (behind < end && *behind != delimiter))

@@ -75,8 +75,8 @@ static bool named_by_number(const char *text) {
 
 /* ---- is the first line a header? ----
  *
- * A row that is taken for a header is lost without a word, a header that is taken for a row is an
- * error that says what to do. So a line with anything in it that may be a cell of a row is a row.
+ * A row that is taken for a header is lost silently; a header that is taken for a row gives an
+ * error that says what to do. So in doubt the line is a row: it is one if any cell may be a value.
  */
 
 static bool begins_as_number(const char *cell) {
@@ -85,7 +85,8 @@ static bool begins_as_number(const char *cell) {
     return isdigit((unsigned char)*cell);
 }
 
-/* What stands for a number that is not known, or is one to other programs: "NA", "nan", "inf". */
+/* Whether a cell stands for an unknown number, or is a number for other programs: "NA", "nan",
+ * "inf". */
 static bool stands_for_number(const char *cell) {
     static const char *const words[] = {"na", "n/a", "n.a.", "null", "nil", "none", "missing"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -128,7 +129,7 @@ static bool has_number_below(const struct cells *line, const struct cells *first
     return false;
 }
 
-/* Texts above texts may be rows of any table. */
+/* Names above texts only may be an ordinary row: a header needs a number below one of its names. */
 static bool fits_below(const struct text_line *second, const struct cells *first, char delimiter) {
     struct cells cells = {.path = first->path};
     if (!second->length)
@@ -165,7 +166,7 @@ static int no_such_column(const struct cells *first, bool header, const char *wh
                      first->count);
 }
 
-/* A file without labels lacks the last column, so that all others stand where they did. */
+/* A file without labels lacks its last column; all others stand where they did in training. */
 static int check_count(const struct format *format, const struct cells *first) {
     uint32_t expected = format->options->columns;
     bool unlabelled = format->label == first->count;

@@ -1,4 +1,4 @@
-/* Dictionaries that number what they are shown by first appearance, from 0. */
+/* Dictionaries: they number ids or texts by first appearance, from 0. */
 #ifndef DML_DATA_DICTIONARY_H
 #define DML_DATA_DICTIONARY_H
 

@@ -39,8 +39,9 @@ static enum source_format guess(const char *line, size_t length) {
     return separated ? FORMAT_CSV : FORMAT_LIBSVM;
 }
 
-/* Finds the first line that is not empty, nor a comment if those are passed over; of length 0 if
- * there is none. *text and *left move behind it, *number from the line before the text to it. */
+/* Finds the first line that is not empty (nor a comment, if `pass_comments`); its length is 0 if
+ * there is none. Moves *text and *left behind it, and adds the lines passed, it included, to
+ * *number. */
 static struct text_line next_line(const char **text, size_t *left, bool pass_comments,
                                   uint64_t *number) {
     while (*left) {
@@ -68,7 +69,8 @@ int format_find(struct format *format, const char *path, const char *text, size_
         format->kind = guess(telling.text, telling.length);
     }
     struct text_line first = next_line(&text, &length, false, &number);
-    if (!first.length || format->kind == FORMAT_LIBSVM) /* no rows: that shows at the end */
+    if (!first.length ||
+        format->kind == FORMAT_LIBSVM) /* a file without rows is refused at its end */
         return 0;
     struct text_line second = next_line(&text, &length, false, &ignored);
     return csv_layout_find(format, path, number, &first, &second);

@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 
-/* Odd numbers that tell what is hashed: a feature's id, a label that is a number, one that is a
- * text. */
+/* Odd constants that keep the kinds of hashed things apart: an id, a numeric label, a text label.
+ */
 #define OF_ID UINT64_C(0x9e3779b97f4a7c15)
 #define OF_NUMBER UINT64_C(0xd1b54a32d192ed03)
 #define OF_TEXT UINT64_C(0x8cb92ba72f3d8dd7)

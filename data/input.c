@@ -34,7 +34,7 @@ struct input {
     ZSTD_DStream *zstd;
 };
 
-/* Reads on when all that is there was used. */
+/* Reads more of the file once everything read before was used. */
 static int refill(struct input *input) {
     if (input->at < input->end || input->ended)
         return 0;
@@ -87,6 +87,9 @@ struct source_stamp input_stamp(const struct input *input) {
     return input->stamp;
 }
 
+/* Asks the open descriptor and not the path: the path may lead to a new file by now, which does not
+ * matter, since this one was read as it was. The number of bytes read must fit, too: a file may
+ * grow between the last read and here. */
 int input_check_unchanged(const struct input *input) {
     struct stat status;
     if (fstat(input->descriptor, &status))
@@ -212,7 +215,7 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
         capacity = STORED_BYTES_AT_ONCE * 1024u; /* what zlib counts in fits */
     *length = 0;
     for (;;) {
-        /* A decompressor may hold text back although all that is stored was used. */
+        /* A decompressor may still hold text although all stored bytes were used. */
         bool more = input->at < input->end || input->inside;
         int code = more ? read_some(input, buffer, capacity, length) : 0;
         if (code || *length)

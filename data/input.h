@@ -20,11 +20,11 @@ void input_close(struct input *input);
  * ERROR_DATA. */
 int input_read(struct input *input, void *buffer, size_t capacity, size_t *length);
 
-/* At the end of the text: that the file is still the one that was opened. What is written while it
- * is read gives a mixture of old and new: ERROR_DATA. */
+/* Call at the end of the text. ERROR_DATA if the file was changed while it was read: what was read
+ * may be a mixture of old and new. */
 int input_check_unchanged(const struct input *input);
 
-/* As the file was when it was opened. */
+/* The stamp of the file when it was opened. */
 struct source_stamp input_stamp(const struct input *input);
 struct source_stamp input_stamp_of(const struct stat *status);
 
@@ -32,7 +32,7 @@ struct source_stamp input_stamp_of(const struct stat *status);
 uint64_t input_stored_bytes(const struct input *input);
 void input_hash(const struct input *input, char text[HASH128_TEXT]);
 
-/* The hash of a whole file as stored; ERROR_DATA also if it changes meanwhile. */
+/* The hash of a whole file as stored; ERROR_DATA also if the file changes meanwhile. */
 int input_hash_file(const char *path, char text[HASH128_TEXT]);
 
 #endif

@@ -10,7 +10,7 @@
 #include "data/merge.h"
 #include "data/number.h"
 
-/* A distinct label: a number or a text, as it was met. */
+/* A distinct label of the data: a number or a text. */
 struct seen {
     char *name; /* owned until it becomes a class name */
     double number;
@@ -75,9 +75,11 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
     return 0;
 }
 
-#define CLASSES_LIKELY 100 /* more different numbers, or fractions, are values */
+#define CLASSES_LIKELY                                                                             \
+    100 /* more distinct numbers, or fractions: these are values, not classes                      \
+         */
 
-/* What the labels of a pack with more than two look like. */
+/* The advice for a pack with more than two labels: which objective its labels fit. */
 static const char *fitting_objective(const struct pack *pack) {
     struct dictionary numbers;
     dictionary_init(&numbers);
@@ -117,7 +119,7 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
     return 0;
 }
 
-/* Numbers the text of a row when it is met, so that the row can be blamed for a third one. */
+/* Numbers label texts row by row, so that the message about a third label can name the row. */
 static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32_t p,
                           const struct pack_rows *rows, uint32_t row) {
     uint32_t after = rows->label_text ? rows->label_text[row] : 0;
@@ -156,7 +158,7 @@ static int look_at_pack(struct labels *labels, const struct split *split, uint32
     return code;
 }
 
-/* Texts that only held rows of a pack have may be labels of rows of another. */
+/* A text that only held-out rows of one pack have may be a label because of rows of another. */
 static void find_other_texts(struct labels *labels, const struct split *split) {
     for (uint32_t p = 0; p < split->count; p++)
         for (uint32_t i = 0; i < split->packs[p]->facts->label_texts; i++)

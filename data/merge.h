@@ -1,5 +1,5 @@
-/* What a merge decides before it writes a row: sides, columns, classes, chunks. All of it is a
- * function of the rows alone, however they are spread over packs. */
+/* The decisions of a merge before it writes rows: sides, columns, classes, chunks. They depend on
+ * the rows alone, and not on how the rows are spread over packs. */
 #ifndef DML_DATA_MERGE_H
 #define DML_DATA_MERGE_H
 
@@ -18,7 +18,7 @@ enum row_side {
     ROW_LEFT_OUT, /* of the set */
 };
 
-/* The packs of a merge, those of a holdout of files behind the others, and which rows are what. */
+/* The packs of a merge (packs of the holdout come last), and the side of each row. */
 struct split {
     struct pack **packs; /* the array is owned */
     uint32_t count;
@@ -78,12 +78,12 @@ void labels_release(struct labels *labels);
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row);
 
-/* Leaves those held rows out whose label training never saw; answers how many. */
+/* Leaves out the held-out rows whose label no training row has; answers how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);
 
 /* ---- chunks ---- */
 
-/* A block of a pack with rows of a side, and where they are among all of that side. */
+/* A block of a pack that has rows of a side, and the number of its first one within the side. */
 struct merge_block {
     uint64_t first_row;
     uint32_t pack, block;
@@ -92,7 +92,7 @@ struct merge_block {
 /* The rows of one side. */
 struct plan_part {
     enum row_side side;
-    enum value_type type; /* the narrowest that all values have */
+    enum value_type type; /* the narrowest that holds all values exactly */
     uint64_t rows;
     uint64_t values;           /* in the text, of features that are columns */
     struct merge_block *block; /* owned */

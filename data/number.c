@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the text says: mantissa·10^exponent, if there are no more than DIGITS_EXACT digits. */
+/* The number of a text: mantissa·10^exponent, exact if there are at most DIGITS_EXACT digits. */
 struct decimal {
     uint64_t mantissa; /* wraps if there are more digits */
     size_t digits;     /* from the first that is not 0 */
@@ -20,15 +20,15 @@ struct decimal {
 
 #define DIGITS_EXACT 19 /* as many fit into 64 bits */
 
-/* No line has that many digits: an exponent as large stays large wherever the point stands. */
+/* More than a line has digits: beyond it, the position of the decimal point makes no difference. */
 #define EXPONENT_LARGE INT64_C(1000000000000000)
 
 static bool is_digit(char c) {
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Takes digits into the mantissa. Zeros before the first other digit are none of a mantissa's: the
- * mantissa cannot tell them, for it is 0 also where it wrapped. */
+/* Takes digits into the mantissa. Leading zeros are not counted as digits. `digits` tells whether
+ * the first other digit has come: the mantissa cannot tell, as it may have wrapped to 0. */
 static const char *take_digits(const char *p, struct decimal *decimal) {
     if (!decimal->digits)
         while (*p == '0')
@@ -89,8 +89,8 @@ static bool convert_in_double(const struct decimal *decimal, double *value) {
     return true;
 }
 
-/* The same with 64 bits of mantissa. Rounding a second time, to a double, is right unless the
- * bits that go are exactly one half. */
+/* The same with a mantissa of 64 bits. The second rounding, to a double, is correct unless the
+ * dropped bits are exactly one half: then the first rounding may have decided wrongly. */
 static bool convert_in_extended(const struct decimal *decimal, double *value) {
 #if LDBL_MANT_DIG == 64
     static const long double power[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,

@@ -4,12 +4,12 @@
 
 #include <stdbool.h>
 
-/* Reads a decimal number at `at`, which ends no later than a byte that can be in no number (a line
- * end, or the 0 behind a text). Returns where it ends, or NULL if there is none or it is beyond
+/* Reads a decimal number at `at`. The text must end with a byte that no number contains (a line
+ * end, or the final 0). Returns the end of the number; NULL if there is no number or it is beyond
  * the range of a double. NaN and infinity are not numbers here. */
 const char *number_parse(const char *at, double *value);
 
-/* The number that a whole text is; false if it is not one. */
+/* Reads a text that is a number as a whole; false if it is not. */
 bool number_of_text(const char *text, double *value);
 
 #define NUMBER_TEXT 32

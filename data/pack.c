@@ -146,7 +146,7 @@ char *pack_path_make(const char *packs, const char *fingerprint) {
     return memory_format("%s/%s.pack", packs, fingerprint);
 }
 
-/* What can be known about a source without reading it. */
+/* The facts about a source that need no reading of its contents. */
 static int look_at(const char *source, const struct source_options *options,
                    struct pack_facts *known) {
     struct stat status;
@@ -166,9 +166,9 @@ static int look_at(const char *source, const struct source_options *options,
 
 enum likeness { UNLIKE, MAYBE, SAME };
 
-/* SAME: untouched since it was packed. MAYBE: only reading it can tell. Size and modification time
- * alone would not do: rsync and `touch -r` set that time back, but not the change time. The device
- * is left out: its number may be another after each boot. */
+/* SAME: not touched since it was packed. MAYBE: only reading the file can tell. Size and
+ * modification time alone are not enough: rsync and `touch -r` set that time back, but they cannot
+ * set back the change time. The device is not compared: its number may differ after each boot. */
 static enum likeness compare(const struct pack_facts *pack, const struct pack_facts *known) {
     const struct source_stamp *then = &pack->stamp, *now = &known->stamp;
     if (pack->options_hash != known->options_hash || then->bytes != now->bytes)
@@ -183,7 +183,8 @@ static bool is_pack_name(const char *name) {
     return length > 5 && !strcmp(name + length - 5, ".pack");
 }
 
-/* Looks through the folder for the likest pack; its fingerprint goes to `found`. */
+/* Searches the folder for the most similar pack; its fingerprint goes to `found`. Another process
+ * may remove or replace packs meanwhile: a file that cannot be read is skipped. */
 static enum likeness search_folder(const char *packs, const struct pack_facts *known,
                                    char found[HASH128_TEXT]) {
     enum likeness best = UNLIKE;
@@ -206,7 +207,7 @@ static enum likeness search_folder(const char *packs, const struct pack_facts *k
     return best;
 }
 
-/* Opens the pack of that fingerprint if it is there and sound. */
+/* Opens the pack with that fingerprint; NULL if it is missing or damaged: it is then made again. */
 static struct pack *reuse(const char *packs, const char *fingerprint) {
     char *path = pack_path_make(packs, fingerprint);
     struct stat status;
@@ -257,7 +258,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
         if (code)
             return code;
     }
-    /* The same content may have been packed under another name. */
+    /* The same content may have been packed under another name: messages must name this one. */
     free((*pack)->source);
     (*pack)->source = memory_copy_string(source);
     const struct pack_facts *facts = (*pack)->facts;

@@ -1,9 +1,9 @@
 /* Packs: one source file, read once, in a form that is mapped into memory.
  *
  * A pack is named by a fingerprint of the source's bytes and of the options that shaped it, and
- * carries everything that a merge needs: rows in the file's order with feature numbers of its own,
- * its dictionary (own number → original id), counts, labels, the source's path, size, times and
- * hash, and what was rejected and why. Format: see doc/FORMATS.md. */
+ * contains everything that a merge needs: rows in the file's order with the pack's own feature
+ * numbers, its dictionary (own number → original id), counts, labels, the source's path, size,
+ * times and hash, and the rejected lines with reasons. Format: see doc/FORMATS.md. */
 #ifndef DML_DATA_PACK_H
 #define DML_DATA_PACK_H
 
@@ -14,9 +14,9 @@
 
 struct pack; /* opaque; a mapped file */
 
-/* The pack of `source` in folder `packs`: the one that is there if the source is unchanged (size,
- * times and inode, else content), else a new one. *made says which. The file is published whole or
- * not at all. */
+/* The pack of `source` in folder `packs`: an existing one if the source is unchanged (same size,
+ * times and inode, else same content), else a new one. *made says whether it is new. The file is
+ * published whole or not at all. */
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made);
 
@@ -27,8 +27,8 @@ void pack_close(struct pack *pack);
 const char *pack_source(const struct pack *pack);
 const char *pack_fingerprint(const struct pack *pack);
 
-/* What source_read() reported of the file, without the names of columns that are no features, which
- * are "", and without reasons. Release it. */
+/* The report of source_read() for the file, without reasons; columns that are not features have the
+ * name "". Release it. */
 void pack_report(const struct pack *pack, struct source_report *report);
 
 /* Hands out the rows as source_read() would: original ids, values and labels as the text had them,

@@ -1,4 +1,4 @@
-/* The inside of a pack, for those who write and merge it. The layout is that of doc/FORMATS.md. */
+/* The inside of a pack, for the code that writes and merges packs. Format: doc/FORMATS.md. */
 #ifndef DML_DATA_PACK_FILE_H
 #define DML_DATA_PACK_FILE_H
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "data/pack_file.h"
 
-/* The arrays of a block of source rows; their memory is used again for the next block. */
+/* The unpacked arrays of one block; their memory is used again for the next block. */
 struct unpacked {
     struct bytes start, id, value, label_text;
 };

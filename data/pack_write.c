@@ -1,5 +1,4 @@
-/* Writes a pack while its source is read: a block of rows at a time, then what is known at the end.
- */
+/* Writes a pack while its source is read: block by block, then the sections that need all rows. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +65,8 @@ static void count_values(struct pack_writer *writer, uint32_t feature, uint32_t 
     writer->count[feature] += values;
 }
 
-/* Shows a row whose text was not sorted to the dictionary, in the order of the text. */
+/* Adds the ids of an unsorted row to the dictionary in the order of the text: numbers go by first
+ * appearance there. */
 static void show_in_text_order(struct pack_writer *writer, const struct source_rows *rows,
                                uint64_t first, uint64_t end) {
     bytes_clear(&writer->order);
@@ -77,7 +77,8 @@ static void show_in_text_order(struct pack_writer *writer, const struct source_r
         dictionary_add(&writer->features, id[i]);
 }
 
-/* Numbers the features of some rows, each standing for `times`; false if there are too many. */
+/* Numbers the features of the first `count` rows, each of which counts `times` times; false if
+ * there are too many features. */
 static bool number_rows(struct pack_writer *writer, const struct source_rows *rows, uint32_t count,
                         uint32_t times, uint32_t *local) {
     for (uint32_t row = 0; row < count; row++) {
@@ -162,6 +163,9 @@ static void fill_block(struct pack_writer *writer, const struct source_rows *row
         memcpy(data + layout.position, rows->position, block->values * sizeof(uint32_t));
 }
 
+/* source_read() calls this in the order of the file and by one thread at a time, though not always
+ * by the same one. So the writer needs no lock, and numbers do not depend on the number of threads.
+ */
 static int take_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
     uint64_t values = rows->start[rows->count];
@@ -241,7 +245,7 @@ static int write_sections(struct pack_writer *writer, const struct source_report
             container_section(container, PACK_SOURCE, writer->source, strlen(writer->source) + 1);
     if (!code)
         code = write_reasons(writer, report->rejected_reasons);
-    if (!code)
+    if (!code) /* last: the sections before fill in some of the facts */
         code = container_section(container, PACK_FACTS, facts, sizeof *facts);
     return code;
 }
@@ -280,7 +284,9 @@ static int read_and_write(struct pack_writer *writer, const char *packs,
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path) {
     struct pack_writer writer = {.source = source, .facts = *known};
-    /* The name depends on the content, which is not read yet. */
+    /* The final name depends on the content, which is not read yet. Two processes that pack the
+     * same source write different temporary files; the later rename replaces a file of equal
+     * content. */
     char *provisional = memory_format("%s/%016llx", packs, (unsigned long long)known->path_hash);
     int code = container_create(&writer.container, &pack_kind, provisional);
     free(provisional);

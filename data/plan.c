@@ -39,7 +39,7 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
     }
 }
 
-/* A block of a pack that is trained on as it is. */
+/* Counts a block whose rows are all training rows: its facts say everything. */
 static void count_block(struct plan_part *part, const struct pack_block *block) {
     part->rows += block->rows;
     part->values += block->values;
@@ -77,13 +77,13 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
         }
 }
 
-/* What a row takes, without the padding between arrays. */
+/* The bytes of a row, without the padding between arrays. */
 static uint64_t row_bytes(bool dense, enum value_type type, uint64_t values) {
     uint64_t index = dense ? 0 : sizeof(uint32_t);
     return sizeof(double) + index + values * (index + value_bytes(type));
 }
 
-/* Follows from what is trained on, for the chunks of the holdout too. */
+/* The aim follows from the training rows, and holds for chunks of the holdout too. */
 static uint64_t aimed_bytes(const struct chunk_plan *plan) {
     uint64_t empty = row_bytes(plan->dense, plan->trained.type, 0);
     uint64_t value = row_bytes(plan->dense, plan->trained.type, 1) - empty;
@@ -156,7 +156,7 @@ void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     part_make(&plan->held, ROW_HELD, split, columns);
     plan->dense = plan->trained.values * 2 >= plan->trained.rows * columns->count;
     plan->values = plan->dense ? plan->trained.rows * columns->count : plan->trained.values;
-    if (plan->dense) { /* there are zeros to tell from the ones */
+    if (plan->dense) { /* cells without a value are stored as 0: VALUE_ONES cannot say that */
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;
         plan->held.type = plan->held.type == VALUE_ONES ? VALUE_FLOAT : plan->held.type;
     }
@@ -181,8 +181,8 @@ static void enter_block(struct row_walk *walk) {
     walk->row = 0;
 }
 
-/* Goes on to a row of the side, which may be the one where it stands; beyond the last there is
- * none. */
+/* Moves to the next row of the side; stays if the current row is one. After the last row `row` is
+ * the end of the last block. */
 static void find_row(struct row_walk *walk) {
     for (;;) {
         uint32_t block = walk->part->block[walk->block].block;

@@ -130,7 +130,8 @@ const struct set_info *set_info(const struct set *set) {
     return &set->info;
 }
 
-/* Two threads may both verify a chunk; they find the same. */
+/* Two threads may verify the same chunk at once: the bytes do not change, so both find the same.
+ * The flag passes on no other memory, so relaxed order is enough. */
 static int verify_chunk(struct set *set, uint32_t number) {
     const struct set_chunk *chunk = &set->chunk[number];
     if (atomic_load_explicit(&set->verified[number], memory_order_relaxed))
@@ -201,7 +202,7 @@ static struct set *reuse(const char *path) {
     return set;
 }
 
-/* Options that make no difference are as if they were not there. */
+/* Clears options that make no difference, so that the same set is found again without them. */
 static struct set_options simplify(const struct set_options *options) {
     struct set_options simple = *options;
     if (simple.labels != LABEL_BINARY)

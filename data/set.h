@@ -33,24 +33,24 @@ struct set_info {
     const char *fingerprint; /* of the data and how it was merged */
     uint64_t rejected;       /* malformed lines skipped, over all sources */
 
-    /* All of the above but `chunks` is that of the rows that are trained on. */
+    /* Everything above except `chunks` describes the training rows alone. */
     double holdout;          /* the share of the rows that is held out by hash, or 0 */
     uint64_t rows_held_out;  /* by that share, whether they are kept here or not */
     uint32_t holdout_chunks; /* the last ones of `chunks`, 0 unless holdout rows were kept: */
     uint64_t holdout_rows;   /* the rows in them, */
-    uint64_t holdout_unseen; /* and those left out of them, for training never saw their label */
+    uint64_t holdout_unseen; /* and the held-out rows left out: no training row has their label */
 };
 
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
 
-/* What a set is made of besides the packs that are trained on, and how. */
+/* How a set is made, and from what besides the training packs. */
 struct set_options {
     enum label_kind labels;
     const char *positive; /* the positive class of binary labels, or NULL */
     double holdout;       /* share of the packs' rows that is held out by hash (data/holdout.h) */
-    struct pack *const *holdout_packs; /* or packs of their own that are */
+    struct pack *const *holdout_packs; /* or whole packs that are held out */
     uint32_t holdout_count;
-    bool keep_holdout; /* put what is held out into chunks behind those of training */
+    bool keep_holdout; /* put held-out rows into chunks after those of training */
     unsigned threads;
 };
 

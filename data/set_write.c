@@ -30,7 +30,8 @@ struct set_writer {
     char *text;
 };
 
-/* Sums are taken row after row, so that they do not depend on who made which chunk. */
+/* Adds the chunk's Σ|value|. Floating-point sums depend on their order, so rows are added one after
+ * the other and chunks in the order of their numbers (end_chunk()), whichever thread made them. */
 static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
                       const uint8_t *data) {
     bool dense = writer->plan.dense;
@@ -57,6 +58,8 @@ static bool take_chunk(struct set_writer *writer, uint32_t *number) {
     return there;
 }
 
+/* Waits until all chunks before this one are summed. The chunk before always has a thread that
+ * works on it, as chunks are taken in order: nobody waits for ever. */
 static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t *data, int code) {
     pthread_mutex_lock(&writer->mutex);
     while (writer->next_turn != number && !writer->code)
@@ -129,7 +132,7 @@ static void find_exponents(struct set_writer *writer) {
     free(count);
 }
 
-/* A hash of what the set says, whatever files it came from. */
+/* A hash of the set's contents, independent of the files they came from. */
 static void make_fingerprint(struct set_writer *writer) {
     struct hash_stream *stream = hash_stream_new();
     struct set_facts facts = writer->facts;

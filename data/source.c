@@ -39,7 +39,7 @@ struct reader {
     char *text; /* of the error */
 };
 
-/* The first failure in the order of the file is the one that counts. Called while handing. */
+/* Notes the first failure in the order of the file. Called with `handing` locked. */
 static void fail(struct reader *reader, int code) {
     reader->failed = true;
     reader->code = code;
@@ -93,7 +93,8 @@ static int hand_out(struct reader *reader, struct batch *batch) {
     return reader->take(reader->context, batch_view(batch));
 }
 
-/* Reads a block; answers whether there is one to hand out, be it an error. */
+/* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
+ * in its turn, too. */
 static bool next_block(struct reader *reader, struct batch *batch, uint64_t *number, int *code) {
     pthread_mutex_lock(&reader->reading);
     bool there = !reader->stopped_reading;
@@ -108,7 +109,9 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
     return there;
 }
 
-/* Waits for the turn of block `number` and hands it out. Answers whether to go on. */
+/* Waits for the turn of block `number` and hands it out. Answers whether to go on. Blocks are taken
+ * in order, so the block before always has a thread that works on it or waits for an earlier one.
+ */
 static bool take_turn(struct reader *reader, struct batch *batch, uint64_t number, int code) {
     pthread_mutex_lock(&reader->handing);
     while (reader->next_turn != number && !reader->failed)

@@ -38,14 +38,13 @@ struct source_rows {
         *label_text; /* NULL where the label is a number; the whole array may be NULL */
 };
 
-/* What of a file changes with its content, as far as can be told without reading it. */
+/* Facts about a file that change with its content, known without reading it. */
 struct source_stamp {
     uint64_t bytes, inode;
-    int64_t modified_ns, changed_ns; /* since 1970: of the content, which people can set back, and
-                                        of anything */
+    int64_t modified_ns, changed_ns; /* since 1970: mtime, which people can set back, and ctime */
 };
 
-/* What reading found out about a file. Release with source_report_release(). */
+/* The result of reading a file. Release with source_report_release(). */
 struct source_report {
     enum source_format format; /* known from the first call of `take` on */
     uint64_t bytes;            /* of the file as stored */
@@ -67,7 +66,8 @@ void source_report_release(struct source_report *report);
 void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,
                           uint32_t reasons);
 
-/* What files were found to be, so that others are read alike: "auto" and 0 where they differ. */
+/* The format that files were found to have, for reading other files alike; "auto" and 0 where they
+ * differ. */
 struct source_shape {
     enum source_format format;
     enum csv_header header;

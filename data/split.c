@@ -1,4 +1,4 @@
-/* Decides the side of every row before a merge looks at it. */
+/* Decides for every row whether it is trained on, held out or left out. */
 #include <stdlib.h>
 #include <string.h>
 

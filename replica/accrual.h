@@ -10,14 +10,14 @@ struct accrual {
     uint32_t count, capacity;
     struct totals totals;
     double derivative_max;
-    bool exceeded;    /* in one of the portions: there are no sums */
+    bool exceeded;    /* a portion exceeded the bound: there are no sums */
     uint64_t values;  /* stored values of the portions */
     int64_t busy_ns;  /* spent computing them */
     int64_t since_ns; /* when the first was started */
 };
 
-/* Makes it empty, for an evaluation that yields so many totals, keeping its memory. Zeroed memory
- * is fine. */
+/* Empties it, for an evaluation with `totals` totals, and keeps its memory. Zeroed memory is fine.
+ */
 void accrual_clear(struct accrual *accrual, uint32_t totals);
 void accrual_release(struct accrual *accrual);
 

@@ -1,4 +1,4 @@
-/* One evaluation as a replica lives it: fetch the point, compute portions, accrue, flush. */
+/* One evaluation on a replica: fetch the point, compute portions, accrue, flush. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +62,8 @@ static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
                  out);
 }
 
-/* Not before the workers have let go of the last point, whose memory the next one takes. */
+/* Only while no thread computes (replica_advance()): the threads may read the last point in the
+ * memory that the next point will take, here or on the shard. */
 static void fetch_all(struct replica *replica, struct outbox *out) {
     replica->evaluation.asked = true;
     for (uint32_t i = 0; i < replica->shard_count; i++) {
@@ -71,7 +72,8 @@ static void fetch_all(struct replica *replica, struct outbox *out) {
     }
 }
 
-/* One shard's point stays where it is; the parts of several meet in memory of our own. */
+/* With one shard the point is used where it lies. The parts of several shards are copied together.
+ */
 static void take_parameters(struct replica *replica, uint32_t shard, const struct bulk *bulk) {
     if (replica->shard_count == 1) {
         kept_bulk_release(&replica->kept);
@@ -107,6 +109,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     }
     take_parameters(replica, shard, &message->bulk);
     from->fetched = true;
+    /* A shard sends the point only after it began this evaluation, and then reads no flush of an
+     * earlier one. Once all shards have sent it, the memory of those flushes is free. */
     if (++evaluation->fetched == replica->shard_count)
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
     replica_advance(replica, now_ns, out);
@@ -142,7 +146,7 @@ static void want(struct replica *replica, struct outbox *out) {
         out);
 }
 
-/* Whether anybody needs the integer sums of what is computed now. */
+/* Whether the integer sums of the current portions are needed. */
 static bool has_sums(const struct evaluation *evaluation) {
     return !evaluation->exceeded && evaluation_sums(&evaluation->parts) != SUMS_NONE;
 }
@@ -154,7 +158,8 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
     bool sums = has_sums(evaluation);
-    /* Sums of an abandoned evaluation, or of portions that exceeded a bound. */
+    /* Nothing is accrued, so sums that are not zero are left over: from an abandoned evaluation, or
+     * from portions that exceeded the bound. */
     bool clear = sums && replica->sums_dirty && !evaluation->accrual.count;
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
@@ -220,12 +225,13 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
 
 static void stage(struct replica *replica, struct flush *flush, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++)
-        if (replica->shards[i].greeted) /* else when it is again */
+        if (replica->shards[i]
+                .greeted) /* others get it by replica_resume_shard() once they greet */
             flush_stage(flush, i, replica->shards[i].link, replica->epoch, out);
     replica->counters.flushes++;
 }
 
-/* False if that must wait for a buffer. */
+/* False if no buffer is free; it is tried again after the next verdict. */
 static bool begin_flush(struct replica *replica, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
@@ -246,6 +252,8 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     return true;
 }
 
+/* The threads have added their sums into the flush's buffer and zeroed their own. If the evaluation
+ * was abandoned meanwhile, the flush is dropped. */
 void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out) {
     bool wanted = !replica->abandoned;
     replica->activity = ACTIVITY_NONE;
@@ -277,6 +285,8 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
         flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
 }
 
+/* Only the verdict ends a flush: until then a shard on this host may read its slice in our buffer.
+ */
 void replica_on_verdict(struct replica *replica, const struct message_verdict *message,
                         int64_t now_ns, struct outbox *out) {
     struct flush *flush = flush_find(&replica->flushes, &message->flush);
@@ -308,7 +318,9 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
 void replica_lose_portions(struct replica *replica) {
     struct evaluation *evaluation = &replica->evaluation;
     evaluation->portion_count = 0;
-    evaluation->flush_due = true; /* before any of it is handed out again */
+    /* The next coordinator may hand out again what is accrued here. In a flush together with new
+     * portions, a chunk that others have counted meanwhile would spoil the new ones too. */
+    evaluation->flush_due = true;
 }
 
 void replica_resume_coordinator(struct replica *replica, struct outbox *out) {

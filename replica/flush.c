@@ -88,8 +88,8 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
-/* Whether so few values were seen that most of the gradient must be zero. A bias adds one
- * element an output. */
+/* Whether most of the gradient must be zero, because few values were seen. Each value touches
+ * `outputs` elements, and a bias adds `outputs` more. */
 static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
     return (flush->accrued.values + 1) * outputs < pool->parameters / 4;
 }

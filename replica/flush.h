@@ -1,8 +1,8 @@
-/* Flushes in flight: from the moment that accrued portions become one until its verdict.
+/* Flushes in flight: from the moment that accrued portions become a flush until its verdict.
  *
- * The elements lie in a buffer, one segment for the whole gradient, each shard's slice at its
- * range. A shard on this host reads its slice in place, so a buffer is free again only after the
- * verdict, or when every shard has begun another evaluation. */
+ * The elements lie in a buffer: one segment of shared memory for the whole gradient, with each
+ * shard's slice at its range. A shard on this host reads its slice in place. So a buffer is free
+ * again only after the verdict, or when every shard has begun another evaluation. */
 #ifndef DML_REPLICA_FLUSH_H
 #define DML_REPLICA_FLUSH_H
 
@@ -47,8 +47,8 @@ struct flush_pool {
 void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters);
 void flush_pool_release(struct flush_pool *pool);
 
-/* Starts a flush of what is accrued, which becomes empty. It gets a buffer if it has `sums`; NULL
- * if there is none to be had now. */
+/* Makes a flush of what is accrued, and empties `accrued`. A flush with `sums` gets a buffer; NULL,
+ * and nothing changes, if all buffers are in use. */
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued, bool sums);
 
@@ -61,7 +61,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
                  struct outbox *out);
 
-/* A shard keeps its slice. True if it was the last that had to say so. */
+/* Notes that a shard keeps its slice. True if now all shards do. */
 bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
                   uint64_t incarnation);
 
@@ -71,14 +71,14 @@ void flush_report(const struct flush_pool *pool, const struct flush *flush, uint
 
 struct flush *flush_find(const struct flush_pool *pool, const struct flush_id *id);
 
-/* Nobody reads it any more: its memory is free. */
+/* Ends a flush that no shard reads any more; its buffer may be used again. */
 void flush_drop(struct flush_pool *pool, struct flush *flush);
 
 /* The same for every flush of another evaluation than this. */
 void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation);
 
-/* Drops every flush but `kept`, which may be NULL, though shards may still read them: their memory
- * is given up rather than used again, and lasts for as long as a shard needs it. */
+/* Drops every flush except `kept` (may be NULL) although shards may still read them. Their buffers
+ * are not used again: a segment lives until the last shard has unmapped it. */
 void flush_pool_forget(struct flush_pool *pool, const struct flush *kept);
 
 #endif

@@ -20,7 +20,7 @@ static void gradient(const struct kernel_place *place, const struct rows *rows,
     computed->values += rows->values;
 }
 
-/* The loss alone: derivatives of these rows are nobody's, so no bound holds for them. */
+/* The loss alone. Derivatives of these rows go into no sum, so the bound does not apply. */
 static void loss(const struct kernel_place *place, const struct rows *rows, struct exact *totals,
                  struct computed *computed) {
     (void)computed;

@@ -1,5 +1,5 @@
 /* What each kind of evaluation computes over one chunk: a function a kind. A chunk is computed by
- * one thread in a fixed order, so what comes out is a function of the chunk and the point alone. */
+ * one thread in a fixed order, so the result depends on the chunk and the point alone. */
 #ifndef DML_REPLICA_KERNELS_H
 #define DML_REPLICA_KERNELS_H
 
@@ -7,7 +7,7 @@
 #include "replica/work.h"
 #include "wire/evaluation.h"
 
-/* Where a thread computes, and what its sums are. */
+/* What a thread computes with, and its sums. */
 struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;

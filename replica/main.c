@@ -26,10 +26,10 @@ struct rim {
     uint64_t shuffle, pause_us;
 };
 
-/* The longest pause before a chunk if the order is shuffled and no other is wanted. */
+/* The default of DML_PAUSE_US: the longest pause before a chunk if the order is shuffled. */
 #define PAUSE_US 200
 
-/* As many threads as were asked for; 0: as it may use CPUs. */
+/* The number of threads: `asked`, or one for each usable CPU if that is 0. */
 static unsigned threads_for(uint32_t asked) {
     unsigned threads = asked ? asked : cpus_usable();
     return threads > THREADS_MAX ? THREADS_MAX : threads;
@@ -76,7 +76,7 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
     return 0;
 }
 
-/* The linear model that the layout must be that of: check_set() makes sure. */
+/* Reads the shape of a linear model off the layout. check_set() verifies that the layout is its. */
 static int shape_of(const struct replica_setup *setup, uint32_t features,
                     struct objective_shape *shape) {
     int kind = objective_from_name(setup->objective);

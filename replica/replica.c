@@ -11,7 +11,7 @@
 #include "base/mutant.h"
 #include "replica/state.h"
 
-/* ---- what it wants done ---- */
+/* ---- actions and messages ---- */
 
 void replica_act(struct replica *replica, const struct action *action) {
     MEMORY_ROOM(replica->actions, replica->action_count, replica->action_capacity);
@@ -83,7 +83,8 @@ static int shard_of_link(const struct replica *replica, uint32_t link) {
     return -1;
 }
 
-/* A shard that hung up is asked again at once: if only the connection broke, it answers. */
+/* Connects again at once to a shard whose connection closed: if only the connection broke, it
+ * answers. */
 void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
     if (link == replica->coordinator)
         replica->coordinator = 0;
@@ -148,7 +149,7 @@ static void step_coordinator(struct replica *replica, const struct message *mess
     case MESSAGE_REFUSED:
         log_error("the coordinator refuses this replica: %s", message->refused.reason);
         break;
-    case MESSAGE_BYE: /* the rim's affair */
+    case MESSAGE_BYE: /* the rim ends the process */
         break;
     default:
         log_warning("the coordinator sent %s, which is not for a replica",

@@ -2,8 +2,8 @@
  * delivers them to the shards as flushes. doc/PROTOCOL.md says when.
  *
  * A state machine: it takes a message, an answer of its workers or a timer, appends what is to be
- * sent to an outbox, and queues what else is to be done as actions, which the caller carries out
- * in order before the next message. It opens no socket, reads no clock and starts no thread.
+ * sent to an outbox, and queues everything else as actions. The caller carries them out in order,
+ * before the next message. It opens no socket, reads no clock and starts no thread.
  *
  * Links are numbers that the caller gives out, never 0; the coordinator is whoever says HELLO. */
 #ifndef DML_REPLICA_REPLICA_H
@@ -17,16 +17,17 @@
 #include "wire/message.h"
 #include "wire/outbox.h"
 
-/* Buffers of one gradient each that wait for their verdict; when all do, computing waits too. */
+/* Buffers for flushes, one gradient each. While all of them wait for verdicts, computing waits too.
+ */
 #define FLUSH_BUFFERS_MAX 4
 
 enum action_kind {
     ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened() */
-    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected(). What was
-                        asked before for this shard and is not answered yet is given up */
-    ACTION_CLOSE,    /* close `link`, unasked for by its other end */
+    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected(). An
+                        earlier, unanswered connect for this shard is given up */
+    ACTION_CLOSE,    /* close `link` */
     ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
-    ACTION_STOP,     /* the running computation, at its next chunk; it is answered as ever */
+    ACTION_STOP,     /* stop the computation at its next chunk; it is answered all the same */
     ACTION_GATHER,   /* the workers' sums into `into`, n elements; answer replica_gathered() */
 };
 
@@ -55,7 +56,7 @@ struct replica_identity {
     const char *host, *description;
 };
 
-/* Seen so far, for the log. */
+/* Counts for the log. */
 struct replica_counters {
     uint64_t portions, flushes, accepted, dropped;
     uint64_t stale; /* messages of another epoch, attempt, evaluation or incarnation: ignored */
@@ -69,7 +70,7 @@ void replica_free(struct replica *replica);
 void replica_step(struct replica *replica, uint32_t from, const struct message *message,
                   int64_t now_ns, struct outbox *out);
 
-/* A link has closed by itself. */
+/* The other end has closed a link. */
 void replica_gone(struct replica *replica, uint32_t link, struct outbox *out);
 
 /* Takes the next action off the queue; false when there is none. */
@@ -84,7 +85,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
                       struct outbox *out);
 void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out);
 
-/* When to call replica_timer(); INT64_MAX: not before something else has happened. */
+/* When to call replica_timer(); INT64_MAX: no timer is needed now. */
 int64_t replica_deadline_ns(const struct replica *replica);
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out);
 

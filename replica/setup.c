@@ -95,8 +95,8 @@ static void greet(struct replica *replica, struct shard_link *shard, struct outb
                  out);
 }
 
-/* The coordinator gave this replica up: nothing that it did will ever be counted or asked for. The
- * set stays open. */
+/* The coordinator has given this replica a new incarnation: nothing that the former one computed
+ * will be counted or asked for. The data set stays open. */
 static void become_another(struct replica *replica, struct outbox *out) {
     replica_abandon(replica);
     flush_pool_forget(&replica->flushes, replica->gathering);
@@ -107,9 +107,9 @@ static void become_another(struct replica *replica, struct outbox *out) {
     replica->ready = false;
 }
 
-/* A coordinator is back, or another has come, and everything in hand counts. It hears of that when
- * it has set this replica up: before, it may not know yet where the run is. A shard that met it
- * before took no notice of what was sent in the name of the former one. */
+/* The same or a new coordinator greets this incarnation again, so what it computed still counts. It
+ * is reported only after the set-up: before, the coordinator may not know where the run is. Shards
+ * that already know the new epoch ignored what was sent with the old one: they get it again now. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         struct shard_link *shard = &replica->shards[i];
@@ -168,7 +168,7 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
     replica_advance(replica, now_ns, out);
 }
 
-/* Whether all that it needs is open already, and sound. */
+/* Whether the replica has everything open already that the set-up asks for. */
 static bool is_open(const struct replica *replica, const struct message_replica_setup *message,
                     const struct layout *layout) {
     const struct replica_setup *setup = &replica->setup;
@@ -315,7 +315,7 @@ int64_t replica_retry_ns(const struct replica *replica) {
 void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
                        const char *reason, struct outbox *out) {
     struct shard_link *shard = index < replica->shard_count ? &replica->shards[index] : NULL;
-    if (!shard || !shard->connecting) { /* it was set up anew meanwhile */
+    if (!shard || !shard->connecting) { /* a new set-up has come meanwhile */
         if (!error)
             replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = link});
         return;

@@ -10,13 +10,13 @@
 
 struct shard_link {
     uint32_t link;    /* 0: none */
-    bool connecting;  /* the answer to ACTION_CONNECT is awaited */
+    bool connecting;  /* ACTION_CONNECT has not been answered yet */
     bool placed;      /* SHARD_AT has come for this attempt */
-    bool greeted;     /* the link stands, and leads to the incarnation meant */
-    bool met;         /* it has been greeted at least once */
+    bool greeted;     /* the link is up and leads to the right incarnation */
+    bool met;         /* it has greeted at least once */
     bool fetched;     /* its part of the trial point is here */
-    uint32_t tries;   /* in vain, since it was greeted last */
-    int64_t retry_ns; /* when to try again; 0: not */
+    uint32_t tries;   /* failed ones, since it greeted last */
+    int64_t retry_ns; /* when to try again; 0: no retry */
     uint64_t incarnation;
     char *address;
 };
@@ -37,7 +37,7 @@ struct evaluation {
     uint32_t fetched;         /* shards whose part of the trial point is here */
     bool resting;             /* REST came, and no portion since */
     bool flush_due;           /* the last portion asked for a flush behind it */
-    bool starved;             /* a flush waits for a buffer */
+    bool starved;             /* a flush is due, but all buffers are in use */
     bool exceeded;            /* a derivative was beyond the bound: no sums from now on */
     struct portion *portions; /* handed out and not yet started */
     uint32_t portion_count, portion_capacity;
@@ -54,7 +54,7 @@ struct replica {
     uint64_t incarnation;
     uint64_t since; /* the epoch in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
-    bool returning; /* a coordinator has come that has not yet set this replica up */
+    bool returning; /* a new coordinator has come and has not set this replica up yet */
 
     int64_t now_ns; /* of the last step */
 
@@ -70,9 +70,9 @@ struct replica {
     struct range *ranges; /* a shard each */
 
     /* the trial point */
-    double *own_parameters; /* n, where several shards' parts meet */
+    double *own_parameters; /* n elements: the parts of several shards are copied here */
     size_t own_parameters_bytes;
-    struct kept_bulk kept; /* or the one shard's, in place */
+    struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;
 
     /* work */
@@ -80,8 +80,8 @@ struct replica {
     enum activity activity;
     struct portion computing; /* the portion in work */
     int64_t started_ns;
-    bool abandoned;  /* the work in hand is for an evaluation that is over */
-    bool sums_dirty; /* the workers' sums hold something */
+    bool abandoned;  /* the current work belongs to an evaluation that is over */
+    bool sums_dirty; /* the workers' sums are not all zero */
     struct flush *gathering;
     struct flush_pool flushes;
     uint32_t sequence; /* of the last flush */
@@ -99,32 +99,34 @@ void replica_tell_failure(struct replica *replica, struct outbox *out);
 /* Forgets the shards, the set and what was made for it. The workers must have let go of it. */
 void replica_release_setup(struct replica *replica);
 
-/* A shard that does not answer is tried again from time to time: the connection may be what broke.
- * If it is gone for good, the coordinator sees to that, and says where the next one is. One that
- * cannot be met at all is an error of the set-up. */
+/* Notes that a shard does not answer, and retries later: perhaps only the connection broke. If the
+ * shard is dead, the coordinator replaces it and sends the new address. A shard that was never
+ * reached in TRIES_MAX tries is an error of the set-up. */
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out);
 
-/* Asks for a connection to the shard, in place of one that is being made. */
+/* Asks for a connection to the shard; a connection that is still being made is given up. */
 void replica_connect_shard(struct replica *replica, uint32_t index);
 
-/* Tries again what is due, and says when the next try is: INT64_MAX if none is due. */
+/* Makes the retries that are due; and when the next one is: INT64_MAX if there is none. */
 void replica_retry_shards(struct replica *replica, struct outbox *out);
 int64_t replica_retry_ns(const struct replica *replica);
 
-/* Forgets the running evaluation; work in hand is told to stop, and ignored. */
+/* Forgets the running evaluation. Current work is told to stop, and its answer ignored. */
 void replica_abandon(struct replica *replica);
 
 /* Does what can be done now: fetch, flush, compute. */
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
 
-/* What a shard has not answered is sent to it again. */
+/* Sends a shard again everything that it has not answered. */
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
-/* The next coordinator does not know of portions that were handed out and not begun. */
+/* Forgets the portions that are not begun: the next coordinator does not know that they were handed
+ * out. What is accrued becomes a flush of its own. */
 void replica_lose_portions(struct replica *replica);
 
-/* What a coordinator has not answered is sent to the next one, once it has set this replica up. */
+/* Reports again, to the new coordinator that has set this replica up, everything that has no
+ * verdict. */
 void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 
 /* Messages. */

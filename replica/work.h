@@ -1,4 +1,4 @@
-/* What a replica's state machine asks of those who do its arithmetic, and what they answer. */
+/* The work that a replica's state machine gives to its threads, and their answer. */
 #ifndef DML_REPLICA_WORK_H
 #define DML_REPLICA_WORK_H
 
@@ -11,19 +11,19 @@
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
-    const double *parameters; /* the point; stays as it is until the answer */
+    const double *parameters; /* the point; does not change before the answer */
     int derivative_exponent;  /* b of the evaluation */
-    bool sums;                /* else only totals and maxima: nobody needs the integer sums */
-    bool clear;               /* what the sums hold is of no use: zero them first */
+    bool sums;                /* false: only totals and maxima, no integer sums */
+    bool clear;               /* zero the sums first: they hold something useless */
 };
 
 struct computed {
     struct totals totals;  /* of the evaluation's parts */
     double derivative_max; /* exact, over the rows whose gradient was asked for */
-    bool exceeded;         /* a derivative exceeded 2^b: the sums must be thrown away */
-    bool stopped;          /* told to stop before its end: all of this must be thrown away */
+    bool exceeded;         /* a derivative exceeded 2^b: discard the sums */
+    bool stopped;          /* stopped before its end: discard everything */
     uint64_t values;       /* stored values seen that went into the sums */
-    int error;             /* 0, or why it could not be done */
+    int error;             /* 0 or an error code */
     char reason[1024];     /* text of the error */
 };
 

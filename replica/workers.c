@@ -36,13 +36,13 @@ struct workers {
     uint64_t parameters;
     struct worker *workers;
 
-    pthread_mutex_t mutex; /* guards the next four */
+    pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
     pthread_cond_t posted;
-    enum work ended;   /* and not yet taken */
-    unsigned to_start; /* threads that the work in hand still waits for */
+    enum work ended;   /* workers_take() has not told it yet */
+    unsigned to_start; /* starts of the current work that no thread has taken yet */
     bool closing;
 
-    /* The work in hand; set while no thread works, then only read. */
+    /* The current work. The owner sets it while no thread works; threads only read it. */
     enum work work;
     struct computation computation;
     int64_t *into;
@@ -92,7 +92,9 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
     return kernel_run(&place, &computation->parts, number, &rows, &worker->computed);
 }
 
-/* A quick thread may come here twice in one computation: what it found is added up. */
+/* Starts are not bound to threads: a thread that is done early may take the start of one that has
+ * not woken yet, and come here twice in one computation. Therefore results are added to what the
+ * thread has, and never set. */
 static void compute(struct worker *worker) {
     struct workers *pool = worker->pool;
     set_sum_state(worker);
@@ -120,7 +122,9 @@ static void compute(struct worker *worker) {
 
 /* ---- gathering ---- */
 
-/* Elements [first, first + count) of all threads' sums. */
+/* Merges elements [first, first + count) of all threads' sums, and zeroes them. Several threads do
+ * this at once, each for other elements. `state` must not change here: other threads still read it
+ * for theirs (set_gathered() comes last). */
 static void gather_range(struct workers *pool, uint64_t first, uint64_t count) {
     int64_t *into = pool->into + first;
     bool empty = true;
@@ -169,6 +173,9 @@ static bool wait_for_work(struct workers *pool) {
     return working;
 }
 
+/* The last thread to count `running` down sees everything that the others wrote before they did
+ * (release and acquire), and passes it on to the owner through the mutex. `done` comes last: the
+ * owner that it wakes must find `ended`. */
 static void end_work(struct workers *pool) {
     if (atomic_fetch_sub(&pool->running, 1) != 1)
         return;
@@ -191,7 +198,9 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Starts the work in hand on as many threads as it has pieces for. */
+/* Starts work on as many threads as there are pieces for. Everything is set before the mutex is
+ * taken, so a thread that finds `to_start` under the mutex sees the rest too. `running` counts
+ * starts and not threads that woke: the work cannot end while a start is left. */
 static void post(struct workers *pool, enum work kind, uint64_t pieces) {
     unsigned threads = pool->settings.threads;
     unsigned wanted = pieces < threads ? (unsigned)pieces : threads;

@@ -1,8 +1,8 @@
 /* The threads that do a replica's arithmetic: one piece of work at a time, spread over all.
  *
- * Each thread has a gradient sum of its own, in fixed point, so what comes out does not depend on
- * which thread computed which chunk, nor when. All functions are for the one thread that owns the
- * pool; `done` is called from a worker when the work in hand has ended. */
+ * Each thread has its own gradient sum in fixed point. Integer sums do not depend on their order,
+ * so the result does not depend on which thread computed which chunk, or when. All functions are
+ * for the one thread that owns the pool; a worker calls `done` when the current work has ended. */
 #ifndef DML_REPLICA_WORKERS_H
 #define DML_REPLICA_WORKERS_H
 
@@ -15,13 +15,14 @@ struct workers_settings {
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
 
-    /* Hands out chunks, to any thread; 0, or an error code with its text recorded. */
+    /* Gives the rows of a chunk; called by any thread. 0, or an error code with its text recorded.
+     */
     int (*chunk)(void *context, uint32_t number, struct rows *rows);
     void (*done)(void *context);
     void *context;
 
-    /* Not 0: chunks are taken in a random order with this seed, with pauses, to show that the
-     * result does not depend on either. */
+    /* Not 0: for tests. Chunks are computed in a random order with this seed, with pauses between,
+     * to show that the result depends on neither. */
     uint64_t shuffle;
     uint64_t pause_us; /* the longest of those pauses */
 };
@@ -29,21 +30,21 @@ struct workers_settings {
 struct workers; /* opaque */
 
 struct workers *workers_new(const struct workers_settings *settings);
-void workers_free(struct workers *workers); /* stops and forgets the work in hand */
+void workers_free(struct workers *workers); /* stops the current work and discards it */
 
-/* Starts a computation. There must be no work in hand. */
+/* Starts a computation. No other work may be going on. */
 void workers_compute(struct workers *workers, const struct computation *computation);
 
-/* Moves the sum over all threads into `into`, n elements, and leaves the threads' sums zero. Short
- * vectors are done at once: true. Else the work has started. */
+/* Moves the sum over all threads into `into` (n elements) and zeroes the threads' sums. True: done
+ * at once, as the vector is short. False: the work has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, int64_t *into);
 
-/* The computation in hand ends at the next chunk of each thread. */
+/* Ends the current computation at the next chunk of each thread. */
 void workers_stop(struct workers *workers);
 
 enum work { WORK_NONE, WORK_COMPUTE, WORK_GATHER };
 
-/* What has ended since the last call, and for a computation its answer. */
+/* The work that has ended since the last call; for a computation, its answer in *computed. */
 enum work workers_take(struct workers *workers, struct computed *computed);
 
 #endif

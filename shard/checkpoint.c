@@ -136,7 +136,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
 void checkpoint_job_free(struct checkpoint_job *job) {
     if (!job)
         return;
-    /* Whoever took the checkpoint over has the header: the number of points is no more in it. */
+    /* If the checkpoint was moved out (note_kept()), its header is zeroed here and does not tell
+     * the number of points any more. Unmapping NULL does nothing. */
     for (uint32_t i = 0; i < CHECKPOINT_POINTS_MAX; i++)
         memory_unmap(job->points[i], job->bytes);
     free(job->vectors);
@@ -177,7 +178,9 @@ static struct disk_piece seal_header(struct checkpoint *checkpoint) {
     return (struct disk_piece){bytes, header->header_bytes};
 }
 
-/* The writing itself is quick, bringing it to disk is not: the registers are free in between. */
+/* Called between write() and fsync: writing is quick, fsync is not, and the registers may change
+ * from here on. The store must come after the last read of the history: the shard's thread
+ * overwrites a slot as soon as it sees `taken` (is_being_written()). */
 static void tell_taken(void *context) {
     struct checkpoint_job *job = context;
     atomic_store(&job->taken, true);
@@ -242,7 +245,7 @@ static int check_length(const struct reader *reader, uint64_t wanted) {
     return 0;
 }
 
-/* The whole header, which then is what was written once. */
+/* Reads the whole header and verifies its checksum. */
 static int read_header(struct reader *reader) {
     struct checkpoint *checkpoint = &reader->checkpoint;
     struct checkpoint_header *header = &checkpoint->header;
@@ -321,7 +324,7 @@ static int reader_open(struct reader *reader, const struct disk *disk, const cha
 
 /* ---- reading sections ---- */
 
-/* What is checked is what lies in memory afterwards. */
+/* The checksum is taken of the memory that is used, not of the file: a second read could differ. */
 static int load_section(const struct reader *reader, uint64_t offset, void *into, size_t length,
                         uint64_t checksum) {
     int code = read_bytes(reader, offset, into, length);
@@ -348,7 +351,7 @@ static int load_points(const struct reader *reader, const struct registers *regi
     return code;
 }
 
-/* The place in the reader's list of a pair that its file holds. */
+/* Finds the place of a pair in the list of the file that holds it. */
 static int find_pair(const struct reader *reader, const struct checkpoint_pair *wanted,
                      uint32_t *place) {
     const struct checkpoint *checkpoint = &reader->checkpoint;
@@ -380,7 +383,8 @@ static int load_pair(const struct reader *holder, const struct checkpoint_pair *
                                pair->checksums[1]);
 }
 
-/* Pairs are listed oldest first, so those of one earlier file follow one another. */
+/* Pairs are listed oldest first, so the pairs of one earlier file are neighbours: one open file at
+ * a time is enough. */
 static int load_pairs(const struct reader *reader, const char *folder,
                       const struct checkpoint_header *expected, const struct registers *registers) {
     const struct checkpoint *checkpoint = &reader->checkpoint;

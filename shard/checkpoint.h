@@ -20,7 +20,7 @@
 #define CHECKPOINT_RUN_BYTES 64
 #define CHECKPOINT_POINTS_MAX 3
 
-/* The beginning of a file, as it lies there. The pairs follow, and zeros up to `header_bytes`, a
+/* The beginning of a file, byte for byte. The pairs follow, and zeros up to `header_bytes`, a
  * multiple of 64; then, without gaps, x, g, best if `points` is 3, and s and y of each pair that
  * this file holds. */
 struct checkpoint_header {
@@ -52,7 +52,7 @@ struct checkpoint_pair {
 _Static_assert(sizeof(struct checkpoint_header) == 168, "the header is laid out without gaps");
 _Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
 
-/* What a file says of itself. */
+/* The header and the list of pairs of a file. */
 struct checkpoint {
     struct checkpoint_header header;
     struct checkpoint_pair *pairs; /* [header.pairs], oldest first; owned */
@@ -79,8 +79,8 @@ struct checkpoint_job {
     const void *(*vectors)[2]; /* s and y of each pair that is to be written; NULL, NULL for one
                                   that an earlier file holds. Owned, not what they point to: it
                                   must stay as it is until the job has taken it. */
-    atomic_bool taken;         /* nothing of the registers is read any more */
-    void (*on_taken)(void *context); /* then called, by the thread that writes; or NULL */
+    atomic_bool taken;         /* the registers are not read any more */
+    void (*on_taken)(void *context); /* called then, by the thread that writes; or NULL */
     void *on_taken_context;
 };
 
@@ -98,10 +98,10 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
 
 /* ---- reading ---- */
 
-/* Puts what a checkpoint holds into the registers, after all of it was checked: that it
- * is what `expected` names, has this digest and is undamaged, as are the earlier files that it
- * needs. `loaded` takes what it says of itself. On failure the registers hold anything, and the
- * text names the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is missing,
+/* Loads a checkpoint into the registers. It must be the one that `expected` names and have this
+ * digest, and neither it nor the earlier files that it needs may be damaged. `loaded` receives its
+ * header and pairs. After a failure the contents of the registers are undefined, and the text names
+ * the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is missing,
  * ERROR_DATA if it is not what it should be, ERROR_IO if it cannot be read. */
 int checkpoint_load(const struct disk *disk, const char *folder,
                     const struct checkpoint_header *expected, uint64_t digest,

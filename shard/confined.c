@@ -20,8 +20,8 @@ static bool climbs(const char *path) {
     return false;
 }
 
-/* The longest part of a path that is there, links followed; NULL if that ends in a link that leads
- * nowhere: what is made there would be made wherever it points. */
+/* The longest existing part of a path, links resolved; NULL if it ends in a dangling link: a file
+ * created there would be created where the link points. */
 static char *resolve_existing(const char *path) {
     char *part = memory_copy_string(path), *real;
     while (!(real = realpath(part, NULL))) {

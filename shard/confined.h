@@ -1,5 +1,5 @@
-/* A disk of which only what lies below one folder may be touched: whoever reaches a shard over TCP
- * may name it any folder. */
+/* A disk that allows access below one folder only: anybody who reaches a shard over TCP can name
+ * any folder to it. */
 #ifndef DML_SHARD_CONFINED_H
 #define DML_SHARD_CONFINED_H
 

@@ -1,5 +1,5 @@
-/* Where a shard's files lie, seen from the code that makes and reads them. shard/files.h is the
- * real one; a test or a simulator brings its own.
+/* The disk as the code that writes and reads checkpoints sees it. shard/files.h is the real one;
+ * tests and the simulator bring their own.
  *
  * Every function answers 0 or an error code, with a text that names the path. */
 #ifndef DML_SHARD_DISK_H
@@ -13,7 +13,8 @@ struct disk_piece {
     size_t length; /* bytes */
 };
 
-/* Told once the pieces are not read any more, before they are safe: what they lie in may change. */
+/* Called once the pieces are not read any more, possibly before they are safe on disk: from then on
+ * the memory of the pieces may change. */
 struct disk_taken {
     void (*tell)(void *context);
     void *context;
@@ -22,10 +23,10 @@ struct disk_taken {
 struct disk {
     void *context; /* handed to every function */
 
-    /* Puts a file into place that holds the pieces one behind the other. When it answers 0 the file
-     * is there whole, also after a power cut; else what was there before is there still. What it
-     * writes beside the file is called PATH.tmp.SOMETHING. Makes the folder if it is missing.
-     * `taken` may be NULL. */
+    /* Puts a file in place that holds the pieces one after the other. After the answer 0 the whole
+     * file is there, also after a power cut; after an error the former file is still there. The
+     * temporary file is called PATH.tmp.SOMETHING. Makes the folder if it is missing. `taken` may
+     * be NULL. */
     int (*write)(void *context, const char *path, const struct disk_piece *pieces, size_t count,
                  const struct disk_taken *taken);
 

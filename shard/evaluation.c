@@ -1,4 +1,4 @@
-/* The trial point out to the replicas, slices of flushes in, and slices of registers to read. */
+/* Sends the trial point to replicas, takes slices of flushes in, and answers READ. */
 #include "base/error.h"
 #include "base/mutant.h"
 #include "shard/state.h"

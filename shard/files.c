@@ -13,7 +13,7 @@
 
 /* ---- writing ---- */
 
-/* A new folder outlives a power cut only once the folder above it is on disk. */
+/* A new folder survives a power cut only after an fsync of the folder above it. */
 static int make_folder_of(const char *path) {
     char *folder = path_folder(path);
     int code = 0;

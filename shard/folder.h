@@ -1,5 +1,5 @@
-/* What a shard's folder holds besides whole checkpoints: the epoch that fences out older
- * coordinators, and files that nobody needs any more. */
+/* A shard's folder apart from its checkpoints: the epoch that keeps older coordinators out, and the
+ * removal of files that are not needed any more. */
 #ifndef DML_SHARD_FOLDER_H
 #define DML_SHARD_FOLDER_H
 
@@ -8,20 +8,21 @@
 
 #include "shard/disk.h"
 
-/* FOLDER/epoch, as it lies there. */
+/* The file FOLDER/epoch, byte for byte. */
 struct epoch_file {
     char magic[8];
     uint64_t epoch;
-    uint64_t checksum; /* of what is before it */
+    uint64_t checksum; /* of the fields before it */
 };
 
-/* Writes the epoch into the folder, unless it stands there already. ERROR_AGAIN if a higher one
- * does: a newer coordinator works with this folder. ERROR_DATA if what stands there is damaged. */
+/* Writes the epoch into the folder, unless the folder holds it already. ERROR_AGAIN if the folder
+ * holds a higher one: a newer coordinator works with it. ERROR_DATA if the file is damaged. */
 int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch);
 
-/* Removes the checkpoints of steps before `before` but these, and what was begun for such a step
- * and not finished. Later steps stay, also undone ones: a process that was replaced and does not
- * know it yet must not remove what its successor wrote. So do files with other names. */
+/* Removes the checkpoints of steps before `before` except `steps` [count], and temporary files of
+ * such steps. Later steps stay, even if the run went back behind them: a process that was replaced
+ * and does not know it yet must not remove what its successor wrote. Files with other names stay.
+ */
 int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps, size_t count,
                 uint64_t before);
 

@@ -151,7 +151,7 @@ static void run_max_abs(const struct operation *operation, struct block *block) 
     block->yields->max = fmax(block->yields->max, max);
 }
 
-/* All vectors of the history at once, so that they are read side by side. */
+/* One call for all vectors of the history: they are read side by side. */
 static void run_history_dots(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     const void *stored[2 * SLOTS_MAX]; /* s and y of each slot */
@@ -171,7 +171,7 @@ static void run_history_dots(const struct operation *operation, struct block *bl
     }
 }
 
-/* Operations without an entry act first, before the blocks. */
+/* Operations without an entry act before the blocks (act_first()). */
 static void (*const runs[])(const struct operation *, struct block *) = {
     [OPERATION_ZERO] = run_zero,         [OPERATION_ADD] = run_add,
     [OPERATION_GRADIENT] = run_gradient, [OPERATION_REGULARIZE] = run_regularize,

@@ -12,12 +12,13 @@ struct operation_list {
     size_t count, capacity;
 };
 
-/* Decodes a program without fault (program_fault()), and checks that the shard has its slots:
- * ERROR_INTERNAL if not. Either way release the list. */
+/* Decodes a program that program_fault() has found sound. ERROR_INTERNAL if it names a slot that
+ * the shard does not have. Release the list in any case. */
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
 void operation_list_release(struct operation_list *list);
 
-/* Runs all but the operations that act first, block by block, and appends the encoded scalars.
+/* Runs the operations block by block, except those that act before the blocks (SWAP, BEGIN, CHECK),
+ * and appends the encoded scalars.
  * `derivative_exponent` is that of the evaluation whose sum the registers hold. */
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars);

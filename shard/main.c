@@ -68,8 +68,8 @@ static void report(const struct shard_counters *counters) {
               (unsigned long long)counters->stranger, (unsigned long long)counters->stages_refused);
 }
 
-/* A Unix socket is open to its owner only. Over TCP anybody on the machine may be the coordinator,
- * who names the folder for checkpoints. */
+/* A Unix socket is open to its owner only. Over TCP any user of the machine can act as coordinator
+ * and name the folder for checkpoints, so access is confined. */
 static int choose_disk(struct rim *rim, const struct host_options *options) {
     rim->disk = &files_disk;
     if (!options->folder && address_is_unix(options->listen))

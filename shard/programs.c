@@ -1,4 +1,4 @@
-/* Programs: each number once, in order; what acts first, then the blocks. */
+/* Runs programs: each number once and in order; first SWAP and BEGIN, then the blocks. */
 #include "base/error.h"
 #include "base/mutant.h"
 #include "shard/interpreter.h"
@@ -13,7 +13,8 @@ static void send_result(const struct shard *shard, struct outbox *out) {
     shard_answer(shard, shard->coordinator, message, out);
 }
 
-/* 0 to run it, 1 to answer from memory, or an error. */
+/* 0: run it; 1: answer from memory; else an error. The next coordinator sends the journalled
+ * program again, because it cannot know whether the shard has run it. */
 static int check_number(const struct shard *shard, const struct message_program *program) {
     unsigned long long number = program->number;
     if (!shard->ready)
@@ -43,7 +44,7 @@ static int check_best(const struct shard *shard, const struct operation_list *li
     return 0;
 }
 
-/* A gradient can only be made of sums that are one. */
+/* Only sums over the parameters can be turned into a gradient. */
 static int check_sums(const struct shard *shard, const struct operation_list *list) {
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i].code == OPERATION_GRADIENT && shard->sums != SUMS_PARAMETERS)
@@ -76,7 +77,8 @@ static void begin_evaluation(struct shard *shard, const struct operation *operat
     registers_clear_sum(&shard->registers);
 }
 
-/* An operation that changes t ends the time in which it may be fetched. */
+/* Whether the operation changes t: from then on t is not the point of the evaluation any more, and
+ * replicas may not fetch it. */
 static bool writes_trial(const struct operation *operation) {
     switch (operation->code) {
     case OPERATION_SWAP:

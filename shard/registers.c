@@ -32,7 +32,8 @@ static void drop_vector(struct vector *vector, size_t count) {
     *vector = (struct vector){0};
 }
 
-/* x, t and best change places, and replicas read t in place. */
+/* Replicas on this host read t where it lies. x and best are swapped with t, so they are shared
+ * too. */
 static bool is_shared(uint8_t number) {
     return number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
 }

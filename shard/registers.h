@@ -13,7 +13,7 @@
 
 struct vector {
     double *elements;
-    struct segment *segment; /* that holds them, or NULL: a private mapping */
+    struct segment *segment; /* the shared memory they lie in; NULL: a private mapping */
 };
 
 struct registers {
@@ -29,7 +29,7 @@ struct registers {
     int exponent;         /* if so, this */
     int16_t *exponents;   /* else, one an element */
     size_t exponents_set; /* elements whose exponent came */
-    bool starts;          /* x starts where START says, else as the layout does */
+    bool starts;          /* x comes with START messages, else from the layout */
     size_t start_set;     /* elements of x that came */
     int64_t *sum;         /* the gradient, in fixed point */
     struct vector
@@ -39,9 +39,9 @@ struct registers {
     size_t history_stride; /* bytes from one history vector to the next */
 };
 
-/* Makes the vectors that `setup` describes, all zero but x, which starts as the layout does; memory
- * of the same shape is used again, so that those who mapped it need no other. ERROR_INTERNAL if
- * this build has no such history. */
+/* Makes the vectors that `setup` describes: all zero, except x, which gets the layout's starting
+ * values. If the shape is the same, the memory is used again: replicas may have mapped it.
+ * ERROR_INTERNAL if this build does not know the type of history. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
@@ -58,7 +58,7 @@ int registers_set_start(struct registers *registers, uint64_t first, const doubl
 int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count);
 
-/* Whether all that was announced came. */
+/* Whether all exponents and starting values that were announced have come. */
 bool registers_complete(const struct registers *registers);
 
 /* Whether there is such a register here. */
@@ -72,7 +72,7 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 
 void registers_clear_sum(struct registers *registers);
 
-/* Changes names only. */
+/* Exchanges two registers without copying elements. */
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b);
 
 /* Elements of a history vector from `offset`, a multiple of BLOCK_ELEMENTS. */

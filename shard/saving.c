@@ -1,4 +1,4 @@
-/* Checkpoints: what is to be written, loaded, kept and fenced, and what follows when it was. */
+/* Checkpoints: asks for writing, loading, deleting and fencing, and acts on the answers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 
 /* ---- actions ---- */
 
-/* A second action of a kind replaces the first: it says the same or more. */
+/* At most one action of a kind is queued. A second one replaces the first, which it includes: a
+ * FENCE of a higher epoch, or a KEEP of a later step. */
 static void add_action(struct saving *saving, struct shard_action action) {
     size_t place = 0;
     while (place < saving->action_count && saving->actions[place].kind != action.kind)
@@ -71,7 +72,8 @@ static void forget_kept(struct saving *saving, size_t number) {
             (saving->kept_count - number) * sizeof *saving->kept);
 }
 
-/* Takes `checkpoint` over; it is the newest. */
+/* Takes `checkpoint` over as the newest. The list stays rising: a step that is written again
+ * replaces its entry and all later ones. */
 static void note_kept(struct saving *saving, struct checkpoint *checkpoint) {
     while (saving->kept_count &&
            saving->kept[saving->kept_count - 1].header.step >= checkpoint->header.step)
@@ -110,6 +112,9 @@ void saving_release(struct saving *saving) {
 
 /* ---- the epoch ---- */
 
+/* The epoch must be on disk before this coordinator is welcomed, or before READY: a process that is
+ * started in place of this shard knows only what the folder says, and must refuse an older
+ * coordinator too. */
 bool fence_folder(struct shard *shard) {
     struct saving *saving = &shard->saving;
     if (!saving->folder || saving->fenced >= shard->epoch)
@@ -131,7 +136,7 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
             tell_if_ready(shard, out);
     } else if (welcoming) {
         refuse(shard->epoch, shard->coordinator, reason, out);
-        if (saving->former) /* it is not obeyed any more, and must learn that */
+        if (saving->former) /* the coordinator before is not obeyed any more: tell it */
             refuse(saving->former_epoch, saving->former, "a newer coordinator was here", out);
         shard->coordinator = 0;
     } else {
@@ -170,6 +175,7 @@ static int check_pairs(const struct shard *shard, const struct message_checkpoin
     return 0;
 }
 
+/* Copies the points; pairs are written from the history itself (see disturbs_writing()). */
 static struct checkpoint_job *take_snapshot(const struct shard *shard,
                                             const struct message_checkpoint *wanted) {
     const struct saving *saving = &shard->saving;
@@ -213,6 +219,8 @@ void shard_taken(struct shard *shard, struct outbox *out) {
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     struct checkpoint *checkpoint = &saving->job->checkpoint;
+    /* A coordinator that came meanwhile has not asked for it. But the file is there and may hold
+     * pairs that a later checkpoint refers to, so it is kept in any case. */
     if (saving->asked_by == shard->coordinator)
         tell_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
                           checkpoint->header.step, checkpoint->digest, code, reason, out);
@@ -281,8 +289,8 @@ static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, s
     return count;
 }
 
-/* Every file that some known checkpoint needs. What a checkpoint that is being written needs, the
- * newest of them needs as well. */
+/* Lists every file that a known checkpoint needs. A checkpoint that is being written refers to no
+ * other files: it takes its references from the newest known checkpoint. */
 static size_t list_needed(struct saving *saving) {
     size_t count = 0;
     saving->steps =
@@ -297,7 +305,8 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
     (void)from, (void)out;
     const struct message_retain *retain = &message->retain;
     struct saving *saving = &shard->saving;
-    /* A step that this process has neither written nor loaded may need any file. */
+    /* If this process has neither written nor loaded one of the two steps, it does not know which
+     * files that step needs: delete nothing. */
     if (!saving->folder || !knows(saving, retain->newer) ||
         (retain->older && !knows(saving, retain->older)))
         return;

@@ -1,4 +1,4 @@
-/* Who is who, and what a shard holds. */
+/* The handshake with coordinators and replicas, and the set-up of the range. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +52,8 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
 
 /* ---- a coordinator ---- */
 
-/* What a coordinator that comes after another needs to go on where that one was; attempt 0 from a
- * shard that was never set up, or not wholly. */
+/* Tells a new coordinator what it needs to go on where the former one was. A shard that is not
+ * completely set up says attempt 0. */
 static void tell_holding(const struct shard *shard, struct outbox *out) {
     const struct staging *staging = &shard->staging;
     struct bytes folded, staged;
@@ -178,7 +178,7 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
         tell_if_ready(shard, out);
 }
 
-/* x must be there before the shard is ready; the others are for one program. */
+/* x must be complete before the shard is ready; other registers are filled for one program. */
 static int take_start(struct shard *shard, const struct message_start *start,
                       const struct bulk *bulk) {
     struct registers *registers = &shard->registers;

@@ -3,8 +3,8 @@
  *
  * A state machine: it opens no socket, reads no clock and no file, and starts no thread. It is
  * handed one message at a time, appends its answers to an outbox, and queues what is to be done on
- * disk as actions. Links are numbers that the rim gives to connections; who is at the other end the
- * shard learns from HELLO and GREET. */
+ * disk as actions. Links are numbers that the rim gives to connections; HELLO and GREET tell the
+ * shard which peer is at the other end. */
 #ifndef DML_SHARD_SHARD_H
 #define DML_SHARD_SHARD_H
 
@@ -42,16 +42,16 @@ enum shard_action_kind {
     SHARD_FENCE, /* folder_fence(); answer shard_fenced() */
 };
 
-/* What it points to is the shard's: until its answer, or until the next call of the shard for what
- * has none. */
+/* The pointers belong to the shard. They are valid until the action is answered; for KEEP, which
+ * has no answer, until the next call of the shard. */
 struct shard_action {
     enum shard_action_kind kind;
     const char *folder;
     struct checkpoint_job *job;        /* WRITE */
-    struct checkpoint_header expected; /* LOAD: what is to be loaded … */
+    struct checkpoint_header expected; /* LOAD: which checkpoint, */
     uint64_t digest;
-    struct registers *registers; /* … where to … */
-    struct checkpoint *loaded;   /* … and what it says of itself */
+    struct registers *registers; /* the registers it goes to, */
+    struct checkpoint *loaded;   /* and where its header and pairs go */
     const uint64_t *steps;       /* KEEP: [count] steps whose files are needed */
     size_t count;
     uint64_t before; /* KEEP: later steps stay as well */
@@ -66,23 +66,25 @@ void shard_free(struct shard *shard); /* no WRITE may be under way any more */
 void shard_step(struct shard *shard, uint32_t from, const struct message *message, int64_t now_ns,
                 struct outbox *out);
 
-/* Takes the next action off the queue; false when there is none. All are to be carried out in order
- * before the next message; only writing may take longer. */
+/* Takes the next action off the queue; false when there is none. Carry out all of them, in order,
+ * before the next message; only WRITE may take longer. */
 bool shard_next_action(struct shard *shard, struct shard_action *action);
 
 /* Carries out an action on a disk, and answers it. */
 void shard_carry_out(struct shard *shard, const struct disk *disk,
                      const struct shard_action *action, struct outbox *out);
 
-/* Answers to actions: 0, or an error code with its text. What waited for them goes on. */
+/* Answers to actions: 0, or an error code with its text. Messages that waited for the answer are
+ * handled now. */
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out);
 
-/* A WRITE has taken what it reads (checkpoint_job.taken): what waited only for that goes on. */
+/* A WRITE does not read the registers any more (checkpoint_job.taken): messages that waited only
+ * for that are handled now. */
 void shard_taken(struct shard *shard, struct outbox *out);
 
-/* The link is gone. What it staged stays: a verdict may still accept it. */
+/* The link is gone. The slices that it staged stay: a verdict may still accept them. */
 void shard_peer_gone(struct shard *shard, uint32_t link);
 
 const struct shard_counters *shard_counters(const struct shard *shard);

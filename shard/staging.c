@@ -53,7 +53,7 @@ static int check_slice(const struct message *message, size_t count) {
     return encoding == STAGE_SPARSE ? check_sparse(message, count) : 0;
 }
 
-/* Sparse entries name distinct elements in any order; adding is all that is asked of them. */
+/* The entries may come in any order: integer sums do not depend on it. */
 static void add_sparse(const struct staged *staged, int64_t *sum) {
     const uint32_t *offsets = staged->bulk.data;
     const uint8_t *start = staged->bulk.data;
@@ -71,6 +71,8 @@ static void add_slice(const struct staged *staged, size_t count, int64_t *sum) {
 
 /* ---- verdicts ---- */
 
+/* A replica sends a STAGE again if the answer was lost with a connection or a coordinator. A flush
+ * that is folded already must not be staged again: nobody would fold or drop that slice. */
 int staging_keep(struct staging *staging, const struct message *stage, size_t count) {
     if (find_staged(staging, &stage->stage.flush) || is_folded(staging, &stage->stage.flush))
         return 0;
@@ -97,6 +99,9 @@ static void note_folded(struct staging *staging, const struct flush_id *id) {
     staging->folded_hash += flush_id_hash(id);
 }
 
+/* Exactly once: the next coordinator repeats FOLD for every verdict in its journal, and cannot know
+ * which of them this shard has carried out. So the list of folded flushes is asked first. The list,
+ * the sum and its hash are for one evaluation; BEGIN clears them together. */
 enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
                               int64_t *sum) {
     if (is_folded(staging, id))

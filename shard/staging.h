@@ -1,4 +1,4 @@
-/* Slices of flushes that wait for their verdict, and which flushes the sum holds. */
+/* The slices of flushes that wait for their verdict, and the list of flushes that the sum holds. */
 #ifndef DML_SHARD_STAGING_H
 #define DML_SHARD_STAGING_H
 
@@ -28,8 +28,9 @@ struct staging {
 void staging_clear(struct staging *staging);
 void staging_release(struct staging *staging);
 
-/* Keeps a slice of sums of `count` elements, unless it is kept or folded already. ERROR_DATA if the
- * slice is not as long as they are or lies outside of them. */
+/* Keeps a slice of sums of `count` elements, and takes its memory over, unless the flush is staged
+ * or folded already. ERROR_DATA if a dense slice has another length or a sparse one an offset
+ * beyond the sums. */
 int staging_keep(struct staging *staging, const struct message *stage, size_t count);
 
 enum fold_result {
@@ -38,11 +39,11 @@ enum fold_result {
     FOLD_UNKNOWN, /* was never staged here, or dropped */
 };
 
-/* Adds the staged slice to `sum`, once for each id, and lets go of it. */
+/* Adds the staged slice to `sum` (`count` elements), once for each id, and releases it. */
 enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
                               int64_t *sum);
 
-/* Lets go of a staged slice; harmless if there is none. */
+/* Releases a staged slice; harmless if there is none. */
 void staging_drop(struct staging *staging, const struct flush_id *id);
 
 #endif

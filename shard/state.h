@@ -38,9 +38,9 @@ struct waiting {
 struct saving {
     char *folder;                   /* owned; NULL: no checkpoints */
     uint64_t fenced;                /* the epoch that the folder holds; 0: not known */
-    bool welcoming;                 /* WELCOME waits for the fence … */
-    uint32_t former;                /* … in place of this coordinator (a link, 0 for none) … */
-    uint64_t former_epoch;          /* … of this epoch */
+    bool welcoming;                 /* WELCOME waits until the folder holds the epoch */
+    uint32_t former;                /* the coordinator before: its link, 0 for none */
+    uint64_t former_epoch;          /* and its epoch */
     unsigned unanswered;            /* actions FENCE and LOAD */
     struct shard_action actions[4]; /* one of a kind at most */
     size_t action_count;
@@ -58,7 +58,7 @@ struct shard {
     struct shard_self self;
     struct shard_counters counters;
 
-    /* who: from HELLO and GREET */
+    /* identity and peers: from HELLO and GREET */
     uint64_t epoch; /* the highest seen */
     char *run;      /* owned; NULL before the first HELLO */
     uint32_t index;
@@ -68,7 +68,7 @@ struct shard {
     struct replica_link *replicas;
     size_t replica_count, replica_capacity;
 
-    /* what: from SHARD_SETUP, EXPONENTS and START */
+    /* the range: from SHARD_SETUP, EXPONENTS and START */
     uint32_t attempt;
     bool set_up;
     bool ready;
@@ -78,7 +78,7 @@ struct shard {
 
     /* the evaluation that the last BEGIN named */
     bool begun;
-    bool trial_is_there; /* t is still the point of it */
+    bool trial_is_there; /* register t still holds its point */
     uint32_t evaluation;
     enum sums_layout sums; /* what the slices of its flushes are added to */
     int derivative_exponent;
@@ -91,7 +91,7 @@ struct shard {
 /* Answers: the epoch is filled in. */
 void shard_answer(const struct shard *shard, uint32_t to, struct message message,
                   struct outbox *out);
-/* Tells that the shard cannot go on, with the recorded error, which it clears. */
+/* Tells the coordinator that the shard cannot go on, and why (the recorded error, then cleared). */
 void shard_fail(const struct shard *shard, int code, struct outbox *out);
 
 struct replica_link *shard_replica(const struct shard *shard, uint32_t link);
@@ -128,13 +128,14 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
 void shard_dispatch(struct shard *shard, uint32_t from, const struct message *message,
                     struct outbox *out);
 
-/* Whether a message of the coordinator must wait for something on disk, or for those that do. */
+/* Whether a message of the coordinator must wait: for something on disk, or behind a message that
+ * waits. */
 bool must_wait(const struct shard *shard, const struct message *message);
-/* Keeps it; its bulk changes owner. */
+/* Keeps a message that must wait, and takes its bulk over. */
 void keep_waiting(struct shard *shard, const struct message *message);
-/* Hands over what need not wait any more, in order. */
+/* Handles the messages that need not wait any more, in order. */
 void go_on(struct shard *shard, struct outbox *out);
-/* A coordinator that is gone is not obeyed. */
+/* Drops the waiting messages: their coordinator is gone or replaced. */
 void forget_waiting(struct shard *shard);
 
 /* Queues the action that makes the folder hold the epoch; false if there is nothing to do. */
@@ -143,9 +144,9 @@ bool fence_folder(struct shard *shard);
 void saving_begin(struct saving *saving, const char *folder);
 void saving_release(struct saving *saving);
 
-/* What follows when the folder holds the epoch. */
+/* Sends WELCOME and HOLDING, once the folder holds the epoch. */
 void welcome_coordinator(struct shard *shard, struct outbox *out);
-/* In the name of the epoch that is answered: a coordinator ignores any other than its own. */
+/* Sends REFUSED. `epoch` is that of the refused message: a coordinator ignores other epochs. */
 void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out);
 void tell_if_ready(struct shard *shard, struct outbox *out);
 

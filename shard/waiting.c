@@ -5,6 +5,8 @@
 #include "base/mutant.h"
 #include "shard/state.h"
 
+/* `taken` is set by the writer's thread after its last read of the history (release); this load
+ * (acquire) makes it safe to overwrite the slots. */
 static bool is_being_written(const struct checkpoint_job *job, uint32_t slot) {
     if (atomic_load(&job->taken))
         return false;
@@ -23,7 +25,9 @@ static bool overwrites(const struct checkpoint_job *job, const struct blob *prog
     return false;
 }
 
-/* The points were copied, the pairs were not. */
+/* The points were copied when the job was made, so x and g may change. The pairs were not copied,
+ * as they are most of the memory: only a program that forms a pair in a slot being written must
+ * wait. */
 static bool disturbs_writing(const struct checkpoint_job *job, const struct message *message) {
     switch (message->type) {
     case MESSAGE_SHARD_SETUP:
@@ -42,6 +46,7 @@ static bool is_hindered(const struct shard *shard, const struct message *message
     return saving->unanswered || (saving->job && disturbs_writing(saving->job, message));
 }
 
+/* Once one message waits, all later ones wait behind it: order is part of the protocol. */
 bool must_wait(const struct shard *shard, const struct message *message) {
     return shard->waiting.count || is_hindered(shard, message);
 }

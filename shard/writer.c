@@ -17,14 +17,15 @@ struct writer {
 
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t posted;
-    struct checkpoint_job *job; /* to be written, or being written */
-    bool ended;                 /* a job has, and was not yet taken */
+    struct checkpoint_job *job; /* to be written or being written; the caller's */
+    bool ended;                 /* a job has ended, and writer_take() has not told so yet */
     bool closing;
     int code;
     char reason[1024];
 };
 
-/* The next job, or NULL at the end. */
+/* The next job, or NULL when the writer is to end. A job that was posted before `closing` was set
+ * is still written. */
 static struct checkpoint_job *wait_for_job(struct writer *writer) {
     pthread_mutex_lock(&writer->mutex);
     while (!writer->job && !writer->closing)
@@ -41,6 +42,7 @@ static void *work(void *argument) {
         int code = checkpoint_write(job, writer->disk);
         if (!code)
             failpoint(FAILPOINT_checkpoint_done);
+        /* The error text belongs to this thread, so it is handed over as a copy. */
         pthread_mutex_lock(&writer->mutex);
         writer->code = code;
         snprintf(writer->reason, sizeof writer->reason, "%s", error_text());
@@ -48,11 +50,15 @@ static void *work(void *argument) {
         writer->ended = true;
         pthread_mutex_unlock(&writer->mutex);
         error_clear();
+        /* Last: the owner that this wakes calls writer_take() and must find `ended`. The job may be
+         * freed from the unlocking on. */
         writer->done(writer->context);
     }
     return NULL;
 }
 
+/* The fields of the job are set before the mutex is taken, so the thread that finds the job under
+ * the mutex sees them too. */
 void writer_start(struct writer *writer, struct checkpoint_job *job) {
     job->on_taken = writer->done;
     job->on_taken_context = writer->context;

@@ -8,13 +8,15 @@
 
 struct writer; /* opaque */
 
-/* `done` is called by the thread when a job has ended. Neither is copied: both outlive it. */
+/* The thread calls `done` when a job has ended, and once before, when the job does not read the
+ * registers any more. `disk` and `context` must outlive the writer. */
 struct writer *writer_new(const struct disk *disk, void (*done)(void *context), void *context);
 
-/* Ends the job in hand first. */
+/* Waits until the current job has ended. NULL is fine. */
 void writer_free(struct writer *writer);
 
-/* Starts a job, which stays the caller's; the one before must have been taken. */
+/* Starts a job. The caller owns it and must keep it until writer_take() answers true, which it must
+ * have done for the job before. */
 void writer_start(struct writer *writer, struct checkpoint_job *job);
 
 /* Whether a job has ended since the last call; then *code is 0 or an error, whose text is recorded
