@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "coordinator/command/control_client.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/status/report.h"
@@ -24,6 +25,15 @@ static int ask_live(const char *state, const char *question, json_t **answer) {
     return 0;
 }
 
+/* Puts the folder before an error's text. */
+static int name_folder(int code, const char *state) {
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "%s: %s", state, text);
+    free(text);
+    return code;
+}
+
 static int ask_store(const char *state, store_question *question, json_t **answer) {
     int lock;
     struct store *store = NULL;
@@ -37,8 +47,8 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     if (code)
         return code;
     code = store_open_existing(state, &store);
-    if (!code)
-        code = question(store, answer);
+    if (!code && (code = question(store, answer)) == ERROR_UNAVAILABLE)
+        code = name_folder(code, state); /* there is no run yet */
     store_close(store);
     close(lock);
     return code;
