@@ -115,7 +115,9 @@ def a_live_run_shows_names_that_are_no_utf8(folder):
         url = url_of(process)
         ask = lambda path: urllib.request.urlopen(url + path, timeout=30).read()
         assert json.loads(ask('api/v1/status'))['job'] == SHOWN
-        assert json.loads(ask('api/v1/runs'))['runs'][0]['job'] == SHOWN
+        runs = lambda: json.loads(ask('api/v1/runs'))['runs']
+        process.until(runs, 'the run is recorded')  # the server answers before that
+        assert runs()[0]['job'] == SHOWN
         assert f'job="{SHOWN}"' in ask('metrics').decode()
         assert dml('status', odd, '--json').json['job'] == SHOWN
         assert dml('cancel', odd).status == 0
