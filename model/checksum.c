@@ -12,8 +12,8 @@ static void hash_of(const void *data, size_t length, char text[SHA256_TEXT]) {
     sha256_finish(sha, text);
 }
 
-/* Of the content, however it is written: members sorted, no blanks, numbers with 17 digits; without
- * the member that holds the hash. */
+/* The hash of the content, not of its layout on the page: members are sorted, blanks are left out,
+ * numbers have 17 digits. The member that holds this hash is not part of it. */
 static void hash_json(const json_t *all, char text[SHA256_TEXT]) {
     json_t *rest = json_copy((json_t *)all);
     json_object_del(rest, CHECKSUM_JSON);

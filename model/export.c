@@ -18,7 +18,8 @@ static const char *name_of(const struct model_layout *layout, uint64_t feature) 
 
 /* ---- tsv ---- */
 
-/* A text that stays within its field: what would end it, and the backslash, as C writes them. */
+/* Writes a text so that it stays within its field: tab, newline, carriage return and backslash
+ * become escapes as in C. */
 static void put_field(const char *text, FILE *file) {
     static const char special[] = "\t\n\r\\", letters[] = "tnr\\";
     for (; *text; text++) {
@@ -55,7 +56,7 @@ static void write_tsv(const struct model *model, FILE *file) {
         put_rows(model, "(intercept)", model->bias, 1, file);
 }
 
-/* ---- JSON: written as it goes, since a model may have many millions of weights ---- */
+/* ---- JSON: written piece by piece, since a model may have many millions of weights ---- */
 
 static void put_json(json_t *value, FILE *file) {
     json_dumpf(value, file, JSON_ENCODE_ANY | JSON_COMPACT);

@@ -1,4 +1,4 @@
-/* Models in the formats of others: LIBLINEAR's model file, a table, JSON. See doc/FORMATS.md. */
+/* Writes models for other programs: LIBLINEAR's model file, a table, JSON. See doc/FORMATS.md. */
 #ifndef DML_MODEL_EXPORT_H
 #define DML_MODEL_EXPORT_H
 
@@ -7,8 +7,8 @@
 
 #include "model/model.h"
 
-/* LIBLINEAR's file has a line for each index up to the largest: beyond as many bytes it is refused.
- */
+/* LIBLINEAR's file has a line for each index up to the largest. A model whose file would be larger
+ * than this is refused. */
 #define EXPORT_LIBLINEAR_BYTES_MAX (UINT64_C(1) << 30)
 
 enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
@@ -16,12 +16,12 @@ enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
 /* The formats' names in the order of the enum, NULL-terminated. */
 extern const char *const export_format_names[];
 
-/* Whether the model can be written so: ERROR_DATA says what stands against it. Logs what the file
- * will not have: probabilities, labels that are no integers. */
+/* Whether the model can be written in this format: ERROR_DATA says why not. Logs what the file will
+ * lack: probabilities, or labels that are not integers. */
 int export_check(const struct model *model, enum export_format format);
 
-/* Writes a model that was checked; numbers have 17 significant digits. What goes wrong with the
- * file shows in ferror(). */
+/* Writes a model that export_check() accepted; numbers have 17 significant digits. The caller finds
+ * errors of writing with ferror(). */
 void export_write(const struct model *model, enum export_format format, FILE *file);
 
 /* ---- inside model/ only ---- */

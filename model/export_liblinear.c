@@ -1,11 +1,12 @@
-/* LIBLINEAR's model file. It is dense: a line for each index from 1 to the largest, the weight of
- * the constant 1 (`bias 1`) last.
+/* LIBLINEAR's model file. It is dense: a line for each index from 1 to the largest; the weight of
+ * the constant 1 (`bias 1`) comes last.
  *
- * With two labels there is one weight a line, and a margin above 0 means the first label, whose
- * probability is that of the margin; so the positive class comes first. With more there is a weight
- * for each label, and the largest margin wins: solver type MCSVM_CS predicts by that and by nothing
- * else. That rule is not followed where MCSVM_CS has two labels; a softmax over two is the logistic
- * function of the difference of their margins, and written as such. */
+ * With two labels each line has one weight. A margin above 0 means the first label, and the
+ * logistic function of the margin is the probability of the first label; so we write the positive
+ * class first. With more labels each line has a weight for each label, and the label with the
+ * largest margin wins: solver type MCSVM_CS predicts by this rule alone. With two labels MCSVM_CS
+ * follows another rule; so we write a softmax over two classes as what it is, the logistic function
+ * of the difference of the two margins. */
 #include "model/export.h"
 
 #include <limits.h>
@@ -19,7 +20,7 @@
 #include "objective/objective.h"
 #include "data/number.h"
 
-#define NUMBER_BYTES_MAX 25 /* of "%.17g " */
+#define NUMBER_BYTES_MAX 25 /* what "%.17g " may write */
 
 /* Weights a line. */
 static uint32_t columns_of(const struct model_layout *layout) {
@@ -64,7 +65,8 @@ static bool labels_are_integers(const struct model_layout *layout) {
     return true;
 }
 
-/* A class as LIBLINEAR has it: the label itself if all are integers, else its number from 0. */
+/* The integer that stands for a class: the label itself if all labels are integers, else the number
+ * of the class, from 0. */
 static int label_of(const struct model_layout *layout, bool integers, uint32_t class) {
     int value = (int)class;
     if (integers)
@@ -98,7 +100,8 @@ int export_liblinear_check(const struct model *model) {
     return 0;
 }
 
-/* One line: the weights of a feature, or the intercepts. `values` is K values `stride` apart. */
+/* Writes one line: the weights of a feature, or the intercepts. `values` are K values, `stride`
+ * elements apart. */
 static void put_line(const struct model_layout *layout, const double *values, uint64_t stride,
                      FILE *file) {
     if (layout->outputs == 2) {

@@ -82,7 +82,7 @@ void figures_add(struct figures *figures, const double *margins, double label, c
     else if (figures->labels)
         count_class(figures, margins, label_table_find(figures->labels, label, text));
     else if (text)
-        figures->unseen++; /* no number: nothing to compare with */
+        figures->unseen++; /* a text where the model predicts a number */
     else
         count_target(figures, margins, label);
 }
@@ -92,8 +92,9 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The share of (positive, negative) pairs in which the positive has the larger margin, counting
- * ties half: counted in halves, in integers, along both sorted lists. */
+/* The share of (positive, negative) pairs in which the positive has the larger margin; a tie counts
+ * half. The count is exact: it is an integer number of halves, found in one pass over both sorted
+ * lists. */
 static double auc_of(struct list *negative, struct list *positive) {
     if (!negative->count || !positive->count)
         return NAN;

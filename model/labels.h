@@ -1,8 +1,8 @@
 /* Which class a label in a data file means. Inside model/ only.
  *
- * Labels and class names are compared as numbers if both are numbers ("1" is "+1" is "1.0"), else
- * as texts. What a number is, number_of_text() says, here as where the data is read: "inf" and
- * "0x1" are texts. */
+ * Labels and class names are compared as numbers if both are numbers ("1", "+1" and "1.0" are the
+ * same), else as texts. number_of_text() decides what a number is, here and where the data is read:
+ * "inf" and "0x1" are texts. */
 #ifndef DML_MODEL_LABELS_H
 #define DML_MODEL_LABELS_H
 
@@ -21,7 +21,7 @@ void label_table_free(struct labels *labels); /* harmless on NULL */
 /* The class, or LABEL_UNSEEN. `text` is NULL if the label is the number. */
 uint32_t label_table_find(const struct labels *labels, double number, const char *text);
 
-/* The class that a class name of another model means. */
+/* The class of this table that a class name of another model means, or LABEL_UNSEEN. */
 uint32_t label_table_find_name(const struct labels *labels, const char *name);
 
 #endif

@@ -14,8 +14,8 @@
 /* The version of both files, raised when an older reader could not read a newer one. */
 #define MODEL_FORMAT_VERSION 1
 
-/* Features that a model has besides those of the run that wrote it: of an earlier model, and gone
- * from the data since. */
+/* Features of an earlier model that the data no longer has. A new model keeps them, besides the
+ * features of the run that wrote it. */
 struct model_kept {
     uint64_t features;
     const uint64_t *feature_id; /* rising */
@@ -23,22 +23,23 @@ struct model_kept {
     const char *const *names;   /* or NULL */
 };
 
-/* What a model is; enough to score data with it. `feature_id` and `feature_names` go by column as
- * the run numbers them; `original_order` lists the columns by rising original id. */
+/* What a model is; enough to score data with it. `feature_id` and `feature_names` are indexed by
+ * column, as the run numbers the columns; `original_order` lists the columns by rising original
+ * id. */
 struct model_layout {
-    const char *objective; /* its name: objective_find() has the row */
+    const char *objective; /* its name, for objective_find() */
     uint32_t outputs;      /* K */
     bool intercept;
     uint64_t features;                /* F */
     const uint64_t *feature_id;       /* F original ids, all different */
-    const uint32_t *original_order;   /* F columns, or NULL: they are in that order already */
+    const uint32_t *original_order;   /* F columns, or NULL if they are in that order already */
     const char *const *feature_names; /* F, or NULL */
     uint32_t classes;                 /* 0 for targets */
-    const char *const *class_names;   /* `classes`; the positive one of two is the second */
-    const struct model_kept *kept;    /* for writing: these as well; NULL: none */
+    const char *const *class_names;   /* `classes`; of two, the second is the positive one */
+    const struct model_kept *kept;    /* for writing: features to keep besides, or NULL */
 };
 
-/* The run's vector: its tensors, and its elements. */
+/* The run's parameter vector: its tensors, and how many elements it has. */
 static inline struct layout model_tensors(const struct model_layout *layout) {
     return layout_linear(layout->features, layout->outputs, layout->intercept);
 }
@@ -48,12 +49,12 @@ uint64_t model_parameters(const struct model_layout *layout);
 
 struct model_writer; /* opaque */
 
-/* A third file that who trains may put beside the two. */
+/* The name of a third file, which training may put beside the two. */
 #define MODEL_CURVATURE "curvature"
 
-/* Starts a model beside its final place: FOLDER.tmp.PID/model.safetensors, at its full size, so
- * that a full disk shows here. Makes the folders above. The layout must outlive the writer.
- * ERROR_CREATE, ERROR_PERMISSION or ERROR_IO, with nothing left behind. */
+/* Starts a model beside its final place, in FOLDER.tmp.PID. Gives model.safetensors its full size
+ * at once, so that a full disk is an error here and not later. Makes the folders above. The layout
+ * must outlive the writer. ERROR_CREATE, ERROR_PERMISSION or ERROR_IO; then nothing is left. */
 int model_writer_new(const char *folder, const struct model_layout *layout,
                      struct model_writer **writer);
 
@@ -66,20 +67,21 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
  * class, each class's intercept last. ERROR_INTERNAL unless all slices are in. */
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
-/* The model as it stands before it is published, for scoring: a view without details, which needs
- * no closing and is valid as long as the writer is. ERROR_INTERNAL unless all slices are in. */
+/* Shows the model before it is published, so that it can be scored. The view has no details, must
+ * not be closed, and is valid as long as the writer is. ERROR_INTERNAL unless all slices are in. */
 struct model;
 int model_writer_view(struct model_writer *writer, struct model *view);
 
-/* Writes model.json beside (`details`, an object or NULL, is merged into it; not consumed), fsyncs
- * and publishes both: the folder appears whole or not at all; one that is there is replaced. Frees
- * the writer, also on failure, and then nothing is left behind. */
+/* Writes model.json beside the tensors, fsyncs both and publishes them: the folder appears whole or
+ * not at all, and replaces a folder of that name. `details`, an object or NULL, is merged into
+ * model.json and stays the caller's. Frees the writer in any case; a failure leaves nothing
+ * behind. */
 int model_writer_publish(struct model_writer *writer, const json_t *details);
 
-/* Where the files are until they are published. */
+/* The folder that holds the files until they are published. */
 const char *model_writer_folder(const struct model_writer *writer);
 
-/* Drops what was written; harmless on NULL. */
+/* Removes what was written and frees the writer; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
 
 /* Points MODELS_FOLDER/current (a symbolic link, replaced by rename) at `name`. */
@@ -91,39 +93,42 @@ struct model {
     struct model_layout layout; /* columns by rising original id: original_order is NULL */
     const double *weight;       /* K×F, row-major, mapped */
     const double *bias;         /* K, mapped, or NULL */
-    json_t *details;            /* the whole of model.json; layout's strings belong to it */
-    char *folder;               /* of its files; owned */
+    json_t *details;            /* the whole of model.json; owns the layout's strings */
+    char *folder;               /* that its files are in; owned */
     char sha256[SHA256_TEXT];   /* of its parameters, as in model.json */
     const void *mapping;
     size_t mapping_bytes;
 };
 
-/* `path` is a model folder, a model.safetensors, or a state folder (its models/current). ERROR_DATA
- * for anything that is not a whole model of a version that is known here. */
+/* Opens the model at `path`: a model folder, a model.safetensors, or a state folder, which stands
+ * for its models/current. ERROR_DATA unless it is a whole model of a version that this program
+ * knows. */
 int model_open(const char *path, struct model **model);
 void model_close(struct model *model); /* harmless on NULL */
 
 /* ---- a model as a starting point ---- */
 
-/* Whether a run of this layout can start from the model: ERROR_DATA says what is in the way, as in
- * "its objective is …". Objective and intercept must be the same, of two classes both, and names
- * of features that both name. */
+/* Whether a run of this layout can start from the model: ERROR_DATA says why not, as in "its
+ * objective is …". These must be the same in both: the objective; whether there is an intercept;
+ * both classes where there are two; the names of features that both sides name. */
 int model_fits(const struct model *model, const struct model_layout *layout);
 
-/* For each parameter of a run of the layout `after` (numbered as in slices), which parameter of one
- * of the layout `before` it was, or MODEL_UNMATCHED. Release with memory_unmap(). */
+/* For each parameter of a run of the layout `after`: the number of the same parameter in a run of
+ * the layout `before`, or MODEL_UNMATCHED. Parameters are numbered as in slices. Release the
+ * result, of model_parameters(after) elements, with memory_unmap(). */
 #define MODEL_UNMATCHED UINT64_MAX
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after);
 
-/* The model's parameters as the run's vector, of model_parameters(); 0 for features and classes
- * that the model lacks. Features are matched by id, classes by name. */
+/* Writes the model's parameters into the run's vector of model_parameters() elements; 0 for
+ * features and classes that the model lacks. Features are matched by id, classes by name. */
 void model_spread(const struct model *model, const struct model_layout *layout, double *parameters);
 
-/* How many of the model's features the layout lacks, and in ranks[] (may be NULL) which. */
+/* Counts the model's features that the layout lacks. Writes their places in the model to ranks[]
+ * unless it is NULL. */
 uint64_t model_vanished(const struct model *model, const struct model_layout *layout,
                         uint64_t *ranks);
 
-/* Their weights for the layout's outputs: outputs × count, row-major. */
+/* Writes the weights of these features for the layout's outputs: outputs × count, row-major. */
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight);
 

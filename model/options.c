@@ -1,4 +1,4 @@
-/* How the data was read that a model was trained on, so that other data is read alike. */
+/* Stores with a model how its training data was read, so that other data is read the same way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ json_t *score_options_json(const struct source_options *options) {
     return object;
 }
 
-/* The place of a member's text in a table; 0 if the member is not there. */
+/* The index of a member's text in a table of names; 0 if there is no such member. */
 static int find_name(const json_t *source, const char *member, const char *const *names,
                      size_t count, size_t *found) {
     const json_t *value = json_object_get(source, member);
@@ -39,7 +39,9 @@ static int find_name(const json_t *source, const char *member, const char *const
             *found = i;
             return 0;
         }
-    return error_set(ERROR_DATA, "model.json: \"%s\" of \"source\" is none that is known here",
+    return error_set(ERROR_DATA,
+                     "model.json: \"%s\" of \"source\" has a value that this program does not "
+                     "know; use the program that wrote it",
                      member);
 }
 
@@ -58,7 +60,7 @@ static int read_skip(const json_t *array, struct source_options *options) {
     return 0;
 }
 
-/* The label's column; NULL leaves it to the file, of which it is then the last. */
+/* The label's column; NULL means the last column of the file. */
 static char *read_label(const json_t *source, const struct model_layout *layout,
                         const struct source_options *options) {
     const char *label = json_string_value(json_object_get(source, "label"));

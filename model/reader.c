@@ -19,7 +19,7 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* The path of the model.safetensors that `path` means; free it. NULL if there is none. */
+/* The model.safetensors that `path` stands for, or NULL if there is none. Free the result. */
 static char *find_tensors(const char *path) {
     if (is_file(path))
         return memory_copy_string(path);
@@ -37,7 +37,7 @@ static int read_json(const char *path, json_t **details) {
     char *text;
     size_t length;
     if (!is_file(path))
-        return error_set(ERROR_DATA, "%s is missing: a model is both of its files", path);
+        return error_set(ERROR_DATA, "%s is missing: a model consists of both files", path);
     int code = file_read(path, JSON_BYTES_MAX, &text, &length);
     if (code)
         return code;
@@ -51,13 +51,14 @@ static int read_json(const char *path, json_t **details) {
         return error_set(ERROR_DATA, "%s does not describe a model: no format_version", path);
     if (version > MODEL_FORMAT_VERSION)
         return error_set(ERROR_DATA,
-                         "%s is of format version %lld, newer than %d, the newest that is known "
-                         "here; use the program that wrote it",
+                         "%s is of format version %lld; this program knows none newer than %d; "
+                         "use the program that wrote it",
                          path, (long long)version, MODEL_FORMAT_VERSION);
     return 0;
 }
 
-/* The strings of an array member, which they stay part of; *names is NULL if it is not there. */
+/* Lists the strings of an array member. The strings stay part of `details`; the list is the
+ * caller's. *names is NULL if there is no such member. */
 static int read_names(const json_t *details, const char *member, const char *path,
                       const char *const **names, size_t *count) {
     const json_t *array = json_object_get(details, member);
@@ -92,12 +93,12 @@ static int check_objective(const char *path, const struct model_layout *layout, 
     const struct objective *objective = objective_find(layout->objective);
     if (!objective)
         return error_set(ERROR_DATA,
-                         "%s: the objective `%s` is not known here; use the program that wrote it",
+                         "%s: this program does not know the objective `%s`; use the program that "
+                         "wrote it",
                          path, layout->objective);
     if (!has_classes(objective, classes) ||
         layout->outputs != objective_outputs(objective, (uint32_t)classes))
-        return error_set(ERROR_DATA,
-                         "%s: no model for %s that is known here has %u outputs and %zu classes",
+        return error_set(ERROR_DATA, "%s: a model for %s cannot have %u outputs and %zu classes",
                          path, layout->objective, layout->outputs, classes);
     return 0;
 }
@@ -139,7 +140,7 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     return 0;
 }
 
-/* The hash in model.json, if there is one, tells damage and files that do not belong together. */
+/* The hash in model.json, if any, shows damage, and two files that do not belong together. */
 static int check_parameters(const char *tensors_path, const char *json_path, struct model *model,
                             const struct tensors *tensors) {
     const char *stored = json_string_value(json_object_get(model->details, "model_sha256"));

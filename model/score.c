@@ -13,19 +13,19 @@
 
 struct scorer {
     const struct model *model;
-    const char *path;            /* being read, */
-    struct source_report report; /* and what is known about it; */
-    bool names_checked;          /* its header was compared with the model's */
+    const char *path;            /* the file being read */
+    struct source_report report; /* what is known about that file */
+    bool names_checked;          /* its header was compared with the model's names */
     struct figures *figures;     /* or NULL */
     struct lines *lines;         /* or NULL */
     FILE *predictions;
-    double share;    /* that rows are held out by and the others passed over; 0: all count */
+    double share;    /* of rows that are held out; only those are scored; 0: all are scored */
     double *margins; /* of one example */
     uint64_t unseen_features;
 };
 
-/* The first of the rising ids[from … count) that is at least `id`: by steps that double and then a
- * binary search, so that ids that lie close together are found in a step or two. */
+/* The index of the first of the rising ids[from … count) that is at least `id`. The steps double
+ * at first, then a binary search follows: an id close to `from` is found in a step or two. */
 static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_t id) {
     uint64_t step = 1, end = from;
     while (end < count && ids[end] < id) {
@@ -43,7 +43,7 @@ static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_
     return from;
 }
 
-/* Terms are added in the order of the row, the intercept last. Returns how many values were of
+/* Adds the terms in the order of the row, the intercept last. Returns how many values belong to
  * features that the model has. */
 static uint64_t compute_margins(struct scorer *scorer, const struct source_rows *rows,
                                 uint32_t row) {
@@ -68,7 +68,7 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
     return known;
 }
 
-/* A feature for a message: " (radius)", or nothing if it has no name. */
+/* The name of a feature for a message, as in " (radius)"; empty if the feature has no name. */
 #define NAME_TEXT 128
 
 static const char *name_in_brackets(const struct model_layout *layout, uint64_t feature,
@@ -91,8 +91,8 @@ static uint64_t first_missing(const struct model_layout *layout, const struct so
     return feature;
 }
 
-/* A CSV row has all columns: one that lacks some belongs to another table, or its label is not
- * where it was in training. */
+/* A CSV row has a value for every column. A row that lacks one belongs to another table, or its
+ * label is in another column than in training. */
 static int refuse_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                       uint64_t known) {
     const struct model_layout *layout = &scorer->model->layout;
@@ -122,7 +122,7 @@ static int check_row(const struct scorer *scorer, const struct source_rows *rows
     return 0;
 }
 
-/* A header must name the columns as the one did that the model was trained on. */
+/* A header must name the columns as the header of the training data did. */
 static int check_names(struct scorer *scorer) {
     const struct model_layout *layout = &scorer->model->layout;
     char **names = scorer->report.column_names;
@@ -216,7 +216,7 @@ static void begin(struct scorer *scorer, const struct model *model, bool figures
         scorer->figures = figures_new(&model->layout);
 }
 
-/* Lets go of the scorer; fills the figures if all went well. */
+/* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
 static int finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
         figures_finish(scorer->figures, figures);

@@ -1,4 +1,4 @@
-/* A model as the starting point of a run that numbers features and classes in its own way. */
+/* Starts a run from a model although the run numbers features and classes differently. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,8 @@
 
 /* ---- classes ---- */
 
-/* The old class of each of the layout's, or LABEL_UNSEEN. Free it. */
+/* For each class of the layout, the same class in the old layout, or LABEL_UNSEEN. Free the
+ * result. */
 static uint32_t *match_classes(const struct model_layout *old, const struct model_layout *layout) {
     struct labels *known = label_table_new(old);
     uint32_t *match = memory_new(layout->classes, sizeof *match);
@@ -20,7 +21,7 @@ static uint32_t *match_classes(const struct model_layout *old, const struct mode
     return match;
 }
 
-/* Of two classes there is one row of weights: it means the same only if they are the same two. */
+/* Two classes share one row of weights, which means the same only if both classes are the same. */
 static bool same_two_classes(const struct model *model, const struct model_layout *layout) {
     uint32_t *match = match_classes(&model->layout, layout);
     bool same = match[0] == 0 && match[1] == 1;
@@ -41,7 +42,7 @@ static uint32_t column_at(const struct model_layout *layout, uint64_t rank) {
     return layout->original_order ? layout->original_order[rank] : (uint32_t)rank;
 }
 
-/* Who has the next feature; as which column. */
+/* Which side has the next feature, and its column on that side. */
 static enum side next_feature(struct walk *walk, uint64_t *before, uint64_t *after) {
     bool old = walk->old < walk->before->features, new = walk->new < walk->after->features;
     if (!old && !new)
@@ -62,7 +63,8 @@ static bool same_text(const char *stored, const char *name) {
     return same;
 }
 
-/* Where both have names, one id is one name: a column more in a table shifts those behind it. */
+/* Where both sides have names, equal ids must have equal names: a column that was added to a table
+ * shifts the columns behind it, and so their ids. */
 static int check_names(const struct model *model, const struct model_layout *layout) {
     struct walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column;
@@ -96,13 +98,13 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
 
 /* ---- parameters ---- */
 
-/* The old output that is output k, or LABEL_UNSEEN. */
+/* The old output that corresponds to output k, or LABEL_UNSEEN. */
 static uint32_t output_of(const uint32_t *match, const struct model_layout *layout, uint32_t k) {
     return layout->outputs > 1 ? match[k] : 0;
 }
 
-/* Places of a row of a tensor, an element an output; the old row begins at `old`, or was not
- * there: MODEL_UNMATCHED. */
+/* Fills the places of one row of a tensor, which has an element per output. The old row begins at
+ * `old`, which is MODEL_UNMATCHED if there was no such row. */
 static void match_row(const uint32_t *classes, const struct model_layout *after, uint64_t old,
                       uint64_t *place) {
     for (uint32_t k = 0; k < after->outputs; k++) {
@@ -136,7 +138,8 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
     return place;
 }
 
-/* An element of the vector that the model came from; the file has the weights by output. */
+/* The value of an element of the vector that the model was trained as. The file stores the weights
+ * output by output, the vector feature by feature. */
 static double parameter_of(const struct model *model, const struct layout *vector,
                            uint64_t element) {
     struct layout_place place = layout_locate(vector, element);

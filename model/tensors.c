@@ -91,14 +91,15 @@ static bool describe(const json_t *header, const char *name, struct described *t
     return begin >= 0 && end >= begin;
 }
 
-/* Turns a described tensor of elements of 8 bytes into its place in the file. */
+/* Checks a described tensor, whose elements have 8 bytes, and finds its place in the file. */
 static int place(const char *path, size_t data, size_t length, const char *name,
                  const struct described *tensor, const char *type, uint64_t elements, size_t *at) {
     if (strcmp(tensor->type, type))
         return error_set(ERROR_DATA, "%s: tensor %s is of type %s, not %s", path, name,
                          tensor->type, type);
     if (tensor->end > length - data)
-        return error_set(ERROR_DATA, "%s is cut short: tensor %s ends %llu bytes behind its end",
+        return error_set(ERROR_DATA,
+                         "%s is cut short: tensor %s ends %llu bytes behind the end of the file",
                          path, name, (unsigned long long)(tensor->end - (length - data)));
     if (tensor->end - tensor->begin != 8 * elements || (data + tensor->begin) % 8)
         return error_set(ERROR_DATA, "%s: the place of tensor %s does not fit its shape", path,
@@ -116,8 +117,8 @@ static int check_version(const char *path, const json_t *header) {
         return error_set(ERROR_DATA, "%s holds tensors, but not a model of this program", path);
     if (version > MODEL_FORMAT_VERSION)
         return error_set(ERROR_DATA,
-                         "%s is of format version %ld, newer than %d, the newest that is known "
-                         "here; use the program that wrote it",
+                         "%s is of format version %ld; this program knows none newer than %d; "
+                         "use the program that wrote it",
                          path, version, MODEL_FORMAT_VERSION);
     return 0;
 }
@@ -168,7 +169,8 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
     memcpy(&header_bytes, file, PREFIX_BYTES);
     if (header_bytes > length - PREFIX_BYTES)
         return error_set(ERROR_DATA,
-                         "%s is no safetensors file, or cut short: its header would end behind it",
+                         "%s is no safetensors file, or cut short: its header would end behind the "
+                         "end of the file",
                          path);
     json_error_t error;
     json_t *header =

@@ -19,8 +19,9 @@ struct tensors {
     size_t bytes;                    /* of the whole file */
 };
 
-/* Lays out a file of `outputs`, `features` and `intercept` as set in *tensors, sets the rest, and
- * returns its first tensors->weight bytes: length and padded header. Free the result. */
+/* Lays out a file: reads `outputs`, `features` and `intercept` of *tensors and sets the other
+ * members. Returns the first tensors->weight bytes of the file: the header's length and the padded
+ * header. Free the result. */
 char *tensors_plan(struct tensors *tensors, const char *objective);
 
 /* Reads and checks the header of a file in memory. ERROR_DATA names `path`. */

@@ -19,8 +19,8 @@
 #include "model/tensors.h"
 #include "base/text.h"
 
-/* The tensors are written through a mapping of their file, so that what is held in memory is up to
- * the system; only the ranks, 4 bytes a feature, are ours. */
+/* The tensors are written through a mapping of their file, so that the system decides how much of
+ * them stays in memory. The writer itself holds only the ranks, 4 bytes a feature. */
 struct model_writer {
     const struct model_layout *layout;
     char *folder;    /* the final place */
@@ -29,13 +29,13 @@ struct model_writer {
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
-    uint64_t features;    /* F, and what is kept besides */
-    uint32_t *rank;       /* of each column among the features of the file */
-    struct layout vector; /* that slices are cut from */
+    uint64_t features;    /* of the file: F, and those that are kept besides */
+    uint32_t *rank;       /* the place of each of the run's columns among the file's features */
+    struct layout vector; /* the run's parameters, which slices are parts of */
     uint64_t parameters;  /* n */
     uint64_t received;
-    json_t *names; /* of the features of the file, once a view needs them; and as an array: */
-    const char **name;
+    json_t *names;     /* of the features of the file; NULL until a view needs them */
+    const char **name; /* the strings in `names` */
 };
 
 static size_t rank_bytes(const struct model_writer *writer) {
@@ -90,7 +90,8 @@ static int map_tensors(struct model_writer *writer) {
     writer->descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (writer->descriptor < 0)
         return error_set_errno(ERROR_CREATE, "cannot create %s", path);
-    /* The blocks are claimed now: a disk that fills up later would end the process at a store. */
+    /* Claim the blocks now: if the disk filled up later, a write to the mapping would kill the
+     * process (SIGBUS). */
     errno = posix_fallocate(writer->descriptor, 0, (off_t)bytes);
     if (errno)
         return error_set_errno(ERROR_IO, "cannot make room for the %zu bytes of %s", bytes, path);
@@ -105,13 +106,14 @@ static uint32_t column_at(const struct model_layout *layout, uint64_t position) 
     return layout->original_order ? layout->original_order[position] : (uint32_t)position;
 }
 
-/* The features of the file are the run's and those that are kept, by rising original id. */
+/* A walk over the features of the file, the run's and the kept ones, by rising original id. */
 struct merge {
     const struct model_layout *layout;
-    uint64_t own, kept; /* how many of each were passed */
+    uint64_t own, kept; /* how many of each the walk has passed */
 };
 
-/* The next feature: a column of the run, or, answering true, one that is kept. */
+/* Takes the next feature. Returns true and its number in `kept` if it is a kept one, else false and
+ * its column in the run. */
 static bool next_is_kept(struct merge *merge, uint64_t *number) {
     const struct model_layout *layout = merge->layout;
     const struct model_kept *kept = layout->kept;
@@ -130,7 +132,7 @@ static double positive_zero(double value) {
     return value == 0 ? 0.0 : value;
 }
 
-/* Writes the feature ids, and the weights of what is kept; notes where the run's columns go. */
+/* Writes the feature ids and the weights of kept features; fills rank[] for the run's columns. */
 static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
     const struct model_kept *kept = layout->kept;
@@ -206,7 +208,8 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
                        const double *values) {
     if (first > writer->parameters || count > writer->parameters - first ||
         count > writer->parameters - writer->received)
-        return error_set(ERROR_INTERNAL, "more parameters than the model %s has", writer->folder);
+        return error_set(ERROR_INTERNAL, "more parameters were sent than the model %s has",
+                         writer->folder);
     struct layout_place place = {0};
     for (uint64_t i = 0; i < count; i++) {
         if (i == 0)
@@ -251,7 +254,7 @@ static json_t *feature_names_json(const struct model_layout *layout, uint64_t fe
     return names;
 }
 
-/* Names for views; of no use where the layout has none. */
+/* Makes the names that a view shows; nothing to do if the layout has no names. */
 static void make_names(struct model_writer *writer) {
     if (writer->names || !writer->layout->feature_names)
         return;
@@ -322,8 +325,8 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
     return code;
 }
 
-/* Renames the folder to its final place. One that is there changes places with the new one and is
- * then removed, so that at every instant there is a whole model. */
+/* Renames the folder to its final place. If there is an old folder, the two change places and the
+ * old one is then removed, so that a whole model is there at every instant. */
 static int put_in_place(const struct model_writer *writer) {
     if (failpoint_write(FAILPOINT_model_publish) || rename(writer->temporary, writer->folder)) {
         if (errno != ENOTEMPTY && errno != EEXIST)

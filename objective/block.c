@@ -6,11 +6,12 @@
 #include "numeric/vector.h"
 #include "objective/parts.h"
 
-/* Values, or margins, of a batch that stay in cache. */
+/* How many values, or margins, of a batch fit into the cache. */
 #define BATCH_VALUES 32768
 #define BATCH_ROWS_MIN 16
 
-/* Depends on the shape alone, as every sum over a batch does. */
+/* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
+ * so their last bits. */
 static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
     uint32_t width = shape->outputs;
     if (dense && shape->features > width)
@@ -25,7 +26,7 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
     if (bias)
         scratch->bias = *bias;
-    uint32_t rows = batch_rows(shape, false); /* of dense rows there are no more */
+    uint32_t rows = batch_rows(shape, false); /* a batch of dense rows has no more */
     size_t margins = (size_t)rows * shape->outputs;
     scratch->margins = memory_new(margins, sizeof(double));
     scratch->work = memory_new(margins, sizeof(double));
@@ -63,7 +64,7 @@ static void batch_margins(const struct objective_shape *shape, const struct batc
             margins[i * outputs + k] += bias[k];
 }
 
-/* Losses and derivatives of a batch; the derivatives take the place of the margins. */
+/* Computes the losses and derivatives of a batch; the derivatives replace the margins. */
 static void batch_derivatives(const struct objective_shape *shape, const struct batch *batch,
                               struct objective_scratch *scratch, struct objective_result *result) {
     size_t outputs = shape->outputs;

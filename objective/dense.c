@@ -19,12 +19,13 @@ LANES_INLINE void load(enum value_type type, lanes *out, const void *value, size
     }
 }
 
-/* The last columns, when they fill no whole lanes, are met in lanes that end with the row: those
- * of its columns that were met before count as 0. Less than LANES columns go one by one. */
+/* How a row is read whose length is no multiple of LANES: the last LANES columns are read at once;
+ * those of them that were already read with the whole lanes count as 0. A row with fewer than
+ * LANES columns is read column by column. */
 struct tail {
     size_t at;    /* the column where these lanes begin */
     size_t whole; /* columns in whole lanes */
-    lanes keep;   /* 1 for a column not met before, else 0 */
+    lanes keep;   /* 1 for a column that was not read yet, else 0 */
 };
 
 LANES_INLINE void tail_find(struct tail *tail, size_t n) {
@@ -34,7 +35,7 @@ LANES_INLINE void tail_find(struct tail *tail, size_t n) {
         tail->keep[k] = tail->at + k >= tail->whole ? 1 : 0;
 }
 
-/* `end` holds x at the columns of the tail, 0 where they were met before. */
+/* `end` holds x at the columns of the tail; 0 at columns that were already read. */
 LANES_INLINE double row_dot(enum value_type type, size_t n, const struct tail *tail,
                             const void *value, size_t begin, const double *x, const lanes *end) {
     lanes sum[2] = {{0}, {0}};
@@ -78,7 +79,7 @@ LANES_INLINE void row_dots(enum value_type type, size_t n, size_t count, const v
         margins[i] = row_dot(type, n, &tail, value, begin + i * n, x, &end);
 }
 
-/* out += Σ d_r·row_r of four rows at the columns from j on. */
+/* out += Σ d_r·row_r of four rows, at LANES columns from j on. */
 LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, size_t row, size_t j,
                            const lanes d[4], double *out) {
     lanes total, v;
@@ -90,8 +91,8 @@ LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, si
     memcpy(out + j, &total, sizeof total);
 }
 
-/* out += Σ derivatives_i·row_i over the batch, four rows at a time so that `out` is passed over
- * less often; each column is added to in the order of the rows. */
+/* out += Σ derivatives_i·row_i over the batch. Four rows are added in one pass over `out`, which
+ * saves passes; each column still adds the rows in their order. */
 LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const void *value,
                            size_t begin, const double *derivatives, double *out) {
     struct tail tail;
@@ -146,7 +147,8 @@ static const struct dense_kernels {
     [VALUE_DOUBLE] = {dots_VALUE_DOUBLE, sums_VALUE_DOUBLE, widen_VALUE_DOUBLE},
 };
 
-/* The rows of a batch as doubles, where they lie or in the scratch memory. */
+/* The rows of a batch as doubles: in place if they are doubles, else converted into scratch
+ * memory. */
 static const double *as_doubles(const struct objective_shape *shape, const struct batch *batch,
                                 struct objective_scratch *scratch) {
     size_t begin = (size_t)batch->first * shape->features;
@@ -172,8 +174,8 @@ void dense_margins(const struct objective_shape *shape, const struct batch *batc
                                         parameters, margins);
 }
 
-/* A batch is summed in doubles, which over so few rows is as good as exact, and rounded once a
- * column. */
+/* Sums a batch in doubles and rounds it to fixed point once a column. Over so few rows, doubles are
+ * as good as exact. */
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch) {

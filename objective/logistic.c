@@ -7,8 +7,8 @@
 #include "objective/parts.h"
 
 /* With m = ±margin and t = e^−|m|: the loss is log(1 + t) + max(0, −m), and its derivative by m is
- * −1/(1 + e^m), which is −t/(1 + t) for m ≥ 0, else −1/(1 + t). No digits are lost, however small
- * the loss. On entry `loss` holds log(1 + t). */
+ * −1/(1 + e^m), which is −t/(1 + t) for m ≥ 0, else −1/(1 + t). This keeps all digits, however
+ * small the loss is. On entry `loss` holds log(1 + t). */
 LANES_INLINE void finish(lanes *margin, lanes *loss, const lanes *label, const lanes *t) {
     const lanes one = (lanes){0} + 1.0;
     lanes sign = *label + *label - 1.0;

@@ -5,11 +5,11 @@
  * K is the number of classes if the objective has an output for each, else 1.
  *
  * Losses are sums over examples here; the mean is taken where the gradient is finished. L2 is not
- * part of an objective. Which objectives there are is listed in objective/objectives.def; what
- * depends on the kind is in the objective's row, `struct objective`, and nobody switches on it.
+ * part of an objective. objective/objectives.def lists the objectives. All that differs between
+ * them is in the objective's row, `struct objective`; no code switches on the kind.
  *
- * Every number that comes out is a function of the block alone: a block is computed by one thread
- * in a fixed order. Sums over blocks are exact (see numeric/exact.h, numeric/fixed.h). */
+ * Every result is a function of the block and the parameters alone: one thread computes a block, in
+ * a fixed order. Sums over blocks are exact (see numeric/exact.h, numeric/fixed.h). */
 #ifndef DML_OBJECTIVE_OBJECTIVE_H
 #define DML_OBJECTIVE_OBJECTIVE_H
 
@@ -30,7 +30,7 @@ enum objective_kind {
 enum objective_figure {
     FIGURE_ACCURACY = 1, /* classes */
     FIGURE_AUC = 2,      /* two classes */
-    FIGURE_RMSE = 4,     /* targets: of the margin from them */
+    FIGURE_RMSE = 4,     /* targets: of margin − target */
     FIGURE_LOG_LOSS = 8, /* the loss is minus the logarithm of the probability of the label */
 };
 
@@ -39,30 +39,32 @@ struct objective {
     const char *name; /* in job files, models and messages */
     enum label_kind labels;
     bool output_a_class; /* K is the number of classes, else 1 */
-    bool convex;         /* so that the minimum does not depend on the start */
+    bool convex;         /* the minimum does not depend on the starting point */
     unsigned figures;    /* objective_figure */
 
-    /* The largest |derivative| that the first evaluation assumes, mostly at the point 0, given the
-     * largest |label|; later ones assume what they found, and one that exceeds it is redone. NULL:
-     * |derivative| ≤ 1 always. */
+    /* The bound on |derivative| that the first evaluation assumes, given the largest |label|; the
+     * first point is mostly 0. Later evaluations take their bound from the derivatives found so
+     * far. An evaluation that exceeds its bound is done again. NULL: |derivative| ≤ 1 always. */
     double (*first_bound)(double label_max_abs);
 
-    /* Takes rows×K margins, row-major, and writes the loss of each row and, in place of the
-     * margins, the derivatives of the loss by them. Where a margin is not finite, neither is the
-     * loss. `work` has room for rows×K doubles. */
+    /* Takes rows×K margins, row-major. Writes the loss of each row, and replaces the margins by the
+     * derivatives of the loss by them. Where a margin is not finite, the loss is not finite either.
+     * `work` has room for rows×K doubles. */
     void (*losses)(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
                    double *work);
 
     /* The loss of one example for scoring, accurate also where it is tiny. */
     double (*loss)(size_t outputs, const double *margins, double label);
 
-    /* Turns the margins of one example into what a prediction says, in place (the link); and the
-     * member that it is in JSON, a list if K > 1. NULL: the margins themselves. */
+    /* Turns the margins of one example into the prediction, in place (the link function). NULL: the
+     * prediction is the margins themselves. `prediction` is the name of its member in JSON, whose
+     * value is a list if K > 1. */
     void (*predict)(size_t outputs, double *margins);
     const char *prediction;
 
-    /* solver_type of LIBLINEAR's model file that predicts as this does: with one weight a feature,
-     * and with one for each of more than two classes. NULL: there is none. */
+    /* The solver_type of LIBLINEAR whose models predict as this objective does: for models with one
+     * weight a feature, and for models with a weight for each of more than two classes. NULL: there
+     * is none. */
     const char *liblinear, *liblinear_classes;
 };
 
@@ -70,11 +72,11 @@ const struct objective *objective_of(enum objective_kind kind);
 uint32_t objective_outputs(const struct objective *objective, uint32_t classes);
 const char *objective_name(enum objective_kind kind);
 
-/* The objective of that name: its kind, or −1; its row, or NULL. */
+/* Find an objective by its name: its kind, or −1; its row, or NULL. */
 int objective_from_name(const char *name);
 const struct objective *objective_find(const char *name);
 
-/* The first of the largest of the margins: the class that K > 1 of them mean. */
+/* The index of the largest margin, the first one of equals: the predicted class if K > 1. */
 size_t objective_best(size_t outputs, const double *margins);
 
 struct objective_shape {
@@ -84,23 +86,24 @@ struct objective_shape {
     bool intercept;
 };
 
-/* What the parameters are; no tensors if they are beyond the limits. */
+/* The layout of the parameters; it has no tensors if there are more parameters than the limits
+ * allow. */
 struct layout objective_layout(const struct objective_shape *shape);
 uint64_t objective_parameters(const struct objective_shape *shape); /* n */
 
-/* How the gradient is put into fixed point in one evaluation. */
+/* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {
-    const int16_t *exponent; /* base exponents as the layout numbers them: of each feature, and
-                                of the bias behind them; or NULL: `uniform` for all */
+    const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
+                                that of the bias; NULL: `uniform` for all */
     int uniform;
     int derivative_exponent; /* b: |derivative| ≤ 2^b */
 };
 
 struct objective_result {
-    double loss;           /* Σ loss over the block; not finite if the point is out of reach */
+    double loss;           /* Σ loss over the block; not finite if the point is too far out */
     double derivative_max; /* largest |derivative| over the block; +infinity if one is NaN */
-    bool exceeded;         /* derivative_max > 2^b: `sum` was left untouched by this block or holds
-                              a part of it, and must be thrown away */
+    bool exceeded;         /* derivative_max > 2^b: `sum` may hold a part of this block, and must be
+                              thrown away */
 };
 
 /* Scratch memory of one thread. */
@@ -115,7 +118,8 @@ void objective_block(const struct objective_shape *shape, const struct objective
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);
 
-/* A hash of canned gradients of every kind: what replicas of one run must agree on. */
+/* A hash of the gradients of every kind over a fixed data set. All replicas of a run must have the
+ * same. */
 uint64_t objective_proof(void);
 
 #endif

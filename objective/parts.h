@@ -1,7 +1,7 @@
-/* Inside of objective/: the rows of all objectives, and how rows of data meet parameters.
+/* Inside objective/ only: the rows of the table of objectives, and the kernels over rows of data.
  *
- * A block is worked on in batches of rows, small enough to stay in cache: margins of the batch,
- * then losses and derivatives of all its rows at once, then their gradient. */
+ * A block is computed in batches of rows, small enough to stay in cache: first the margins of the
+ * batch, then losses and derivatives of all its rows at once, then their gradient. */
 #ifndef DML_OBJECTIVE_PARTS_H
 #define DML_OBJECTIVE_PARTS_H
 
@@ -23,30 +23,30 @@ struct batch {
 };
 
 struct objective_scratch {
-    struct layout_tensor bias; /* no columns without an intercept */
-    double *margins;           /* of the rows of a batch times K, then their derivatives */
-    double *work;              /* as many */
-    double *loss;              /* of the rows of a batch */
+    struct layout_tensor bias; /* has no columns if there is no intercept */
+    double *margins;           /* rows of a batch × K; later their derivatives */
+    double *work;              /* rows of a batch × K */
+    double *loss;              /* one per row of a batch */
     double *tile;              /* dense rows as doubles, or NULL until they are needed */
-    size_t tile_values;        /* room in it */
+    size_t tile_values;        /* how many values the tile has room for */
     double *gradient;          /* of dense rows, F·K, or NULL until it is needed */
 };
 
-/* Row-major count×K margins without the bias, which the caller adds. */
+/* Write count×K margins, row-major, without the bias, which the caller adds. */
 void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
                     const double *parameters, double *margins);
 void dense_margins(const struct objective_shape *shape, const struct batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins);
 
-/* Add the gradient, but for the bias, of a batch with derivatives scaled by 2^−b; the sparse
- * one changes the derivatives. */
+/* Add the gradient of a batch to `sum`, without that of the bias. The derivatives are scaled by
+ * 2^−b; sparse_gradient() changes them. */
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct batch *batch, double *derivatives, int64_t *sum);
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch);
 
-/* 2^e of an exponent, as the layout numbers them. */
+/* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);
 
 /* Value `i` of a chunk. */

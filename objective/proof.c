@@ -8,7 +8,7 @@
 enum { ROWS = 300, FEATURES = 200, OUTPUTS = 3, VALUES = ROWS * FEATURES };
 enum { PARAMETERS = (FEATURES + 1) * OUTPUTS };
 
-/* A canned data set, small enough to be computed at every handshake. */
+/* A fixed data set, small enough that every handshake can compute its gradients. */
 struct canned {
     uint32_t start[ROWS + 1];
     uint32_t feature[VALUES];
@@ -42,7 +42,8 @@ static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, b
                         uint64_t seed) {
     struct objective_shape shape = {kind, FEATURES, objective_outputs(objective_of(kind), OUTPUTS),
                                     true};
-    /* Of 300 values below ½, so fine that the last bits of a derivative show. */
+    /* The sums of 300 values below ½ fit, and the scale is so fine that the last bits of a
+     * derivative change the hash. */
     struct objective_scale scale = {.uniform = 54, .derivative_exponent = 6};
     struct rows rows = {.count = ROWS,
                         .features = FEATURES,

@@ -4,9 +4,10 @@
 #include "numeric/special.h"
 #include "objective/parts.h"
 
-/* One row. With e_k = e^(margin_k − margin_top), e_top = 1 and `others` the sum of the rest: the
- * loss is log(1 + others) + margin_top − margin_label, whose logarithm the caller adds. Both it
- * and 1 − p_top = others/(1 + others) keep their digits when others is small. */
+/* One row. Let e_k = e^(margin_k − margin_top), so that e_top = 1, and `others` the sum of the
+ * other e_k. The loss is log(1 + others) + margin_top − margin_label; this function returns the
+ * difference of the margins, and the caller adds the logarithm. The loss, and 1 − p_top, which is
+ * others/(1 + others), keep their digits when `others` is small. */
 static double row(size_t outputs, size_t label, size_t top, const double *e, double *margins,
                   double *others_out) {
     double above = margins[top] - margins[label];
@@ -38,8 +39,8 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
         size_t top = objective_best(outputs, m);
         double others;
         loss[i] = row(outputs, (size_t)label[i], top, work + i * outputs, m, &others);
-        work[i] = others; /* the exponentials of this row are done with, those of later ones lie
-                             further on */
+        work[i] = others; /* overwrites no exponential that a later row needs: those lie at
+                             (i + 1)·K and above */
     }
     special_log1p(rows, work, work);
     for (size_t i = 0; i < rows; i++)
@@ -66,8 +67,8 @@ static void predict(size_t outputs, double *margins) {
         margins[k] /= sum;
 }
 
-/* Over two classes it is the logistic function of the difference of their margins. Of more, only
- * the rule that the largest margin wins can be had from LIBLINEAR. */
+/* Over two classes, softmax is the logistic function of the difference of the two margins. For more
+ * classes, LIBLINEAR has only the rule that the largest margin wins, and no probabilities. */
 const struct objective objective_softmax = {
     .name = "softmax",
     .labels = LABEL_CLASSES,

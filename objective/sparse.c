@@ -3,7 +3,8 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-/* Four sums, since one would wait for each addition; the order depends on the row alone. */
+/* Four sums, because each addition to a single sum would wait for the one before it. The order of
+ * the additions depends on the row alone. */
 LANES_INLINE double row_margin(enum value_type type, size_t begin, size_t end,
                                const uint32_t *feature, const void *value, const double *x) {
     double a = 0, b = 0, c = 0, d = 0;
@@ -73,8 +74,8 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
     }
 }
 
-/* K = 1. Without exponents by column the one for all is in the derivative already; where all values
- * are 1 too, every value adds the same. */
+/* K = 1. If there are no exponents by column, the derivative already includes the exponent of all
+ * columns; if all values are 1 too, every value adds the same term. */
 LANES_INLINE void row_gradient(enum value_type type, size_t begin, size_t end,
                                const struct rows *rows, const int16_t *exponent, double derivative,
                                int64_t *sum) {
@@ -130,7 +131,7 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, const int
     }
 }
 
-/* A copy of the loops with and without exponents by column. */
+/* Lets the compiler make one copy of the loops with exponents by column and one without. */
 LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
                               const struct batch *batch, const double *derivatives, int64_t *sum) {
     if (exponent)

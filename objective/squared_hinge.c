@@ -1,13 +1,14 @@
 /* max(0, 1 − m)², m = ±margin: the derivative is −2·max(0, 1 − m)·(±1), which has no bound. */
 #include "objective/parts.h"
 
-/* At margin 0 it is 2. */
+/* |derivative| at margin 0. */
 static double first_bound(double label_max_abs) {
     (void)label_max_abs;
     return 2;
 }
 
-/* How far the margin is from 1 on the label's side; not finite if the margin is not. */
+/* max(0, 1 − m): how much is missing to a margin of 1 on the label's side. Not finite if the margin
+ * is not. */
 static double shortfall(double margin, double label) {
     double m = label == 1 ? margin : -margin;
     double short_by = 1 - m, zero_or_nan = margin - margin;
