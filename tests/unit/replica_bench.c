@@ -227,6 +227,15 @@ struct computation started(struct bench *bench, uint32_t first) {
     return action.computation;
 }
 
+struct computation take_up(struct bench *bench, uint32_t evaluation, uint32_t first,
+                           uint8_t flags) {
+    portion(bench, evaluation, first, flags);
+    struct computation computation = started(bench, first);
+    if (!(flags & PORTION_LAST))
+        sent(bench, COORDINATOR, MESSAGE_WANT);
+    return computation;
+}
+
 /* The workers' sums become one dense slice a shard. */
 struct flush_id dense_flush(struct bench *bench) {
     gathered(bench);
@@ -258,9 +267,7 @@ struct message_stage one_portion_computed(struct bench *bench) {
 
 /* Computes a portion of its own, whose flush takes a buffer. */
 struct flush_id solo(struct bench *bench, uint32_t first) {
-    portion(bench, 1, first, PORTION_SOLO);
-    started(bench, first);
-    sent(bench, COORDINATOR, MESSAGE_WANT);
+    take_up(bench, 1, first, PORTION_SOLO);
     computed(bench, 0.5, false);
     struct flush_id id = flushed(bench);
     nothing_more(bench);

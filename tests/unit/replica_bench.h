@@ -52,6 +52,9 @@ void bench_ready(struct bench *bench, uint32_t shards);
 void fetch(struct bench *bench, uint32_t evaluation);
 void begin(struct bench *bench, uint32_t evaluation);
 struct computation started(struct bench *bench, uint32_t first);
+/* Hands a portion to a replica that holds no other: the replica starts to compute it, and asks for
+ * the next unless this is the last. */
+struct computation take_up(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags);
 struct flush_id dense_flush(struct bench *bench);
 struct flush_id flushed(struct bench *bench);
 /* The one portion that was accrued is computed and staged: what the first shard is sent. */

@@ -85,8 +85,7 @@ static void a_damaged_chunk_is_told_to_the_coordinator(void **state) {
     struct bench bench;
     bench_ready(&bench, 1);
     begin(&bench, 1);
-    portion(&bench, 1, 0, PORTION_LAST);
-    started(&bench, 0);
+    take_up(&bench, 1, 0, PORTION_LAST);
     struct computed answer = {.error = ERROR_DATA, .reason = "data.set: chunk 1 is damaged"};
     totals_init(&answer.totals, 1);
     replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
@@ -144,8 +143,7 @@ static void a_new_set_up_starts_over(void **state) {
     bench_ready(&bench, 1);
     begin(&bench, 1);
     solo(&bench, 0);
-    portion(&bench, 1, 2, PORTION_LAST);
-    started(&bench, 2);
+    take_up(&bench, 1, 2, PORTION_LAST);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.attempt = ATTEMPT + 1,

@@ -17,10 +17,8 @@ static void several_shards_parts_meet_in_one_point(void **state) {
     struct bench bench;
     bench_ready(&bench, 2);
     begin(&bench, 1);
-    portion(&bench, 1, 0, 0);
-    struct computation computation = started(&bench, 0);
+    struct computation computation = take_up(&bench, 1, 0, 0);
     assert_memory_equal(computation.parameters, bench.point, sizeof bench.point);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
     bench_free(&bench);
 }
 
@@ -39,9 +37,8 @@ static void the_next_portion_is_wanted_when_the_last_one_held_starts(void **stat
     sent(&bench, COORDINATOR, MESSAGE_WANT);
     nothing_more(&bench);
     computed(&bench, 0.5, false);
-    nothing_more(&bench); /* asked already */
-    portion(&bench, 1, 4, PORTION_LAST);
-    started(&bench, 4); /* nothing comes behind it */
+    nothing_more(&bench);                /* asked already */
+    take_up(&bench, 1, 4, PORTION_LAST); /* nothing comes behind it */
     bench_free(&bench);
 }
 
@@ -97,9 +94,7 @@ static void rest_flushes_once_nothing_is_left_to_compute(void **state) {
     begin(&bench, 1);
     rest(&bench, 1);
     nothing_more(&bench); /* nothing accrued, nothing to flush */
-    portion(&bench, 1, 0, 0);
-    started(&bench, 0);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    take_up(&bench, 1, 0, 0);
     rest(&bench, 1);
     nothing_more(&bench); /* still computing */
     computed(&bench, 0.5, false);
@@ -146,9 +141,7 @@ static void what_is_accrued_is_flushed_after_flush_ms(void **state) {
     flushed(&bench);
     assert_int_equal(replica_deadline_ns(bench.replica), INT64_MAX);
 
-    portion(&bench, 1, 2, 0); /* and when the time is up while it computes */
-    started(&bench, 2);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    take_up(&bench, 1, 2, 0); /* and when the time is up while it computes */
     bench.now_ns += FLUSH_MS * NS_PER_MS;
     portion(&bench, 1, 4, 0);
     nothing_more(&bench);
@@ -164,8 +157,7 @@ static void few_values_travel_sparse(void **state) {
     struct bench bench;
     bench_ready(&bench, 2);
     begin(&bench, 1);
-    portion(&bench, 1, 0, PORTION_LAST);
-    started(&bench, 0);
+    take_up(&bench, 1, 0, PORTION_LAST);
     struct computed answer = {.values = 10};
     totals_init(&answer.totals, 1);
     replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
@@ -283,9 +275,7 @@ static void abandoned_flushes_keep_their_buffers_until_every_shard_has_begun_ane
     struct flush_id id = {0};
     const int64_t *buffers[FLUSH_BUFFERS_MAX];
     for (uint32_t i = 0; i < FLUSH_BUFFERS_MAX; i++) {
-        portion(&bench, 1, 2 * i, PORTION_SOLO);
-        started(&bench, 2 * i);
-        sent(&bench, COORDINATOR, MESSAGE_WANT);
+        take_up(&bench, 1, 2 * i, PORTION_SOLO);
         computed(&bench, 0.5, false);
         buffers[i] = asked(&bench, ACTION_GATHER).into;
         id = dense_flush(&bench);
@@ -317,9 +307,7 @@ static void a_new_evaluation_abandons_the_computation_in_hand(void **state) {
     struct bench bench;
     bench_ready(&bench, 1);
     begin(&bench, 1);
-    portion(&bench, 1, 0, 0);
-    started(&bench, 0);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    take_up(&bench, 1, 0, 0);
     nothing_more(&bench);
     evaluate(&bench, 2);
     asked(&bench, ACTION_STOP);
@@ -343,16 +331,14 @@ static void a_new_evaluation_abandons_a_flush_being_gathered(void **state) {
     struct bench bench;
     bench_ready(&bench, 1);
     begin(&bench, 1);
-    portion(&bench, 1, 0, PORTION_LAST);
-    started(&bench, 0);
+    take_up(&bench, 1, 0, PORTION_LAST);
     computed(&bench, 0.5, false);
     asked(&bench, ACTION_GATHER);
     evaluate(&bench, 2);
     nothing_more(&bench);
     gathered(&bench);
     fetch(&bench, 2);
-    portion(&bench, 2, 0, PORTION_LAST);
-    assert_false(started(&bench, 0).clear); /* gathering left the sums zero */
+    assert_false(take_up(&bench, 2, 0, PORTION_LAST).clear); /* gathering left the sums zero */
     bench_free(&bench);
 }
 

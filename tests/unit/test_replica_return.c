@@ -149,8 +149,7 @@ static void work_goes_on_without_a_coordinator_and_is_reported_to_the_next(void 
     nothing_more(bench); /* it computes */
     computed(bench, 0.5, false);
     flushed(bench); /* what the next one does not know of goes by itself */
-    portion(bench, 1, 4, PORTION_LAST);
-    started(bench, 4);
+    take_up(bench, 1, 4, PORTION_LAST);
 }
 
 static void portions_not_begun_are_left_to_the_next_coordinator(void **state) {
@@ -166,8 +165,7 @@ static void portions_not_begun_are_left_to_the_next_coordinator(void **state) {
     struct message_stage stage = one_portion_computed(bench);
     assert_int_equal(stage.portions.items[0].first, 0);
     nothing_more(bench);
-    portion(bench, 1, 2, PORTION_LAST);
-    started(bench, 2);
+    take_up(bench, 1, 2, PORTION_LAST);
 }
 
 static void a_replica_at_rest_wants_nothing(void **state) {
@@ -215,8 +213,7 @@ static void another_incarnation_forgets_everything_but_the_set(void **state) {
 static void a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there(void **state) {
     struct bench *bench = *state;
     struct flush_id id = solo(bench, 0);
-    portion(bench, 1, 2, PORTION_LAST);
-    started(bench, 2);
+    take_up(bench, 1, 2, PORTION_LAST);
     bench->attempt++;
     setup_message(bench);
     asked(bench, ACTION_STOP);
@@ -243,8 +240,7 @@ static void a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there(void
 
 static void the_same_attempt_set_up_again_goes_on_where_it_was(void **state) {
     struct bench *bench = *state;
-    portion(bench, 1, 0, PORTION_LAST);
-    started(bench, 0);
+    take_up(bench, 1, 0, PORTION_LAST);
     coordinator_returns(bench);
     set_up_again(bench);
     evaluate(bench, 1); /* known */
