@@ -57,6 +57,12 @@ class Nights:
         assert finished.status == 0, finished
         return finished.json
 
+    def good_nights(self, *numbers):
+        """New data and a good retraining in each of these nights."""
+        for number in numbers:
+            self.add(number)
+            self.good()
+
     def runs(self):
         return dml('jobs', self.state, '--json').json['folders'][0]['runs']
 

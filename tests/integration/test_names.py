@@ -28,9 +28,7 @@ def the_leftovers_of_another_job_stay_when_a_state_is_named_like_a_pattern(folde
 @test
 def sets_of_older_data_go_when_the_state_is_named_like_a_pattern(folder):
     nights = Nights(folder, state='job[1].state')
-    for night in 1, 2:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2)
     sets = [path.name for path in (folder / 'job[1].state/packs').iterdir()
             if path.name.endswith('.set')]
     assert len(sets) == 1, sets

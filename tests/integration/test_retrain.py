@@ -307,9 +307,7 @@ def sigterm_reaches_on_publish_which_the_next_retrain_runs_again(folder):
 @test
 def a_lost_database_costs_no_model_and_one_can_go_back_to_them(folder):
     nights = Nights(folder, on_publish='true')
-    for night in 1, 2:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2)
     for file in nights.state.glob('dml.db*'):
         file.unlink()
     nights.add(3)
@@ -376,9 +374,7 @@ def a_model_stays_live_when_on_publish_fails(folder):
 @test
 def only_so_many_versions_are_kept_and_the_last_that_was_refused(folder):
     nights = Nights(folder, keep_models=2)
-    for night in 1, 2, 3:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2, 3)
     refused(nights)
     assert {path.name for path in (nights.state / 'models').iterdir()} == {'2', '3', '4', 'current'}
     assert len(list((nights.state / 'packs').glob('*.set'))) == 1
@@ -419,9 +415,7 @@ def rollback_goes_back_version_by_version(folder):
 @test
 def a_version_that_was_rolled_back_from_is_not_published_again_by_the_same_data(folder):
     nights = Nights(folder)
-    for night in 1, 2:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2)
     assert dml('rollback', nights.job).status == 0
     assert nights.good()['reason'] == 'no new data'
     assert nights.live() == 1
@@ -435,9 +429,7 @@ def a_version_that_was_rolled_back_from_is_not_published_again_by_the_same_data(
 @test
 def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
     nights = Nights(folder, keep_models=2)
-    for night in 1, 2, 3:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2, 3)
     refused(nights)
     gone = dml('rollback', nights.job, '--to', '1')
     assert gone.status == UNAVAILABLE and 'there is no model of run 1' in gone.stderr, gone
@@ -451,9 +443,7 @@ def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
 @test
 def the_version_that_the_next_rollback_goes_to_is_kept(folder):
     nights = Nights(folder, keep_models=2)
-    for night in 1, 2, 3:
-        nights.add(night)
-        nights.good()
+    nights.good_nights(1, 2, 3)
     assert dml('rollback', nights.job).status == 0 and nights.live() == 2
     nights.add(4)
     nights.good('--set', 'keep_models=1')
