@@ -54,7 +54,7 @@ static struct message message_of(const struct packet *packet) {
     struct message message;
     const char *why;
     if (message_decode(packet->type, packet->body, packet->body_length, &message, &why)) {
-        printf("%s cannot be read: %s\n", message_name(packet->type), why);
+        fprintf(stderr, "%s cannot be read: %s\n", message_name(packet->type), why);
         abort();
     }
     message.epoch = packet->epoch;
@@ -68,7 +68,7 @@ static void assert_sound(const struct packet *packet) {
     const char *fault = message_fault(&message);
     if (!fault)
         return;
-    printf("a role sent %s: %s\n", message_name(packet->type), fault);
+    fprintf(stderr, "a role sent %s: %s\n", message_name(packet->type), fault);
     abort();
 }
 
