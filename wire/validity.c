@@ -118,7 +118,8 @@ static const char *fault_of_derivative(double derivative_max) {
 
 FAULT_IN_BODY(hello) {
     return FIRST_OF(unless(*body->run, "a run without a name"), fault_of_worker(body->role),
-                    unless(body->index < REPLICAS_MAX, "an index beyond the last worker"),
+                    unless(body->index < (body->role == ROLE_SHARD ? SHARDS_MAX : REPLICAS_MAX),
+                           "an index beyond the last worker"),
                     fault_of_incarnation(body->incarnation));
 }
 

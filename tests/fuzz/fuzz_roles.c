@@ -236,8 +236,9 @@ int main(int argc, char **argv) {
            (unsigned long long)courses, (unsigned long long)counts.messages,
            (unsigned long long)counts.steps, (unsigned long long)counts.durable,
            (unsigned long long)counts.coordinators, (unsigned long long)counts.workers);
-    printf("ok 2 - the roles survive the corpus # %u files\n", replay_corpus());
-    return 0;
+    unsigned files = replay_corpus();
+    printf("%s 2 - the roles survive the corpus # %u files\n", files ? "ok" : "not ok", files);
+    return files ? 0 : 1;
 }
 
 #endif

@@ -3,7 +3,7 @@
 FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
-EXTRA_DIST += tests/fuzz/corpus-frame
+EXTRA_DIST += tests/fuzz/corpus-frame tests/fuzz/corpus-roles
 
 tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
 tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)

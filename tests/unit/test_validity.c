@@ -188,7 +188,7 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     (void)state;
     REFUSES(HELLO, hello.role = ROLE_COORDINATOR, "role");
     REFUSES(HELLO, hello.role = 3, "role");
-    REFUSES(HELLO, hello.index = REPLICAS_MAX, "index");
+    REFUSES(HELLO, hello.index = SHARDS_MAX, "index"); /* of a shard */
     REFUSES(HELLO, hello.incarnation = 0, "incarnation");
     REFUSES(HELLO, hello.run = "", "name");
     REFUSES(WELCOME, welcome.role = 9, "role");
