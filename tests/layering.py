@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the code to the one-way dependencies that doc/ARCHITECTURE.md describes."""
+"""Checks that dependencies go one way only, as doc/ARCHITECTURE.md describes."""
 
 import re
 import sys
@@ -25,8 +25,8 @@ MAY_INCLUDE = {
     'replica': ['base', 'wire', 'numeric', 'data', 'objective'],
 }
 
-# What surrounds the coordinator's state machine, which stands in coordinator/ itself: each folder
-# may include the machine and the folders before it, the machine none of them.
+# The folders around the coordinator's state machine, which is in coordinator/ itself. Each of them
+# may include the machine and the folders before it in this list; the machine includes none.
 AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
@@ -56,8 +56,8 @@ LIBRARIES = {
     r'confuse\.h': r'coordinator/job/',
 }
 
-# The coordinator never computes on a vector: it may not call what these headers declare, save for
-# what is named here.
+# The coordinator never computes on a vector: it may not call what these headers declare, except the
+# functions named here.
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'objective/objective.h': {'objective_name', 'objective_from_name',
@@ -65,14 +65,14 @@ FORBIDDEN_CALLS = {
                               'objective_parameters'},
 }
 
-# What only one file may call, by the words it is called with.
+# What only one file may call: a pattern of the call, and the file.
 ONE_PLACE = {
     r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/cpus.c',
 }
 
-# Failpoints that stand at several places because what they are about is done at each; at any other
-# two places a visit would be counted twice.
-ON_SEVERAL_ROADS = {'file_fsync', 'store_commit_full', 'store_committed_full', 'score'}
+# Failpoints that may stand at several places, because several code paths do the same thing. For any
+# other failpoint, two places would count one visit twice.
+ON_SEVERAL_PATHS = {'file_fsync', 'store_commit_full', 'store_committed_full', 'score'}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
@@ -110,7 +110,7 @@ def inward_includes(path, text):
 
 
 def looks_inside(path, text):
-    """Private headers included by others than the parts that they are for."""
+    """Private headers that are included by files outside their own parts."""
     return [f'{path} includes {name}' for quote, name in includes(text)
             if quote == '"' and name in PRIVATE and not re.fullmatch(PRIVATE[name], path)]
 
@@ -133,7 +133,7 @@ def vector_calls(path, text, names):
 
 
 def strange_calls(path, text):
-    """Calls that belong to one file alone."""
+    """Calls that only one file may make, found in another."""
     if path.startswith(('tests/', 'bench/')):
         return []
     return [f'{path} has {found[0]}, which is for {place}' for words, place in ONE_PLACE.items()
@@ -141,14 +141,14 @@ def strange_calls(path, text):
 
 
 def repeated_failpoints(files):
-    """Failpoints at several places: their visits would be counted twice."""
+    """Failpoints at several places, which would count one visit twice."""
     places = {}
     for path, text in files:
         if not path.startswith(('tests/', 'bench/')):
             for name in re.findall(r'\bFAILPOINT_([a-z](?:\w*[a-z])?)\b', COMMENT.sub('', text)):
                 places.setdefault(name, []).append(path)
     return [f'{name} stands in {", ".join(paths)}' for name, paths in places.items()
-            if len(paths) > 1 and name not in ON_SEVERAL_ROADS]
+            if len(paths) > 1 and name not in ON_SEVERAL_PATHS]
 
 
 def kernels():
@@ -162,7 +162,7 @@ def kernels():
 
 
 def unresolved(path, text):
-    """Quoted includes that name no file from the root, nor a test's neighbour."""
+    """Quoted includes that name no file below the root, and none in the folder of a test."""
     places = [source.ROOT] + [(source.ROOT / path).parent] * path.startswith('tests/')
     return [f'{path} includes "{name}", which is not there' for quote, name in includes(text)
             if quote == '"' and name != 'config.h'
@@ -170,8 +170,8 @@ def unresolved(path, text):
 
 
 def unlisted(files):
-    """Sources that no Makefile fragment lists, nor a program of their name: they would miss in a
-    release."""
+    """Sources that no Makefile fragment lists, as a source or as a program of that name: a release
+    would lack them."""
     listed = '\n'.join(path.read_text() for folder in source.FOLDERS
                        for path in (source.ROOT / folder).rglob('*.mk'))
     return [f'{path} is in no Makefile fragment' for path in files
@@ -179,7 +179,7 @@ def unlisted(files):
 
 
 def planted(names):
-    """Every rule must notice what it is there for."""
+    """Every rule must notice a violation made for it."""
     seen = {
         'a role that includes another': upward_includes('shard/a.c', '#include "replica/b.h"\n'),
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
@@ -218,7 +218,7 @@ def main():
         ('the coordinator is layered within', over(inward_includes)),
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
-        ('what is for one file is called there alone', over(strange_calls)),
+        ('calls that belong to one file stand in no other', over(strange_calls)),
         ('a failpoint stands at one place', repeated_failpoints(files)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('quoted includes are paths from the root', over(unresolved)),

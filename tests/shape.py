@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds files and functions to sizes that a reader takes in at once."""
+"""Checks that no file and no function is too large to be read at once."""
 
 import re
 import statistics
@@ -10,12 +10,12 @@ import source
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN = 12
 FILE_LINES_MAX = 500
-TESTS = ('tests/', 'bench/')  # their functions may be tables, and count for no median
+TESTS = ('tests/', 'bench/')  # their functions may be long tables; the median leaves them out
 SUFFIXES = ('.c', '.h', '.def', '.py', '.mk', '.sh')
-LARGEST = 5  # that are told of
+LARGEST = 5  # how many of the largest are printed
 
-# A function as clang-format lays it out: its head begins in the first column and ends with "{", and
-# the brace that ends it stands there alone.
+# A function as clang-format lays it out: its head begins in the first column and ends with "{"; its
+# last brace stands alone in the first column.
 HEAD = re.compile(r'^(?!typedef\b|(?:static )?(?:const )?(?:struct|union|enum)\b[^(]*\{)'
                   r'[A-Za-z_][^;{}=#]*\)[^;{}=()]*\{$', re.M)
 
@@ -44,7 +44,7 @@ def long_median(lengths):
 
 
 def planted():
-    """Every rule must notice what it is there for."""
+    """Every rule must notice a violation made for it, and accept what is just allowed."""
     def function(lines, head='static int f(int a,\n             int b) {'):
         return head + '\n' * (lines - head.count('\n') - 1) + '}\n'
 
@@ -69,7 +69,7 @@ def planted():
 
 
 def all_files():
-    """What people write and read, but the page, which is served as the one file that it is."""
+    """Every file that people write and read, except the status page: it is served as one file."""
     for path in sorted(source.ROOT.rglob('*')):
         relative = path.relative_to(source.ROOT)
         if path.suffix in SUFFIXES and relative.parts[0] in source.FOLDERS:
@@ -77,7 +77,7 @@ def all_files():
 
 
 def tell(files, lengths):
-    """The figures, for who wants to see where they go."""
+    """Prints the figures, so that a reader sees how they develop."""
     print(f'# {len(lengths)} functions, median {statistics.median(lengths)} lines, 9 in 10 at most '
           f'{statistics.quantiles(lengths, n=10)[-1]:.0f}')
     longest = sorted(((lines, path, name) for path, text in files if path.endswith(('.c', '.h'))

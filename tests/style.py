@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the sources to the written style, as far as a script can see it."""
+"""Checks the sources against the written style, as far as a script can."""
 
 import re
 import shutil
@@ -30,7 +30,8 @@ def unguarded(files):
 
 
 def released_targets():
-    """Files of a release that have the name of a target of make, which would then be made for it."""
+    """Files of a release that are named like a target of make: make would take the file for the
+    target."""
     text = '\n'.join(path.read_text() for path in [source.ROOT / 'Makefile.am',
                                                    *source.ROOT.rglob('*/local.mk')])
     released = re.findall(r'^(?:EXTRA_DIST|dist_\w+) \+?= ((?:.*\\\n)*.*)', text, re.M)
@@ -39,7 +40,7 @@ def released_targets():
 
 
 def no_clang_format():
-    """Why clang-format cannot be asked, or None."""
+    """Why clang-format cannot be used, or None."""
     if not shutil.which('clang-format'):
         return 'clang-format is not installed'
     version = subprocess.run(['clang-format', '--version'], capture_output=True, text=True).stdout

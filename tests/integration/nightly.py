@@ -92,8 +92,8 @@ class Nights:
 
 
 def check_model(models):
-    """Reads models/current as whoever uses it would; whole and of one piece, or an error. Returns
-    its hash."""
+    """Reads models/current as a program that uses it would. The model must be whole, and both files of
+    the same version. Returns its hash."""
     folder = os.open(models / 'current', os.O_PATH | os.O_DIRECTORY)
     try:
         with open(os.open('model.safetensors', os.O_RDONLY, dir_fd=folder), 'rb') as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Nothing blocks the coordinator's event loop: whatever it waits for, workers hear its PING and
-whoever asks is answered meanwhile. Each obstacle lasts until the test ends it."""
+questions are answered meanwhile. Each obstacle lasts until the test ends it."""
 
 import contextlib
 import datetime
@@ -219,7 +219,7 @@ def state_of(url):
 
 
 def stands_at(process, job, stage):
-    """The command is at that stage, and says so to whoever asks, however long it takes."""
+    """Waits until the command is at that stage; while it is there, it must answer questions."""
     url = url_of(process)
     process.until(lambda: state_of(url) == stage, f'it is {stage}')
     answers(url)
@@ -265,7 +265,7 @@ def process_of(command, job, **environment):
 
 
 @test
-def whoever_asks_is_answered_and_whoever_stops_obeyed_at_every_stage(folder):
+def questions_are_answered_and_a_stop_is_obeyed_at_every_stage(folder):
     stages = [('packing', 'pack_publish:1', 'cancel'),
               ('scoring', 'score:1', signal.SIGTERM),
               ('writing the model', 'model_publish:1', signal.SIGINT),

@@ -1,4 +1,4 @@
-/* Which Host of a request is this server's, and which is somebody else's. */
+/* Which values of Host in a request name this server, and which name another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The coordinator's state machine, message by message, with two shards and two replicas that exist
- * only as what the test says in their names. */
+/* The coordinator's state machine, message by message, the test plays two
+ * shards and two replicas. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static void a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
     assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_VERDICT).verdict.accepted, 0);
     assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
-    struct message again = bench_sent(f, REPLICA_0, MESSAGE_PORTION); /* who has nothing gets it */
+    struct message again = bench_sent(f, REPLICA_0, MESSAGE_PORTION); /* it is idle */
     assert_int_equal(again.portion.first, 2);
     assert_int_equal(again.portion.count, 2);
     assert_int_equal(bench_chunks(f, CHUNK_WAITING), 2);

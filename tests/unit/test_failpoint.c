@@ -1,4 +1,4 @@
-/* Failpoints: what the environment asks for happens there, once, in the process meant. */
+/* Failpoints: the environment names a failure, which happens once, in the process that it names. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>

@@ -109,7 +109,7 @@ static void regularized_spans_of_any_range_have_exactly_the_elements_of_such_ten
         }
 }
 
-static void whoever_makes_a_part_of_the_start_makes_the_same_bits(void **state) {
+static void the_start_has_the_same_bits_however_it_is_cut_into_parts(void **state) {
     (void)state;
     struct layout layout = network(9);
     double all[64], part[64];
@@ -237,7 +237,7 @@ int main(void) {
         cmocka_unit_test(a_model_beyond_the_limits_has_no_layout),
         cmocka_unit_test(every_element_is_found_where_a_walk_meets_it),
         cmocka_unit_test(regularized_spans_of_any_range_have_exactly_the_elements_of_such_tensors),
-        cmocka_unit_test(whoever_makes_a_part_of_the_start_makes_the_same_bits),
+        cmocka_unit_test(the_start_has_the_same_bits_however_it_is_cut_into_parts),
         cmocka_unit_test(a_start_is_even_within_its_bounds_and_depends_on_seed_tensor_and_element),
         cmocka_unit_test(a_layout_comes_out_of_its_blob_as_it_went_in),
         cmocka_unit_test(blobs_that_are_damaged_are_refused_or_within_the_limits),

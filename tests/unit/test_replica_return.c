@@ -1,4 +1,4 @@
-/* A replica whose coordinator is lost and comes back, and one whose shards are. */
+/* A replica that loses its coordinator, or its shards, and finds them again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

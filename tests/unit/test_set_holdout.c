@@ -1,4 +1,4 @@
-/* Sets of which rows are held out: training is as if they were not in the files. */
+/* Sets with held-out rows: training gives the same as if the files did not have these rows. */
 #include "base/hash.h"
 #include "data/holdout.h"
 #include "data/set.h"
