@@ -69,7 +69,7 @@ int place_socket(const struct place *place) {
 
 /* ---- listening ---- */
 
-/* A program listens before its loop begins: a name may take its time here. `host` is as given, ""
+/* A program listens before its loop begins, so getaddrinfo() may block here. `host` is as given, ""
  * for a Unix socket. */
 static int find_place(const char *address, struct place *place, char host[PLACE_HOST_BYTES]) {
     char port[PLACE_PORT_BYTES];
@@ -98,7 +98,9 @@ static bool on_loopback(const struct place *place) {
     return true;
 }
 
-/* Removes the file of a Unix socket that nobody listens on any more. */
+/* Removes the file of a Unix socket if no process listens on it any more: only connect() can tell.
+ * Two processes that do this for the same address at the same time may both succeed, and the second
+ * takes the place of the first; addresses given to workers are unique, so nobody does. */
 static int remove_stale(const char *address, const struct place *place) {
     const char *path = place_unix_path(address);
     struct stat status;
@@ -129,14 +131,15 @@ static int bind_and_listen(int descriptor, const struct place *place) {
     const int on = 1;
     if (place->address.ss_family != AF_UNIX)
         (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    else if (fchmod(descriptor, 0600)) /* before bind: the file then begins with this mode */
+    else if (fchmod(descriptor, 0600)) /* before bind(), so that the file never has another mode */
         return -1;
     if (bind(descriptor, (const struct sockaddr *)&place->address, place->length))
         return -1;
     return listen(descriptor, BACKLOG);
 }
 
-/* The address as others use it: with the port that the system picked, and a name for "any". */
+/* The address as others use it: with the port that the system chose, and with this host's name
+ * instead of "any address". */
 static char *bound_address(const char *address, int descriptor, const char *given) {
     if (place_unix_path(address))
         return memory_copy_string(address);

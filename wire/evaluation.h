@@ -1,7 +1,8 @@
-/* What an evaluation computes: at one point, over some chunks, each of some kind.
+/* What an evaluation computes at one point.
  *
  * An evaluation is a short list of parts; a part is a kind and a range of chunks. Ranges rise and
- * do not overlap. What the parts yield travels together: one flush, one verdict, one fold.
+ * do not overlap. The results of all parts travel together: in one flush, with one verdict and one
+ * fold.
  *
  *   totals   exact sums of doubles, a few a part, in the order of the parts
  *   sums     integer sums on the shards, of one layout for the whole evaluation */
@@ -41,7 +42,7 @@ const char *evaluation_kind_name(uint32_t kind);
  * range, ranges that do not rise, sums of two layouts, too many totals. */
 const char *evaluation_fault(const struct part_list *parts);
 
-/* Copies a list that evaluation_fault() has nothing against; the list points to the copy. */
+/* Copies a list that evaluation_fault() accepts; a list that points to such a copy. */
 struct evaluation_parts evaluation_parts_of(const struct part_list *list);
 struct part_list evaluation_list(const struct evaluation_parts *parts);
 
@@ -51,7 +52,7 @@ uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t i
 
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 
-/* Elements of the sums that a shard has whose range of the parameters has `count`. */
+/* The number of sums of a shard whose range has `count` parameters. */
 uint64_t evaluation_sums_count(enum sums_layout sums, uint64_t count);
 
 /* The index of the part that the chunk belongs to, or `parts->count`. */

@@ -18,7 +18,7 @@ enum {
 /* For failpoint_setup(). */
 extern const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS];
 
-/* Before a message goes to the system; after one came, before it is acted upon. */
+/* Visited before a message is sent, and after one was received, before the role gets it. */
 void failpoint_send(enum message_type type);
 void failpoint_receive(enum message_type type);
 

@@ -76,7 +76,7 @@ struct frame_header {
 
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
 
-/* Reads a header and checks all that can be known from it alone. */
+/* Reads a header and checks everything that can be checked without the rest of the frame. */
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                      struct frame_header *header);
 

@@ -51,8 +51,8 @@ static void write_padding(struct writer *writer) {
         bytes_put_u8(writer->out, 0);
 }
 
-/* Texts are for people (reasons) or bounded at their source (paths): one that is too long for its
- * message is cut, so that a long reason cannot stop it from being told. */
+/* A text that is too long for its message is cut. Reasons are for people, and a long one must not
+ * keep its message from being sent. Paths are limited where they come from. */
 static void write_text(struct writer *writer, const char *text) {
     enum { KEPT_FREE = 64 }; /* for the fields behind it */
     size_t written = writer->out->length - writer->start + KEPT_FREE;

@@ -11,13 +11,14 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 
-/* Raised when a message changes its meaning; both ends must have the same. */
+/* To be raised when a message changes its meaning. Both ends must have the same version. */
 #define PROTOCOL_VERSION 3
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);
 
-/* Names a flush for ever: what a replica has accrued over some portions, sent as one unit. */
+/* Names one flush, uniquely and for ever. A flush is what a replica has accrued over some portions
+ * and sends as one unit. */
 struct flush_id {
     uint32_t attempt;
     uint32_t evaluation;
@@ -66,7 +67,7 @@ struct part_list {
 
 enum portion_flag {
     PORTION_SOLO = 1, /* a flush of its own: flush before it and after it */
-    PORTION_LAST = 2, /* nothing more for you: flush when it is done */
+    PORTION_LAST = 2, /* the last portion for this replica: flush when it is done */
 };
 
 enum stage_encoding {
@@ -114,7 +115,7 @@ struct bulk {
     const void *data;
     size_t length;           /* bytes */
     struct segment *segment; /* sending: the segment that holds `data`, or NULL: copy */
-    struct peer *from;       /* received: the peer that holds it, or NULL: somebody else */
+    struct peer *from;       /* received: the peer that has it; NULL: it came without a peer */
 };
 
 struct message {
@@ -140,8 +141,8 @@ const uint16_t *message_types(size_t *count);
 /* Appends the body of `message` (not its bulk). */
 void message_encode(const struct message *message, struct bytes *body);
 
-/* Why a message cannot be, whoever gets it (a constant); NULL if it can. Bulk is looked at as well.
- * A role is handed only messages that can be: see wire/validity.c. */
+/* Why a message is invalid for any receiver (a constant); NULL if it is valid. Checks fields and
+ * bulk. Roles get valid messages only: see wire/validity.c. */
 const char *message_fault(const struct message *message);
 
 /* Decodes a body of `length` bytes, 8-byte aligned; 0, or a negative number with a reason in *why

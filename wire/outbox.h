@@ -1,7 +1,8 @@
-/* What a role's state machine wants sent: messages with their addressees, in order.
+/* The messages that a role's state machine wants to send, with their receivers, in order.
  *
- * Adding encodes the body at once, so its fields need not outlive the call. Bulk is referenced, and
- * must stay as it is until the outbox was drained, which the rim does right after each step. */
+ * Adding a message encodes its body at once, so its fields need not outlive the call. Bulk is only
+ * referenced. It must not change until the rim has sent the messages, which it does right after
+ * each step; bulk in a segment must not change for longer (wire/bulk.h). */
 #ifndef DML_WIRE_OUTBOX_H
 #define DML_WIRE_OUTBOX_H
 

@@ -22,7 +22,7 @@ struct outlet_frame {
 
 enum {
     FRAMES_AT_ONCE = 16,
-    MAPPED_BYTES_MIN = 1 << 20, /* frames from this size on lie on pages of their own */
+    MAPPED_BYTES_MIN = 1 << 20, /* frames of this size or more get their own pages */
 };
 
 void outlet_init(struct outlet *outlet, int descriptor, bool local) {
@@ -68,7 +68,8 @@ static void fail(struct outlet *outlet, int error) {
     outlet_release(outlet);
 }
 
-/* Bytes taken, 0 for none now or after a failure, which it records. */
+/* Returns how many bytes the system took; 0 if it takes none now, or after a failure, which is
+ * recorded. ENOBUFS and ETOOMANYREFS (too many descriptors under way) pass, as EAGAIN does. */
 static size_t send_some(struct outlet *outlet, struct iovec *places, size_t count, int descriptor) {
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof descriptor)] = {0};
     struct msghdr header = {.msg_iov = places, .msg_iovlen = count};
@@ -89,7 +90,8 @@ static size_t send_some(struct outlet *outlet, struct iovec *places, size_t coun
     return 0;
 }
 
-/* Queues what of the places lies beyond `sent` bytes. */
+/* Queues the bytes that were not sent. If none was sent, the descriptor was not sent either: a
+ * duplicate waits with the frame, since the segment may be freed before. */
 static void queue(struct outlet *outlet, const struct iovec *places, size_t count, size_t sent,
                   int descriptor) {
     size_t length = 0;
@@ -183,7 +185,8 @@ static void account(struct outlet *outlet, size_t sent) {
     }
 }
 
-/* A descriptor must travel with the first byte of its frame, so its frame begins a call. */
+/* A descriptor is sent with the first byte of a sendmsg(). It must go with the first byte of its
+ * frame, so a frame with a descriptor begins a new call. */
 void outlet_flush(struct outlet *outlet) {
     while (outlet->first) {
         struct iovec places[FRAMES_AT_ONCE];

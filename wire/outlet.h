@@ -17,13 +17,14 @@ struct outlet {
     struct outlet_frame *first, **end;
     size_t queued;                  /* bytes */
     int error;                      /* errno of the first failure; nothing is sent after it */
-    uint32_t known[SEGMENT_PLACES]; /* ids of segments that the other end has */
+    uint32_t known[SEGMENT_PLACES]; /* ids of the segments that the other end has mapped */
 };
 
 void outlet_init(struct outlet *outlet, int descriptor, bool local);
 void outlet_release(struct outlet *outlet);
 
-/* Sends or queues a frame. Bulk that is not in a segment is copied if it must wait. */
+/* Sends or queues a frame. Bulk that must wait is copied, unless it is in a segment that the other
+ * end can map. */
 void outlet_send(struct outlet *outlet, enum message_type type, uint64_t epoch, const void *body,
                  size_t body_length, const struct bulk *bulk);
 

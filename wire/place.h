@@ -1,5 +1,5 @@
-/* Where an address ("unix:PATH" or "HOST:PORT") leads, as the system's calls take it. For the files
- * that listen and connect. */
+/* An address ("unix:PATH" or "HOST:PORT") in the form that system calls take. For the files that
+ * listen and connect. */
 #ifndef DML_WIRE_PLACE_H
 #define DML_WIRE_PLACE_H
 

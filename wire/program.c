@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-/* What an operation carries behind its code, in this order. */
+/* The operands of an operation, in the order in which they follow its code. */
 enum part {
     PART_A = 1 << 0,
     PART_B = 1 << 1,
@@ -147,7 +147,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
 
 /* ---- what a program may hold ---- */
 
-/* The best point changes places; nothing else works on it. */
+/* The best point may only be swapped; no other operation may use it. */
 static bool works_on_best(const struct operation *operation) {
     return operation->code != OPERATION_SWAP &&
            (operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||

@@ -40,7 +40,7 @@ enum vector_register {
     REGISTER_G,    /* the gradient at x */
     REGISTER_H,    /* the gradient at t */
     REGISTER_D,    /* the direction */
-    REGISTER_BEST, /* a point that was left, if the shards were set up to keep one: SWAP only */
+    REGISTER_BEST, /* the best point, if the shards were set up to keep one: SWAP only */
     REGISTERS,
 };
 
@@ -84,8 +84,9 @@ void program_add(struct bytes *program, const struct operation *operation);
  * an unknown code, a register or slot out of range, too many slots. */
 bool program_next(struct cursor *program, struct operation *operation);
 
-/* Why a program cannot be (a constant), NULL if it can: it is malformed, has too many operations or
- * scalars, takes products with a pair before forming it, or names REGISTER_BEST not to swap it. */
+/* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
+ * too many operations or scalars, takes products with a pair before forming it, or uses
+ * REGISTER_BEST in any operation but SWAP. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

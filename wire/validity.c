@@ -1,5 +1,5 @@
-/* What cannot be in a message, whoever gets it: one function a message, which answers why or NULL.
- * What depends on the receiver's state (its range, its phase) the receiver checks.
+/* Which messages are invalid for any receiver. There is one function for each message; it returns
+ * the reason, or NULL. The receiver checks what depends on its state (its range, its phase).
  *
  * A message of the table that has no function here does not compile. */
 #include "base/layout.h"
@@ -7,7 +7,7 @@
 #include "wire/message.h"
 #include "wire/program.h"
 
-/* Elements of the longest vector that there may be. */
+/* The number of elements of the longest vector that is possible. */
 #define ELEMENTS_MAX PARAMETERS_MAX
 
 /* Exit statuses that a worker may name: those of sysexits.h. */
@@ -107,7 +107,7 @@ static const char *fault_of_derivative(double derivative_max) {
     }                                                                                              \
     static const char *fault_in_body_of_##name(const struct message_##name *body)
 
-/* Whatever its fields hold makes sense. */
+/* For a message whose fields are valid whatever they contain. */
 #define NOTHING_TO_CHECK(name)                                                                     \
     FAULT_IN_BODY(name) {                                                                          \
         (void)body;                                                                                \
@@ -141,8 +141,8 @@ NOTHING_TO_CHECK(pong)
 
 /* set-up */
 
-/* Some of the elements that the layout has. The block is the unit of the fixed order in which sums
- * are taken. */
+/* The shard's range must be within the layout's elements and consist of whole blocks: a block is
+ * the unit of the fixed order in which sums are taken. */
 static const char *fault_of_part(const struct message_shard_setup *body) {
     struct layout layout;
     const char *fault = layout_decode(body->layout.data, body->layout.length, &layout);

@@ -1,4 +1,4 @@
-/* A new run, or one that goes on; and where it starts. */
+/* The beginning of a run: a new one or one that goes on, and its starting point. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +27,9 @@ static void name_shards_folder(struct training *run, int64_t number) {
     run->shards_folder = memory_format("%s/shards/%lld", run->job->state, (long long)number);
 }
 
-/* ---- where it starts ---- */
+/* ---- the starting point ---- */
 
-/* Reading and writing models beside the loop. */
+/* For reading a model and writing a starting point beside the loop. */
 struct starting {
     const struct training *run;
     const struct model *model;
@@ -48,8 +48,8 @@ static int work_on_start(void *context) {
                        run->job->vanished == VANISHED_KEEP, run->sizing.history);
 }
 
-/* The model to start from; NULL where there is none or it does not fit, and then the log says why.
- * One that cannot be read is an error. */
+/* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log
+ * says why. A model that cannot be read is an error. */
 static int open_model(struct training *run, struct model **model) {
     struct starting starting = {.run = run};
     *model = NULL;
@@ -99,7 +99,7 @@ static int open_start(struct training *run) {
 
 /* ---- a new run ---- */
 
-/* The largest number of a run that has a model there; 0 if none has. */
+/* The largest number of a run that has a model in STATE/models; 0 if there is none. */
 static int64_t largest_model(const char *state) {
     char *path = path_join(state, "models");
     DIR *folder = opendir(path);
@@ -116,8 +116,8 @@ static int64_t largest_model(const char *state) {
     return largest;
 }
 
-/* Beyond the models that are there, too: if the database was lost, a run of a number that one of
- * them has would replace it. */
+/* The number must be larger than that of every model in STATE/models, too: if the database was
+ * lost, a run with the number of an existing model would replace that model. */
 static int choose_number(const struct training *run, int64_t *number) {
     int64_t beyond = largest_model(run->job->state) + 1;
     int code = store_run_next(run->store, number);
@@ -129,22 +129,24 @@ static int choose_number(const struct training *run, int64_t *number) {
     return code;
 }
 
-/* The number that the run will have is known, since whoever holds the lock alone begins runs. So
- * its start is on the disk before there is a record that promises it: if this process dies in
- * between there is no run, and the next one of that number clears the folder. */
+/* The order matters: the starting point must be on the disk before the run is recorded, because the
+ * record promises it. The number of the run is known before it is recorded: only the holder of the
+ * lock begins runs. If this process dies in between there is no run, and the next run, which gets
+ * the same number, clears the folder. */
 static int prepare_folder(struct training *run, const struct model *model, int64_t *number) {
     int code = choose_number(run, number);
     if (code)
         return code;
     name_shards_folder(run, *number);
-    folder_remove(run->shards_folder); /* of a run that did not begin, or in a lost database */
+    folder_remove(
+        run->shards_folder); /* left by a run that did not begin, or that a lost database had */
     if (!model)
         return 0;
     struct starting starting = {.run = run, .model = model};
     return loop_beside(&run->loop, STAGE_STARTING, work_on_start, &starting);
 }
 
-/* What the run is trained on; files of the holdout are not. */
+/* Records the files that the run is trained on, without those of the holdout. */
 static int record_sources(struct training *run) {
     int code = 0;
     for (uint32_t i = 0; !code && i < run->data->sources.count; i++) {
@@ -185,7 +187,7 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     return code ? code : open_start(run);
 }
 
-/* Says which setting keeps an unfinished run from being taken up. */
+/* Logs why an unfinished run is not taken up: which setting differs. */
 static void explain_new_run(struct training *run) {
     struct store_run last;
     bool found = false;
@@ -209,7 +211,8 @@ static void explain_new_run(struct training *run) {
 
 /* ---- a run that goes on ---- */
 
-/* The number of shards is fixed for the life of a run, whatever machine it goes on upon. */
+/* The number of shards is that of the durable step, even if this machine would choose another one:
+ * each shard loads the checkpoint of its own range. */
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
     snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
     run->recorder.run = found->run;
@@ -237,7 +240,7 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     return 0;
 }
 
-/* ---- which ---- */
+/* ---- a new one or one that goes on ---- */
 
 static int find_unfinished(struct training *run, const char *identity, const struct model *model,
                            struct store_run *record, bool *found) {

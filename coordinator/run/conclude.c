@@ -1,5 +1,7 @@
-/* How a run ends: the model scored on the holdout, put in its place and scored on the test data,
- * the result stored. */
+/* The end of a run: its model is scored on the holdout, put in its place and scored on the test
+ * data; then the result is stored. The run's end is committed last: after a crash before that, the
+ * run goes on from its last durable step and writes the same model again. Checkpoints are removed
+ * after that, since they are what it would go on from. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include "model/score.h"
 #include "numeric/setup.h"
 
-/* What is known of the run now. Time spent on it before it was resumed went into training. */
+/* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
     struct store_run record = {0};
     bool found;
@@ -52,7 +54,7 @@ static int work_on_holdout(void *context) {
     return code ? code : holdout_score(run->data->holdout, &model, &run->figures);
 }
 
-/* Before the model is published, whose details have the figures. */
+/* This comes before the model is written, because its details contain the figures. */
 static int score_holdout(struct training *run) {
     if (!run->data->holdout)
         return 0;
@@ -73,7 +75,7 @@ static int record_model(struct training *run, const char *sha256) {
     return code;
 }
 
-/* A model on its way to the disk. */
+/* For writing a model beside the loop. */
 struct writing {
     struct training *run;
     json_t *details;
@@ -107,7 +109,7 @@ static int write_model(struct training *run) {
     return code;
 }
 
-/* The test data, scored with the model as others will read it. */
+/* For scoring the test data, with the model read from its folder, as others will read it. */
 struct testing {
     const struct training *run;
     struct score_figures figures;
@@ -152,8 +154,8 @@ static int remove_checkpoints(void *context) {
     return 0;
 }
 
-/* A run that was told to stop, or that had no point to start from: no model, and an exit status
- * that says so. */
+/* Ends a run that was cancelled, or whose loss is not finite where it starts. It has no model, and
+ * the exit status says so. */
 static int end_without_model(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
     int code = make_result(run);

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Raise it whenever a file of the old version would be read wrongly or lacks something. Those of
- * another version are not used. */
+/* Raise the version whenever a file of the old version would be read wrongly or lacks something.
+ * Files of another version are not used. */
 #define CURVATURE_VERSION 1
 static const struct container_kind curvature_kind = {"DMLCURV\n", CURVATURE_VERSION, "curvature"};
 

@@ -1,6 +1,6 @@
-/* The curvature that a run ended with: its last pairs, in the file `curvature` beside the two of
- * its model. A run that starts from the model begins with what it knew of the loss's curvature
- * there. Nothing but a start needs it. Format: see doc/FORMATS.md. */
+/* The curvature that a run ended with: its last curvature pairs, in the file `curvature` beside the
+ * two files of its model. A run that starts from the model begins with these pairs. Nothing else
+ * needs the file. Format: see doc/FORMATS.md. */
 #ifndef DML_COORDINATOR_RUN_CURVATURE_H
 #define DML_COORDINATOR_RUN_CURVATURE_H
 
@@ -22,7 +22,7 @@ void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, ui
 /* Completes the file, for the model with this hash. Frees the writer, also on failure. */
 int curvature_writer_publish(struct curvature_writer *writer, const char *model_sha256);
 
-/* Drops what was written; harmless on NULL. */
+/* Gives the file up and frees the writer; harmless on NULL. */
 void curvature_writer_discard(struct curvature_writer *writer);
 
 struct curvature {
@@ -33,12 +33,13 @@ struct curvature {
     const float *vectors;       /* s and y of each, as that run's vector; mapped */
 };
 
-/* Opens that of a model; no pairs if there is none. ERROR_DATA if it is damaged or not of this
- * model. */
+/* Opens the curvature of a model; it has no pairs if there is no such file. ERROR_DATA if the file
+ * is damaged or belongs to another model. */
 int curvature_open(const struct model *model, struct curvature *curvature);
 void curvature_close(struct curvature *curvature);
 
-/* The `count` newest pairs as vectors of a run of this layout; 0 for what they lack. */
+/* Writes the `count` newest pairs as vectors of a run with this layout, with 0 for parameters that
+ * the earlier run did not have. */
 void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
                       uint32_t count, double *vectors);
 

@@ -35,7 +35,8 @@ static int find(const struct job *job, const char *key, char *const *patterns, c
     return code;
 }
 
-/* A file that is trained on cannot judge the model; to test on it is for who knows what it says. */
+/* A file that is trained on cannot judge the model, so it is refused as holdout. As test data it is
+ * only warned of: its figures decide nothing. */
 static int check_apart(const struct job *job, const struct dataset_paths *paths) {
     const char *trained;
     const char *both = source_paths_shared(paths->holdout, paths->data, &trained);
@@ -204,7 +205,7 @@ void dataset_release(struct dataset *data) {
     *data = (struct dataset){0};
 }
 
-/* Answers what the packs' files were found to be. Lines of one table have the same columns. */
+/* Finds the common shape of the packed files. All of them must have the same columns. */
 static int find_shape(const struct pack_list *data, struct source_shape *shape) {
     uint32_t columns = 0;
     for (uint32_t i = 0; i < data->count; i++) {
@@ -221,12 +222,12 @@ static int find_shape(const struct pack_list *data, struct source_shape *shape) 
     return 0;
 }
 
-/* The packs of a job, by what they are for. */
+/* The packs of a job, by purpose. */
 struct packs {
     struct pack_list data, held_out, test;
 };
 
-/* All files are read and checked before anything is trained: a bad one is found at once. */
+/* All files are read and checked before training, so that a bad file is found at once. */
 static int pack_files(const struct job *job, const char *folder, const struct dataset_paths *paths,
                       struct packs *packs, struct source_shape *shape) {
     int code = pack_all(&job->source, folder, paths->data, &packs->data);

@@ -24,7 +24,7 @@ struct dataset_source {
     char fingerprint[HASH128_TEXT]; /* names its pack */
     char content[HASH128_TEXT];     /* a hash of its bytes as stored */
     uint64_t bytes, rows;
-    bool trained_on;
+    bool trained_on; /* not only scored on */
 };
 struct dataset_sources {
     struct dataset_source *items;
@@ -35,8 +35,8 @@ struct dataset_sources {
 /* All data of a job, as it was when it was opened. */
 struct dataset {
     struct set *set;
-    struct holdout *holdout; /* what is held out, NULL if the job has no holdout. Its rows are in
-                                the set too if the job stops early */
+    struct holdout *holdout; /* NULL if the job has none; with early stopping its rows are in the
+                                set as well, in chunks of their own */
     struct holdout *test;    /* the test data, or NULL */
     struct dataset_sources sources;
     double seconds; /* that opening took */

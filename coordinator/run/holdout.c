@@ -33,7 +33,7 @@ void holdout_free(struct holdout *holdout) {
     free(holdout);
 }
 
-/* Where both have names, one id is one name. */
+/* If both have column names, each column must have the same name in both. */
 static int check_names(const struct pack *pack, const struct set_info *data) {
     struct source_report report;
     pack_report(pack, &report);
@@ -56,7 +56,8 @@ static int check_names(const struct pack *pack, const struct set_info *data) {
     return code;
 }
 
-/* A model that predicts nothing, to try the rows on. Names are compared apart from it. */
+/* A model whose weights are all zero, to try whether the rows can be scored. It has no names:
+ * check_names() compares them. */
 static struct model *empty_model(const struct model_layout *layout) {
     struct model *model = memory_new(1, sizeof *model);
     uint64_t *ids = memory_new(layout->features, sizeof *ids);

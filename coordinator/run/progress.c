@@ -10,7 +10,7 @@
 
 static bool shown; /* there is a terminal to write to */
 
-/* The terminal is gone if this fails, and the line with it. */
+/* If this fails, the terminal is gone, and nobody misses the line. */
 static void write_text(const char *text, size_t length) {
     if (write(STDERR_FILENO, text, length) < 0)
         return;

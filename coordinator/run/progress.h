@@ -1,5 +1,5 @@
-/* One line on a terminal that says how far the run is; nothing where there is no terminal. Log
- * lines erase it, also those of workers that write to the same terminal; it is drawn anew. */
+/* One line on a terminal that says how far the run is; nothing if there is no terminal. Log lines
+ * erase it, also those of workers that write to the same terminal; then it is drawn again. */
 #ifndef DML_COORDINATOR_RUN_PROGRESS_H
 #define DML_COORDINATOR_RUN_PROGRESS_H
 
@@ -17,7 +17,7 @@ void progress_run(const struct coordinator_view *view, double rate, double secon
 /* A stage without figures: "reading the data". */
 void progress_stage(const char *text);
 
-/* Takes it away, until it is opened again. Async-signal-safe. */
+/* Erases the line, until it is opened again. Async-signal-safe. */
 void progress_close(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "coordinator/status/pace.h"
 
-/* Steps may come a thousand a second, and a run may take a night. */
+/* Not every step is logged: there may be a thousand a second, all night long. */
 static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
     return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
            now_ns - recorder->step_logged_ns >= pace_log_pause_ns(now_ns - recorder->first_step_ns);

@@ -1,5 +1,5 @@
-/* What becomes of the coordinator's records: rows in the store, lines in the log, and the model's
- * slices on their way to the writer. */
+/* Carries out the coordinator's records: rows in the store, lines in the log, and slices of the
+ * model for its writer. */
 #ifndef DML_COORDINATOR_RUN_RECORDER_H
 #define DML_COORDINATOR_RUN_RECORDER_H
 

@@ -11,10 +11,11 @@
 #include "coordinator/status/members.h"
 #include "numeric/fixed.h"
 
-/* From here on it is worth saying that columns have different scales. */
+/* Scales of columns that differ by less are not mentioned. */
 #define DECADES_WORTH_SAYING 3
 
-/* Half of the places filled: what is missing changes the mean of no column by much. */
+/* A set counts as dense if half of its places are filled. In a sparse set a rare column has a small
+ * sum whatever its scale is. */
 #define DENSE_SHARE 0.5
 
 bool scales_of(const struct set_info *data, struct scales *scales) {

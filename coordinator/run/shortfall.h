@@ -1,5 +1,4 @@
-/* What stands in the way of a run that has not converged, and what to do about it; and of one that
- * could not even begin. */
+/* Why a run has not converged, and what to do about it; the same for a run that could not begin. */
 #ifndef DML_COORDINATOR_RUN_SHORTFALL_H
 #define DML_COORDINATOR_RUN_SHORTFALL_H
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "coordinator/status/api.h"
 
-/* Between two trainings there is no coordinator. */
+/* Before, between and after trainings there is no coordinator. */
 static struct live live_of(const struct training *run) {
     double seconds = training_seconds(run), left = NAN;
     if (run->coordinator && run->loop.stage == STAGE_TRAINING) {

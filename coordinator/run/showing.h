@@ -1,4 +1,4 @@
-/* What a command shows while it goes on: over the control socket and by the status server. */
+/* What a command answers while it runs: over the control socket and by the status server. */
 #ifndef DML_COORDINATOR_RUN_SHOWING_H
 #define DML_COORDINATOR_RUN_SHOWING_H
 
@@ -8,7 +8,7 @@
  * on, whenever the loop turns. ERROR_UNAVAILABLE. */
 int showing_begin(struct training *training);
 
-/* What showing_begin() has begun. Harmless if it has not. */
+/* Ends what showing_begin() began. Harmless if that was not called. */
 void showing_end(struct training *training);
 
 #endif

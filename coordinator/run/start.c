@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "coordinator/run/curvature.h"
 
-/* Raise it whenever a file of the old version would be read wrongly or lacks something. Files of
- * another version are refused: a run ends with the program that began it. */
+/* Raise the version whenever a file of the old version would be read wrongly or lacks something.
+ * Files of another version are refused: a run ends with the program that began it. */
 #define START_VERSION 1
 static const struct container_kind start_kind = {"DMLSTRT\n", START_VERSION, "starting point"};
 
@@ -93,7 +93,7 @@ static int write_pairs(struct container_writer *writer, const struct curvature *
     return 0;
 }
 
-/* Without it a run starts all the same. */
+/* A run starts without curvature, if that cannot be read. */
 static void open_curvature(const struct model *model, struct curvature *curvature) {
     if (!curvature_open(model, curvature))
         return;

@@ -15,7 +15,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     (void)kind;
     (void)place;
     remove(path);
-    return 0; /* the others go all the same */
+    return 0; /* also if that failed: the other files are removed nevertheless */
 }
 
 void folder_remove(const char *folder) {

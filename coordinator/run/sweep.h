@@ -1,4 +1,4 @@
-/* Files below the state folder that nobody needs any more. */
+/* Removing files of the state folder that are no longer needed. */
 #ifndef DML_COORDINATOR_RUN_SWEEP_H
 #define DML_COORDINATOR_RUN_SWEEP_H
 

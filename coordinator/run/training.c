@@ -20,12 +20,13 @@
 
 #define DISMISS_GRACE_MS 3000
 
-/* Of one worker in one process's life: more means that something is wrong with it for good. */
+/* How often one coordinator starts one worker anew. If that is not enough, something is wrong with
+ * the worker that a restart does not mend. */
 #define RESTARTS_MAX 10
 
 /* ---- acquiring ---- */
 
-/* A first signal, or `cancel`, ends a training where it can be resumed. */
+/* A first signal, or `cancel`, ends a training at a point from which it can be resumed. */
 static void stop(void *context) {
     struct training *run = context;
     cluster_cancel(run->cluster);
@@ -68,7 +69,7 @@ int training_read(struct training *run, struct dataset *data) {
     return loop_beside(&run->loop, STAGE_PACKING, work_on_data, &reading);
 }
 
-/* Hours of training are not to end at rows that cannot be scored. */
+/* Rows that cannot be scored must be found now, not after hours of training. */
 static int work_on_checks(void *context) {
     const struct training *run = context;
     const struct set_info *info = set_info(run->set);
@@ -124,8 +125,8 @@ static struct launched *launched_of(struct training *run, const char *role, uint
     return NULL;
 }
 
-/* Later rows are younger: the last one of a worker stands. A copy of a state folder leaves the
- * workers of the original to that. */
+/* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
+ * rows name workers of the original, which are not ours to adopt. */
 static int adopt(void *context, const struct store_process_row *process) {
     struct training *run = context;
     struct launched *worker = launched_of(run, process->role, process->index);
@@ -148,9 +149,9 @@ static void name_run(struct training *run) {
     snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
 }
 
-/* Starts the workers that have no address of their own, and lists where each is. Those of a run
- * whose coordinator was lost may still wait for another; those of one that ended were told to exit,
- * and to look for them would count them as lost. */
+/* Starts the workers for which the job gives no addresses, and lists the address of each worker. If
+ * the run's coordinator was lost, its workers may still wait for the next one: they are adopted. If
+ * the run ended, its workers were told to exit: to look for them would count them as lost. */
 static int start_workers(struct training *run) {
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
@@ -182,7 +183,7 @@ static int start_workers(struct training *run) {
     return 0;
 }
 
-/* What goes with a model takes this much room at most. */
+/* The largest file of curvature that is kept with a model. */
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
 
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
@@ -236,7 +237,7 @@ static int make_coordinator(struct training *run) {
     return code;
 }
 
-/* The model is written beside its final place from the first slice on. */
+/* The first slice has come. The model is written beside its final place until it is complete. */
 static int prepare_model(struct training *run) {
     curvature_writer_discard(run->recorder.curvature);
     run->recorder.curvature = NULL;

@@ -43,8 +43,8 @@ struct training {
     char name[64]; /* that the workers know it by */
     struct recorder recorder;
     bool resumed;
-    bool interrupted;      /* resumed without having had an end: its workers may still live */
-    double seconds_before; /* spent by earlier incarnations of the run */
+    bool interrupted;      /* resumed, and its coordinator was lost: its workers may still live */
+    double seconds_before; /* that earlier coordinators spent on this run */
     struct store_saved saved;
     char *shards_folder; /* checkpoints, and where it starts; owned */
     uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
@@ -53,7 +53,7 @@ struct training {
     int64_t start_run;   /* whose model that is; 0: not known */
     struct launch launch;
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
-    struct launched **launched; /* by link: NULL for a worker of someone else's */
+    struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;
     struct cluster *cluster;
     bool cancelled; /* the training was stopped, or could not begin: there is no model */
@@ -83,20 +83,20 @@ int training_read(struct training *training, struct dataset *data);
  * Both outlive the training. */
 int training_run(struct training *training, const struct dataset *data, struct set *set);
 
-/* Puts the model into its folder, scores the holdout and the test data, and ends the run in the
- * store; the result is made. Which model is live is another matter (coordinator/publish/publish.h).
- * Of a run without a model the result is printed, and ERROR_AGAIN says that it was cancelled,
- * ERROR_DATA that it could not begin. */
+/* Scores the holdout and the test data, puts the model into its folder, makes the result, and ends
+ * the run in the store. This does not make the model live (coordinator/publish/publish.h does). For
+ * a run without a model it prints the result and returns ERROR_AGAIN if the run was cancelled,
+ * ERROR_DATA if it could not begin. */
 int training_conclude(struct training *training);
 
-/* Ends the workers and lets go of all but what lives as long as the command, with which it can run
- * again; `code` is what the run ended with. */
+/* Ends the workers and releases everything that belongs to one training; the same struct can train
+ * again. `code` is what the run ended with. */
 void training_release(struct training *training, int code);
 
-/* Lets go of all of it. */
+/* Releases the rest: the loop, the lock, the store and the servers. */
 void training_close(struct training *training);
 
-/* Since the run began, over all who carried it. */
+/* Seconds that all coordinators of the run have spent on it, this one included. */
 static inline double training_seconds(const struct training *training) {
     return (double)(clock_monotonic_ns() - training->started_ns) / 1e9 + training->seconds_before;
 }

@@ -1,13 +1,13 @@
-/* Feeds bytes to what receives them from others, which must take or refuse them without harm.
+/* Feeds bytes to the code that receives messages. It must accept or refuse them without harm.
  *
- * The first byte of an input says how the rest is meant: as a stream, as the body of one message,
- * or as a recipe for frames whose checksums hold, so that what lies behind these is reached.
+ * The first byte of an input says what the rest is: a stream, the body of one message, or a recipe
+ * for frames with correct checksums, so that the code behind the checksums is reached.
  *
- * With files: feeds those. Without: the corpus beside the source, and frames damaged in seeded
- * ways. For libFuzzer, with ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=256:
- * clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined with the sources of wire/ and base/. */
+ * With files as arguments: feeds those. Without: feeds the corpus beside the source, and frames
+ * that are damaged in seeded ways. For libFuzzer, with
+ * ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=256: clang -DLIBFUZZER
+ * -fsanitize=fuzzer,address,undefined with the sources of wire/ and base/. */
 #include <assert.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void encode(const struct message *message, struct bytes *body) {
     message_encode(message, body);
 }
 
-/* As a shard would. */
+/* Reads a program as a shard does. */
 static void read_program(struct blob program) {
     struct cursor cursor = cursor_over(program.data, program.length);
     struct operation operation;
@@ -46,7 +46,7 @@ static void read_program(struct blob program) {
         assert(operation_scalars(&operation) <= 4 * SLOTS_MAX);
 }
 
-/* What was decoded says the same when it is sent on. */
+/* A decoded message must stay the same when it is encoded and decoded again. */
 static void use(const struct message *message) {
     struct bytes once, twice;
     struct message again;
@@ -110,7 +110,8 @@ struct step {
     uint16_t body_length, bulk_length;
 };
 
-/* Appends a frame that is sound but for what the step has wrong. Returns what it took. */
+/* Appends a frame that is correct except for what is wrong in the step. Returns the bytes of `data`
+ * that it used. */
 static size_t append_frame(struct bytes *stream, const uint8_t *data, size_t length) {
     struct step step;
     uint8_t raw[FRAME_HEADER_BYTES];
@@ -145,7 +146,7 @@ static void feed_frames(const uint8_t *data, size_t length, bool stranger) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
-    log_level_now = LOG_ERROR; /* dropped connections are what this is about */
+    log_level_now = LOG_ERROR; /* connections are dropped all the time here */
     if (!length)
         return 0;
     enum kind kind = (enum kind)(*data++ % KINDS);
@@ -160,8 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 }
 
 #ifndef LIBFUZZER
+#include "tests/fuzz/corpus.h"
 
-enum { ROUNDS = 400, INPUT_BYTES_MAX = 1 << 20 };
+enum { ROUNDS = 400 };
 
 /* One frame in a recipe, of every type in turn, or one body; some damaged. */
 static void damage_messages(void) {
@@ -209,36 +211,6 @@ static void damage_streams(void) {
     }
 }
 
-static int feed_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return 1;
-    uint8_t *data = memory_new(INPUT_BYTES_MAX, 1);
-    size_t length = fread(data, 1, INPUT_BYTES_MAX, file);
-    fclose(file);
-    LLVMFuzzerTestOneInput(data, length);
-    free(data);
-    return 0;
-}
-
-/* How many files there were. */
-static unsigned feed_corpus(void) {
-    const char *source = getenv("DML_SOURCE");
-    char *folder = memory_format("%s/tests/fuzz/corpus-frame", source ? source : ".");
-    DIR *entries = opendir(folder);
-    unsigned files = 0;
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        char *path = memory_format("%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.' && !feed_file(path))
-            files++;
-        free(path);
-    }
-    if (entries)
-        closedir(entries);
-    free(folder);
-    return files;
-}
-
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (feed_file(argv[i]))
@@ -250,7 +222,7 @@ int main(int argc, char **argv) {
     printf("ok 1 - damaged messages are taken or refused without harm\n");
     damage_streams();
     printf("ok 2 - damaged streams are taken or refused without harm\n");
-    unsigned files = feed_corpus();
+    unsigned files = feed_corpus("corpus-frame");
     printf("%s 3 - the corpus is taken or refused without harm # %u files\n",
            files ? "ok" : "not ok", files);
     return files ? 0 : 1;

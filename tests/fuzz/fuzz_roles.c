@@ -1,12 +1,11 @@
-/* Drives the real state machines of all roles with messages of which some are odd, lost, repeated
- * or sent to the wrong one. They must survive all that passes the check of its fields, and what
- * they send must pass it as well.
+/* Drives the real state machines of all roles. Some messages are odd, lost, repeated or sent to the
+ * wrong role. The machines must survive every message that passes the check of its fields, and the
+ * messages that they send must pass that check, too.
  *
- * An input is a course of events. With files: replays those. Without: those of the corpus, and
- * courses drawn from seeds, as many as the environment's DML_FUZZ says. For libFuzzer:
+ * An input is a course of events. With files as arguments: replays those. Without: replays the
+ * corpus and courses drawn from seeds, as many as DML_FUZZ in the environment says. For libFuzzer:
  * ./configure CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined', and link this
  * with -DLIBFUZZER and -fsanitize=fuzzer. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +18,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
-/* What any of the roles would have to reserve memory for: the check of fields lets pass what some
- * machine could hold. */
+/* The most parameters that a set-up may ask for here. The check of fields accepts as many as the
+ * largest machine could hold, and the roles would reserve memory for them. */
 #define PARAMETERS_SMALL (UINT64_C(1) << 16)
 
 enum { REMEMBERED = 16 };
 
-/* Messages sent lately, to be sent again to anybody. */
+/* The messages sent last, which are sent again later, also to others. */
 struct memory {
     struct packet packets[REMEMBERED];
     size_t count;
@@ -62,7 +61,7 @@ static struct message message_of(const struct packet *packet) {
     return message;
 }
 
-/* What a role has sent must be sound. */
+/* A message that a role has sent must pass the check of its fields. */
 static void assert_sound(const struct packet *packet) {
     struct message message = message_of(packet);
     const char *fault = message_fault(&message);
@@ -94,7 +93,7 @@ static void deliver(struct small_cluster *cluster, struct memory *memory, bool o
     packet_release(&packet);
 }
 
-/* Sends what was sent before once more; from and to somebody else as a rule. */
+/* Sends an earlier message again, mostly from and to other nodes. */
 static void repeat(struct small_cluster *cluster, const struct memory *memory, struct draw *draw) {
     size_t known = memory->count < REMEMBERED ? memory->count : REMEMBERED;
     if (!known)
@@ -175,40 +174,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 }
 
 #ifndef LIBFUZZER
+#include "tests/fuzz/corpus.h"
 
-enum { INPUT_BYTES_MAX = 1 << 16, COURSES = 200, COURSE_BYTES = 8192 };
+enum { COURSES = 200, COURSE_BYTES = 8192 };
 
-static int replay_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return 1;
-    uint8_t *data = memory_new(INPUT_BYTES_MAX, 1);
-    size_t length = fread(data, 1, INPUT_BYTES_MAX, file);
-    fclose(file);
-    LLVMFuzzerTestOneInput(data, length);
-    free(data);
-    return 0;
-}
-
-/* How many files there were. */
-static unsigned replay_corpus(void) {
-    const char *source = getenv("DML_SOURCE");
-    char *folder = memory_format("%s/tests/fuzz/corpus-roles", source ? source : ".");
-    DIR *entries = opendir(folder);
-    unsigned files = 0;
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        char *path = memory_format("%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.' && !replay_file(path))
-            files++;
-        free(path);
-    }
-    if (entries)
-        closedir(entries);
-    free(folder);
-    return files;
-}
-
-/* Drawn from a seed, so that one that fails can be had again. */
+/* A course drawn from a seed, so that a failing one can be repeated. */
 static void run_course(uint64_t seed) {
     static uint8_t course[COURSE_BYTES];
     struct random random;
@@ -220,7 +190,7 @@ static void run_course(uint64_t seed) {
 
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
-        if (replay_file(argv[i]))
+        if (feed_file(argv[i]))
             return 1;
     if (argc > 1)
         return 0;
@@ -236,7 +206,7 @@ int main(int argc, char **argv) {
            (unsigned long long)courses, (unsigned long long)counts.messages,
            (unsigned long long)counts.steps, (unsigned long long)counts.durable,
            (unsigned long long)counts.coordinators, (unsigned long long)counts.workers);
-    unsigned files = replay_corpus();
+    unsigned files = feed_corpus("corpus-roles");
     printf("%s 2 - the roles survive the corpus # %u files\n", files ? "ok" : "not ok", files);
     return files ? 0 : 1;
 }

@@ -1,14 +1,15 @@
-# What takes bytes of others. In `make check` two programs replay their corpora and damage inputs in
-# seeded ways; DML_FUZZ=N DML_FUZZ_SEED=N tests/fuzz/fuzz_roles runs N courses from a seed on.
+# Fuzzers of the code that reads bytes from others. In `make check` two programs replay their
+# corpora and damage inputs in seeded ways. DML_FUZZ=N DML_FUZZ_SEED=S tests/fuzz/fuzz_roles runs N courses,
+# with the seeds from S on.
 FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
 EXTRA_DIST += tests/fuzz/corpus-frame tests/fuzz/corpus-roles
 
-tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c
+tests_fuzz_fuzz_frame_SOURCES = tests/fuzz/fuzz_frame.c tests/fuzz/corpus.h
 tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 
-tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/draw.h \
+tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/corpus.h tests/fuzz/draw.h \
 	tests/fuzz/odd_message.c tests/fuzz/odd_message.h \
 	tests/fuzz/packets.c \
 	tests/fuzz/small_cluster.c tests/fuzz/small_cluster.h \

@@ -92,7 +92,7 @@ static void odd_flush(struct flush_id *id, struct draw *draw) {
     }
 }
 
-/* Changes the field of this number, and counts them. */
+/* Changes field number `chosen`, if there is one. Returns how many fields the message has. */
 static uint32_t change_field(struct message *message, uint32_t chosen, struct draw *draw) {
     uint32_t field_number = 0;
 #define FIELD(change)                                                                              \
@@ -120,7 +120,7 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
     return field_number;
 }
 
-/* So that what lies behind the hash is reached as a rule. */
+/* Corrects the hash of most programs, so that the code behind its check is reached. */
 static void sign_program(struct message_program *program, struct draw *draw) {
     if (draw_below(draw, 8))
         program->hash = program_hash(program->operations.data, program->operations.length);

@@ -5,7 +5,7 @@
 #include "tests/fuzz/draw.h"
 #include "wire/message.h"
 
-/* Changes one field of a message, or its bulk of `bulk` bytes that may be written. What fields
+/* Changes one field of a message, or its bulk; `bulk` are the same bytes, writable. What the fields
  * point to is valid until the next call. */
 void odd_message(struct message *message, uint8_t *bulk, struct draw *draw);
 

@@ -22,14 +22,14 @@ enum {
     STRANGERS = 1000000, /* their links are numbered from here on */
 };
 
-/* Roles log what others did wrong, which here is all the time. */
+/* Roles log what others did wrong. Here they would do so all the time. */
 enum log_level log_level_now = LOG_ERROR;
 
 void log_line(enum log_level level, const char *format, ...) {
     (void)level, (void)format;
 }
 
-/* No bulk comes from a connection here. */
+/* No bulk comes from a connection here, so this is never called. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
     (void)peer, (void)kept;
     abort();
@@ -41,7 +41,7 @@ static bool is_shard(uint8_t node) {
     return node < SHARDS;
 }
 
-/* Links of the coordinator are numbers of workers. */
+/* The coordinator numbers its links by worker; other nodes give each new link a new number. */
 static void join_nodes(struct small_cluster *cluster, uint8_t a, uint8_t b) {
     cluster->links[a][b] = ++cluster->last_link;
     cluster->links[b][a] = ++cluster->last_link;
@@ -61,7 +61,7 @@ static uint8_t node_of(const struct small_cluster *cluster, uint8_t at, uint32_t
     return NODES;
 }
 
-/* What a role wants sent. */
+/* Posts the messages that a role has put into its outbox. */
 static void drain(struct small_cluster *cluster, uint8_t from, const struct outbox *outbox) {
     for (size_t i = 0; i < outbox->count; i++) {
         uint8_t to = node_of(cluster, from, outbox->envelopes[i].to);

@@ -1,6 +1,6 @@
-/* A coordinator, shards and replicas in one process: the real state machines, with a network that
- * is told what to do with each message. The work of replicas is a small quadratic; disks and the
- * database are those of the simulator. */
+/* A coordinator, shards and replicas in one process: the real state machines. The caller decides
+ * what happens to each message. The replicas compute a small quadratic; disks and the database are
+ * those of the simulator. */
 #ifndef DML_TESTS_FUZZ_SMALL_CLUSTER_H
 #define DML_TESTS_FUZZ_SMALL_CLUSTER_H
 
@@ -30,7 +30,7 @@ struct cluster_options {
 
 struct replica_work {
     struct replica *replica;
-    bool computing, gathering; /* what is not answered yet: */
+    bool computing, gathering; /* asked for and not answered yet: */
     struct computation computation;
     int64_t *into;
     uint32_t curved;         /* elements that the loss depends on */
@@ -57,12 +57,13 @@ struct small_cluster {
 
     struct shard *shards[SHARDS];
     struct shard_action writing[SHARDS];
-    bool writes[SHARDS]; /* … is not answered yet */
+    bool writes[SHARDS]; /* `writing` is not answered yet */
     struct virtual_disk disk;
 
     struct replica_work replicas[REPLICAS];
 
-    uint32_t links[NODES][NODES]; /* [at][of]: the number of the link at a node to another; 0 */
+    uint32_t links[NODES]
+                  [NODES]; /* [at][of]: the number that node `at` gives to its link; 0: none */
     uint32_t last_link;
     struct packet *packets; /* under way, in the order they were sent */
     size_t packet_count, packet_capacity;
@@ -81,16 +82,17 @@ void small_cluster_break(struct small_cluster *cluster, uint8_t a, uint8_t b);
 void small_cluster_give(struct small_cluster *cluster, uint8_t from, uint8_t to,
                         const struct message *message);
 
-/* Answers what replicas and disks were asked for; false if they were asked for nothing. */
+/* Answers what replicas and disks were asked for. False if there was nothing to answer. */
 bool small_cluster_work(struct small_cluster *cluster);
 
 /* Time passes. */
 void small_cluster_tick(struct small_cluster *cluster, int64_t ns);
 
-/* Takes the first packet off the queue that has the same ends as packet `number`; release it. */
+/* Takes a packet out of the queue: the first one with the same sender and receiver as packet
+ * `number`, since a connection keeps its order. Release it. */
 struct packet small_cluster_take(struct small_cluster *cluster, size_t number);
 
-/* Sends one, and loses all that are under way between two nodes: for small_cluster.c. */
+/* For small_cluster.c: puts a packet on its way; loses all packets between two nodes. */
 void packet_post(struct small_cluster *cluster, uint8_t from, uint8_t to,
                  const struct outbox *outbox, const struct envelope *envelope);
 void packets_drop(struct small_cluster *cluster, uint8_t a, uint8_t b);
