@@ -142,7 +142,7 @@ def a_gate_on_a_figure_that_the_objective_lacks_names_those_that_it_has(folder):
     job = squared_hinge_job(folder, data, holdout='0.2', gate=['rmse <= 1'])
     finished = dml('run', job)
     assert finished.status == CONFIG, finished
-    assert 'squared_hinge has loss, accuracy, auc' in finished.stderr, finished
+    assert 'figures of squared_hinge: loss, accuracy, auc' in finished.stderr, finished
 
 
 @test
