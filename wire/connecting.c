@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "wire/connecting.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdatomic.h>
@@ -29,10 +30,11 @@ enum { PLACES_MAX = 8, RETRY_MS = 10 };
  * The thread knows nothing else of the attempt: its struct connecting may be gone by then. */
 struct lookup {
     atomic_int holders;
-    int ready; /* an eventfd: readable when `failed` and `found` are set */
+    int ready; /* an eventfd: readable once `settled` */
     char host[PLACE_HOST_BYTES], port[PLACE_PORT_BYTES];
     int failed; /* of getaddrinfo() */
     struct addrinfo *found;
+    atomic_bool settled; /* `failed` and `found` are set */
 };
 
 struct connecting {
@@ -69,7 +71,8 @@ static void *look_up(void *context) {
     lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &lookup->found);
     if (lookup->failed)
         lookup->found = NULL;
-    /* The system calls order this write before the loop's wake-up: it sees both fields. */
+    /* Before the wake-up: the loop, once it has read `settled`, sees both fields. */
+    atomic_store(&lookup->settled, true);
     if (write(lookup->ready, &once, sizeof once) < 0)
         abort(); /* the first write to an eventfd cannot fail */
     lookup_drop(lookup);
@@ -196,6 +199,9 @@ static void on_found(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct connecting *connecting = context;
     struct lookup *lookup = connecting->lookup;
+    /* Reading `settled` orders the thread's writes before the reads here. */
+    bool settled = atomic_load(&lookup->settled);
+    assert(settled);
     if (lookup->failed) {
         finish(connecting, error_set(ERROR_UNAVAILABLE, "%s: %s", connecting->address,
                                      gai_strerror(lookup->failed)));
