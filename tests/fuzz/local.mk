@@ -1,6 +1,6 @@
 # Fuzzers of the code that reads bytes from others. In `make check` two programs replay their
-# corpora and damage inputs in seeded ways. DML_FUZZ=N DML_FUZZ_SEED=S tests/fuzz/fuzz_roles runs N courses,
-# with the seeds from S on.
+# corpora and damage inputs in seeded ways. DML_FUZZ=N DML_FUZZ_SEED=S tests/fuzz/fuzz_roles runs N
+# courses, with the seeds from S on.
 FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
