@@ -46,8 +46,15 @@ def test(function):
     return function
 
 
+def heed_interrupts():
+    """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT, and
+    an ignored signal stays ignored in every program started from here."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def main():
     """Runs the tests whose names contain one of the arguments (all without any)."""
+    heed_interrupts()
     chosen = [t for t in tests if not sys.argv[1:] or any(a in t.__name__ for a in sys.argv[1:])]
     print(f'1..{len(chosen)}', flush=True)
     failed = False

@@ -63,11 +63,6 @@ class Screen:
         return '\n'.join(line.rstrip() for line in self.lines).rstrip('\n')
 
 
-def heed_interrupts():
-    """As under a person's shell: what starts these tests in the background may ignore SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class OnTerminal:
     """A command whose standard output and error are a terminal. What it wrote is in `written`, a
     list of (columns at that moment, text)."""
@@ -80,7 +75,7 @@ class OnTerminal:
         self.resize(rows, columns)
         self.popen = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
-            cwd=cwd, start_new_session=True, preexec_fn=heed_interrupts,
+            cwd=cwd, start_new_session=True,
             env={key: value for key, value in {**os.environ, 'TERM': 'xterm', 'NO_COLOR': '',
                                                **environment}.items() if value is not None})
         os.close(slave)
