@@ -8,7 +8,7 @@ EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass
 
-EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py
+EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
