@@ -123,7 +123,9 @@ static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x
                                              .a = REGISTER_T,
                                              .b = x,
                                              .c = REGISTER_H,
-                                             .d = g});
+                                             .d = g,
+                                             .e = REGISTER_H,
+                                             .f = g});
 }
 
 /* The pair is formed as the difference to d, which is zero here. */

@@ -31,7 +31,7 @@ static void scalars_prepare(struct round *round, const struct bytes *program) {
         assert(round->scalars + yields <= SCALARS_MAX);
         for (uint32_t i = 0; i < yields; i++) {
             uint32_t scalar = round->scalars++;
-            round->is_max[scalar] = operation.code == OPERATION_MAX_ABS;
+            round->is_max[scalar] = operation_yields_max(&operation);
             round->maxima[scalar] = 0;
             exact_init(&round->sums[scalar]);
         }

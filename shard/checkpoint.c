@@ -128,7 +128,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
             continue;
         pair->file = header->step;
         job->vectors[i][0] = registers_s(registers, pair->slot, 0);
-        job->vectors[i][1] = registers_y(registers, pair->slot, 0);
+        job->vectors[i][1] = registers_q(registers, pair->slot, 0);
     }
     return job;
 }
@@ -379,7 +379,7 @@ static int load_pair(const struct reader *holder, const struct checkpoint_pair *
     code = load_section(holder, offset, registers_s(registers, pair->slot, 0), bytes,
                         pair->checksums[0]);
     return code ? code
-                : load_section(holder, offset + bytes, registers_y(registers, pair->slot, 0), bytes,
+                : load_section(holder, offset + bytes, registers_q(registers, pair->slot, 0), bytes,
                                pair->checksums[1]);
 }
 

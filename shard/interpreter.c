@@ -57,7 +57,9 @@ struct block {
     struct registers *registers;
     int derivative_exponent;
     size_t offset, count; /* elements */
-    double *s, *y;        /* the pair formed last, rounded */
+    double *s, *q;        /* the pair formed last, rounded */
+    double *difference;   /* room for a y that is not q */
+    const double *y;      /* of the pair formed last */
     struct yield *yields; /* of the operation at hand */
 };
 
@@ -115,8 +117,13 @@ static void run_pair(const struct operation *operation, struct block *block) {
                   registers_s(registers, operation->slot, block->offset), block->s,
                   elements(block, operation->a), elements(block, operation->b));
     history_store(registers->history_type, block->count,
-                  registers_y(registers, operation->slot, block->offset), block->y,
+                  registers_q(registers, operation->slot, block->offset), block->q,
                   elements(block, operation->c), elements(block, operation->d));
+    bool stored = operation->e == operation->c && operation->f == operation->d;
+    block->y = stored ? block->q : block->difference;
+    if (!stored)
+        vector_add(block->count, block->difference, elements(block, operation->e), -1,
+                   elements(block, operation->f));
 }
 
 static void run_direction(const struct operation *operation, struct block *block) {
@@ -127,7 +134,7 @@ static void run_direction(const struct operation *operation, struct block *block
         history_add(registers->history_type, block->count, a, -operation->u[i],
                     registers_s(registers, operation->slots[i], block->offset),
                     operation->alpha * operation->w[i],
-                    registers_y(registers, operation->slots[i], block->offset));
+                    registers_q(registers, operation->slots[i], block->offset));
 }
 
 static void run_dot(const struct operation *operation, struct block *block) {
@@ -154,11 +161,11 @@ static void run_max_abs(const struct operation *operation, struct block *block) 
 /* One call for all vectors of the history: they are read side by side. */
 static void run_history_dots(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
-    const void *stored[2 * SLOTS_MAX]; /* s and y of each slot */
+    const void *stored[2 * SLOTS_MAX]; /* s and q of each slot */
     double dots[2 * SLOTS_MAX][2];     /* with a and with the new y */
     for (uint32_t i = 0; i < operation->count; i++) {
         stored[2 * i] = registers_s(registers, operation->slots[i], block->offset);
-        stored[2 * i + 1] = registers_y(registers, operation->slots[i], block->offset);
+        stored[2 * i + 1] = registers_q(registers, operation->slots[i], block->offset);
     }
     history_dots_all(registers->history_type, 2 * (size_t)operation->count, block->count, stored,
                      elements(block, operation->a), block->y, dots);
@@ -206,7 +213,7 @@ static void encode_yields(const struct operation_list *list, const struct yield 
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];
         for (uint32_t n = operation_scalars(operation); n; n--, yields++) {
-            if (operation->code == OPERATION_MAX_ABS)
+            if (operation_yields_max(operation))
                 bytes_put_f64(scalars, yields->max);
             else
                 exact_encode(&yields->sum, scalars);
@@ -216,10 +223,13 @@ static void encode_yields(const struct operation_list *list, const struct yield 
 
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars) {
-    _Alignas(64) double s[BLOCK_ELEMENTS], y[BLOCK_ELEMENTS];
+    _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS];
     struct yield *yields = new_yields(list);
-    struct block block = {
-        .registers = registers, .derivative_exponent = derivative_exponent, .s = s, .y = y};
+    struct block block = {.registers = registers,
+                          .derivative_exponent = derivative_exponent,
+                          .s = s,
+                          .q = q,
+                          .difference = difference};
     for (size_t offset = 0; offset < registers->count; offset += BLOCK_ELEMENTS) {
         size_t left = registers->count - offset;
         block.offset = offset;

@@ -32,15 +32,27 @@ static int check_number(const struct shard *shard, const struct message_program 
 }
 
 /* Checks come before anything is changed, so that a refused program leaves no trace. */
-static int check_best(const struct shard *shard, const struct operation_list *list) {
+static int check_registers(const struct shard *shard, const struct operation_list *list) {
     for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
-        if (operation->code == OPERATION_SWAP &&
-            (!registers_have(&shard->registers, operation->a) ||
-             !registers_have(&shard->registers, operation->b)))
-            return error_set(ERROR_INTERNAL,
-                             "a program names the best point, but this shard keeps none");
+        const struct operation *o = &list->items[i];
+        const uint8_t named[] = {o->a, o->b, o->c, o->d, o->e, o->f};
+        for (size_t k = 0; k < sizeof named; k++)
+            if (!registers_have(&shard->registers, named[k]))
+                return error_set(
+                    ERROR_INTERNAL,
+                    "a program names register %u, which this shard was not set up with", named[k]);
     }
+    return 0;
+}
+
+/* Without a preconditioner there is nothing to make it of or to apply. */
+static int check_preconditioner(const struct shard *shard, const struct operation_list *list) {
+    (void)shard;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_FACTOR ||
+            list->items[i].code == OPERATION_PRECONDITION)
+            return error_set(ERROR_INTERNAL, "a program needs a preconditioner, but this shard "
+                                             "keeps none");
     return 0;
 }
 
@@ -88,6 +100,7 @@ static bool writes_trial(const struct operation *operation) {
     case OPERATION_GRADIENT:
     case OPERATION_REGULARIZE:
     case OPERATION_DIRECTION:
+    case OPERATION_PRECONDITION:
         return operation->a == REGISTER_T;
     default:
         return false;
@@ -111,7 +124,9 @@ static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
     if (!code)
-        code = check_best(shard, &list);
+        code = check_registers(shard, &list);
+    if (!code)
+        code = check_preconditioner(shard, &list);
     if (!code)
         code = check_sums(shard, &list);
     if (!code)

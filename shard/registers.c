@@ -191,6 +191,6 @@ void *registers_s(const struct registers *registers, uint32_t slot, size_t offse
     return history_vector(registers, 2 * slot, offset);
 }
 
-void *registers_y(const struct registers *registers, uint32_t slot, size_t offset) {
+void *registers_q(const struct registers *registers, uint32_t slot, size_t offset) {
     return history_vector(registers, 2 * slot + 1, offset);
 }

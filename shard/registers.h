@@ -35,7 +35,8 @@ struct registers {
     struct vector
         vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
     bool keeps_best;       /* else there is no REGISTER_BEST */
-    uint8_t *history;      /* s and y of slot 0, of slot 1, … */
+    bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH */
+    uint8_t *history;      /* s and q of slot 0, of slot 1, … */
     size_t history_stride; /* bytes from one history vector to the next */
 };
 
@@ -63,7 +64,9 @@ bool registers_complete(const struct registers *registers);
 
 /* Whether there is such a register here. */
 static inline bool registers_have(const struct registers *registers, uint8_t number) {
-    return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best);
+    bool preconditioned = number == REGISTER_PG || number == REGISTER_PH;
+    return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best) &&
+           (!preconditioned || registers->precondition);
 }
 
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */
@@ -75,8 +78,9 @@ void registers_clear_sum(struct registers *registers);
 /* Exchanges two registers without copying elements. */
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b);
 
-/* Elements of a history vector from `offset`, a multiple of BLOCK_ELEMENTS. */
+/* Elements of a pair's vectors from `offset`, a multiple of BLOCK_ELEMENTS: s, and q, which is P·y,
+ * or y if there is no preconditioner. */
 void *registers_s(const struct registers *registers, uint32_t slot, size_t offset);
-void *registers_y(const struct registers *registers, uint32_t slot, size_t offset);
+void *registers_q(const struct registers *registers, uint32_t slot, size_t offset);
 
 #endif

@@ -8,13 +8,18 @@ enum part {
     PART_B = 1 << 1,
     PART_C = 1 << 2,
     PART_D = 1 << 3,
-    PART_ALPHA = 1 << 4,
-    PART_SLOT = 1 << 5,
-    PART_SLOTS = 1 << 6,      /* count and slots */
-    PART_WEIGHTS = 1 << 7,    /* u and w, one for each slot */
-    PART_FOLDS = 1 << 8,      /* hash and folds */
-    PART_EVALUATION = 1 << 9, /* its sums and its exponent */
+    PART_E = 1 << 4,
+    PART_F = 1 << 5,
+    PART_ALPHA = 1 << 6,
+    PART_SLOT = 1 << 7,
+    PART_SLOTS = 1 << 8,       /* count and slots */
+    PART_WEIGHTS = 1 << 9,     /* u and w, one for each slot */
+    PART_FOLDS = 1 << 10,      /* hash and folds */
+    PART_EVALUATION = 1 << 11, /* its sums and its exponent */
+    PART_SERIAL = 1 << 12,
 };
+
+enum { OPERANDS = 6 }; /* registers that an operation can have */
 
 static const unsigned parts[] = {
     [OPERATION_CHECK] = PART_FOLDS,
@@ -24,12 +29,14 @@ static const unsigned parts[] = {
     [OPERATION_ADD] = PART_A | PART_B | PART_C | PART_ALPHA,
     [OPERATION_GRADIENT] = PART_A,
     [OPERATION_REGULARIZE] = PART_A | PART_B | PART_ALPHA,
-    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_SLOT,
+    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_E | PART_F | PART_SLOT,
     [OPERATION_DIRECTION] = PART_A | PART_B | PART_ALPHA | PART_SLOTS | PART_WEIGHTS,
     [OPERATION_DOT] = PART_A | PART_B,
     [OPERATION_DOT_REGULARIZED] = PART_A | PART_B,
     [OPERATION_MAX_ABS] = PART_A,
     [OPERATION_HISTORY_DOTS] = PART_A | PART_SLOT | PART_SLOTS,
+    [OPERATION_FACTOR] = PART_ALPHA | PART_SERIAL,
+    [OPERATION_PRECONDITION] = PART_A | PART_B | PART_SERIAL,
 };
 
 static unsigned parts_of(unsigned code) {
@@ -41,6 +48,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_DOT:
     case OPERATION_DOT_REGULARIZED:
     case OPERATION_MAX_ABS:
+    case OPERATION_FACTOR:
         return 1;
     case OPERATION_HISTORY_DOTS:
         return 4 * operation->count;
@@ -49,11 +57,16 @@ uint32_t operation_scalars(const struct operation *operation) {
     }
 }
 
+bool operation_yields_max(const struct operation *operation) {
+    return operation->code == OPERATION_MAX_ABS || operation->code == OPERATION_FACTOR;
+}
+
 void program_add(struct bytes *program, const struct operation *operation) {
     unsigned has = parts_of(operation->code);
-    const uint8_t registers[] = {operation->a, operation->b, operation->c, operation->d};
+    const uint8_t registers[OPERANDS] = {operation->a, operation->b, operation->c,
+                                         operation->d, operation->e, operation->f};
     bytes_put_u8(program, (uint8_t)operation->code);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < OPERANDS; i++)
         if (has & ((unsigned)PART_A << i))
             bytes_put_u8(program, registers[i]);
     if (has & PART_ALPHA)
@@ -78,6 +91,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u8(program, (uint8_t)operation->sums);
         bytes_put_i64(program, operation->derivative_exponent);
     }
+    if (has & PART_SERIAL)
+        bytes_put_u64(program, operation->serial);
 }
 
 static uint8_t read_register(struct cursor *program) {
@@ -110,19 +125,22 @@ static void read_evaluation(struct cursor *program, struct operation *operation)
     operation->derivative_exponent = program->failed ? 0 : (int32_t)exponent;
 }
 
+static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {
+    uint8_t *registers[OPERANDS] = {&operation->a, &operation->b, &operation->c,
+                                    &operation->d, &operation->e, &operation->f};
+    for (unsigned i = 0; i < OPERANDS; i++)
+        *registers[i] = has & ((unsigned)PART_A << i) ? read_register(program) : 0;
+}
+
 bool program_next(struct cursor *program, struct operation *operation) {
     if (program->failed || !cursor_left(program))
         return false;
     operation->code = cursor_u8(program);
     operation->count = 0;
-    operation->a = operation->b = operation->c = operation->d = 0;
     unsigned has = parts_of(operation->code);
     if (!has)
         program->failed = true;
-    uint8_t *registers[] = {&operation->a, &operation->b, &operation->c, &operation->d};
-    for (unsigned i = 0; i < 4; i++)
-        if (has & ((unsigned)PART_A << i))
-            *registers[i] = read_register(program);
+    read_registers(program, has, operation);
     if (has & PART_ALPHA)
         operation->alpha = cursor_f64(program);
     if (has & PART_SLOT) {
@@ -142,6 +160,8 @@ bool program_next(struct cursor *program, struct operation *operation) {
     }
     if (has & PART_EVALUATION)
         read_evaluation(program, operation);
+    if (has & PART_SERIAL)
+        operation->serial = cursor_u64(program);
     return !program->failed;
 }
 
@@ -151,24 +171,65 @@ bool program_next(struct cursor *program, struct operation *operation) {
 static bool works_on_best(const struct operation *operation) {
     return operation->code != OPERATION_SWAP &&
            (operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||
-            operation->c == REGISTER_BEST || operation->d == REGISTER_BEST);
+            operation->c == REGISTER_BEST || operation->d == REGISTER_BEST ||
+            operation->e == REGISTER_BEST || operation->f == REGISTER_BEST);
+}
+
+/* What the operations up to now have done. */
+struct progress {
+    uint32_t operations, scalars;
+    int64_t pair; /* slot of the last PAIR of the sweep; −1: none */
+    bool begun, factored, preconditioned;
+};
+
+static const char *fault_of_preconditioner(const struct progress *now,
+                                           const struct operation *operation) {
+    bool applies = operation->code == OPERATION_PRECONDITION;
+    if (!applies && operation->code != OPERATION_FACTOR)
+        return NULL;
+    if (!operation->serial)
+        return "a preconditioner without a serial number";
+    if (applies && operation->a == operation->b)
+        return "a program that preconditions a vector in place";
+    if (now->factored || (!applies && now->preconditioned))
+        return "a program that factors twice, or also preconditions";
+    if (!applies && now->begun)
+        return "a program that factors sums after clearing them";
+    return NULL;
+}
+
+static const char *fault_of_next(const struct progress *now, const struct operation *operation) {
+    if (now->operations > OPERATIONS_MAX || now->scalars > SCALARS_MAX)
+        return "a program that is too long";
+    if (works_on_best(operation))
+        return "a program that works on the best point";
+    if (operation->code == OPERATION_HISTORY_DOTS && now->pair != operation->slot)
+        return "a program that takes products with a pair before forming it";
+    return fault_of_preconditioner(now, operation);
+}
+
+static void advance(struct progress *now, const struct operation *operation) {
+    if (operation->code == OPERATION_PAIR)
+        now->pair = operation->slot;
+    if (operation->code == OPERATION_PRECONDITION) {
+        now->pair = -1;
+        now->preconditioned = true;
+    }
+    now->begun |= operation->code == OPERATION_BEGIN;
+    now->factored |= operation->code == OPERATION_FACTOR;
 }
 
 const char *program_fault(const void *program, size_t length) {
     struct cursor cursor = cursor_over(program, length);
     struct operation operation;
-    uint32_t operations = 0, scalars = 0;
-    int64_t pair = -1; /* slot of the last PAIR */
+    struct progress now = {.pair = -1};
     while (program_next(&cursor, &operation)) {
-        scalars += operation_scalars(&operation);
-        if (++operations > OPERATIONS_MAX || scalars > SCALARS_MAX)
-            return "a program that is too long";
-        if (works_on_best(&operation))
-            return "a program that works on the best point";
-        if (operation.code == OPERATION_HISTORY_DOTS && pair != operation.slot)
-            return "a program that takes products with a pair before forming it";
-        if (operation.code == OPERATION_PAIR)
-            pair = operation.slot;
+        now.operations++;
+        now.scalars += operation_scalars(&operation);
+        const char *fault = fault_of_next(&now, &operation);
+        if (fault)
+            return fault;
+        advance(&now, &operation);
     }
     return cursor.failed ? "a malformed program" : NULL;
 }

@@ -1,10 +1,15 @@
 /* Programs: the vector operations that the coordinator issues and the shards run.
  *
- * A program is a list of operations on registers. A shard runs it block by block, all operations
- * on one block before the next block, so operations share what is in the cache; no operation may
- * need a scalar that the same program yields. Operations marked "first" act once, before the
- * blocks. Those marked "→" yield scalars, in program order: exact sums (numeric/exact.h, encoded),
+ * A program is a list of operations on registers. A shard runs it in sweeps: block by block, all
+ * operations of a sweep on one block before the next block, so operations share what is in the
+ * cache. PRECONDITION needs all blocks of its operand, so it ends a sweep, and the operations
+ * behind it are the next one; a program without it is one sweep. No operation may need a scalar
+ * that the same program yields. Operations marked "first" act once, in program order, before the
+ * sweeps. Those marked "→" yield scalars, in program order: exact sums (numeric/exact.h, encoded),
  * or a maximum (a double).
+ *
+ * The preconditioner P is the inverse of a sampled matrix of second derivatives. It lies on the
+ * shard that holds all parameters; all shards know it by its serial number, which is never 0.
  *
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
@@ -12,17 +17,25 @@
  *   first  BEGIN evaluation l b    sum = 0, of layout l; from now on slices of this evaluation are
  *                                  taken, and the trial point is given out once the program is
  *                                  through
+ *   first  FACTOR lambda serial    P = (sum/examples, exponents undone, plus lambda on the diagonal
+ *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Yields what
+ *                                  was added to the diagonal to find a factor, relative to it:
+ *                                  0: nothing; +infinity: there is none, and no P from now on
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
  *          GRADIENT a              a = sum/examples, exponents undone; the sum is of the parameters
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
- *          PAIR slot a b c d       s[slot] = a − b, y[slot] = c − d, rounded to the history type
- *          DIRECTION a gamma g k slots u w    a = −gamma·g + Σ_i (−u_i·s_i + gamma·w_i·y_i)
+ *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
+ *          PAIR slot a b c d e f   s[slot] = a − b, q[slot] = c − d, rounded to the history type,
+ *                                  and y = e − f for HISTORY_DOTS. Without P: e is c, f is d, and y
+ *                                  is q as it was rounded. With P: q is P·y, and y is not rounded
+ *          DIRECTION a gamma g k slots u w    a = −gamma·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
- *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, y_i·a, s_i·y_slot, y_i·y_slot
- *                                  (the pair of `slot` must be formed earlier in the program)
+ *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
+ *                                  (y is of the last PAIR, which must be of `slot` and in the same
+ *                                  sweep)
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -41,6 +54,8 @@ enum vector_register {
     REGISTER_H,    /* the gradient at t */
     REGISTER_D,    /* the direction */
     REGISTER_BEST, /* the best point, if the shards were set up to keep one: SWAP only */
+    REGISTER_PG,   /* P·g; this and P·h are there if the shards were set up to precondition */
+    REGISTER_PH,   /* P·h */
     REGISTERS,
 };
 
@@ -58,12 +73,16 @@ enum operation_code {
     OPERATION_DOT_REGULARIZED,
     OPERATION_MAX_ABS,
     OPERATION_HISTORY_DOTS,
+    OPERATION_FACTOR,
+    OPERATION_PRECONDITION,
+    OPERATIONS, /* one more than the last */
 };
 
 struct operation {
     enum operation_code code;
-    uint8_t a, b, c, d; /* registers */
-    double alpha;       /* or lambda, gamma */
+    uint8_t a, b, c, d, e, f; /* registers */
+    double alpha;             /* or lambda, gamma */
+    uint64_t serial;          /* of P */
     uint32_t slot;
     uint32_t count; /* of slots */
     uint16_t slots[SLOTS_MAX];
@@ -77,16 +96,21 @@ struct operation {
 /* Scalars that an operation yields. */
 uint32_t operation_scalars(const struct operation *operation);
 
+/* Whether they are maxima, not sums. */
+bool operation_yields_max(const struct operation *operation);
+
 /* Appends an operation to a program. */
 void program_add(struct bytes *program, const struct operation *operation);
 
 /* Reads the next operation; false at the end or if it is malformed (then cursor->failed is set):
- * an unknown code, a register or slot out of range, too many slots. */
+ * an unknown code, a register or slot out of range, too many slots. Registers that the operation
+ * does not have are 0. */
 bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
- * too many operations or scalars, takes products with a pair before forming it, or uses
- * REGISTER_BEST in any operation but SWAP. */
+ * too many operations or scalars, takes products with a pair that was not formed last and in the
+ * same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, one behind
+ * BEGIN, or one together with PRECONDITION; if P has no serial, or is applied in place. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

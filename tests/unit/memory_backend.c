@@ -12,7 +12,8 @@ struct backend {
     uint32_t n;
     double *vector[REGISTERS];
     double *s[SLOTS_MAX], *y[SLOTS_MAX];
-    double *sum; /* the gradient that GRADIENT takes */
+    double *y_now; /* of the last PAIR */
+    double *sum;   /* the gradient that GRADIENT takes */
 };
 
 static double *vector_new(uint32_t n) {
@@ -27,6 +28,7 @@ static void backend_init(struct backend *backend, uint32_t n) {
         backend->s[i] = vector_new(n);
         backend->y[i] = vector_new(n);
     }
+    backend->y_now = vector_new(n);
     backend->sum = vector_new(n);
 }
 
@@ -37,6 +39,7 @@ static void backend_release(struct backend *backend) {
         free(backend->s[i]);
         free(backend->y[i]);
     }
+    free(backend->y_now);
     free(backend->sum);
 }
 
@@ -67,7 +70,7 @@ static void run_direction(struct backend *backend, const struct operation *o) {
 
 static uint32_t run_history_dots(struct backend *backend, const struct operation *o,
                                  double *scalars) {
-    const double *a = backend->vector[o->a], *y = backend->y[o->slot];
+    const double *a = backend->vector[o->a], *y = backend->y_now;
     for (uint32_t k = 0; k < o->count; k++) {
         *scalars++ = dot(backend, backend->s[o->slots[k]], a);
         *scalars++ = dot(backend, backend->y[o->slots[k]], a);
@@ -82,6 +85,7 @@ static void run_pair(struct backend *backend, const struct operation *o) {
     for (uint32_t i = 0; i < backend->n; i++) {
         backend->s[o->slot][i] = v[o->a][i] - v[o->b][i];
         backend->y[o->slot][i] = v[o->c][i] - v[o->d][i];
+        backend->y_now[i] = v[o->e][i] - v[o->f][i];
     }
 }
 
@@ -126,6 +130,9 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
         return run_history_dots(backend, o, scalars);
     case OPERATION_CHECK:
     case OPERATION_BEGIN:
+    case OPERATION_FACTOR:
+    case OPERATION_PRECONDITION:
+    case OPERATIONS:
         break;
     }
     assert(false && "an operation that the optimizer does not issue");

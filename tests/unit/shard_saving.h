@@ -110,6 +110,8 @@ static inline struct operation pair_in(uint32_t slot) {
                               .b = REGISTER_X,
                               .c = REGISTER_H,
                               .d = REGISTER_G,
+                              .e = REGISTER_H,
+                              .f = REGISTER_G,
                               .slot = slot};
 }
 
@@ -149,7 +151,7 @@ static inline struct point *point_now(struct saved *saved) {
         point->serials[i] = serial;
         point->slots[i] = slot;
         memcpy(point->s[slot], registers_s(registers, slot, 0), sizeof point->s[slot]);
-        memcpy(point->y[slot], registers_y(registers, slot, 0), sizeof point->y[slot]);
+        memcpy(point->y[slot], registers_q(registers, slot, 0), sizeof point->y[slot]);
     }
     return point;
 }
@@ -161,7 +163,7 @@ static inline void assert_holds(struct saved *saved, const struct point *point) 
     for (uint32_t i = 0; i < point->pairs; i++) {
         uint32_t slot = (uint32_t)point->slots[i];
         assert_memory_equal(point->s[slot], registers_s(registers, slot, 0), sizeof point->s[slot]);
-        assert_memory_equal(point->y[slot], registers_y(registers, slot, 0), sizeof point->y[slot]);
+        assert_memory_equal(point->y[slot], registers_q(registers, slot, 0), sizeof point->y[slot]);
     }
 }
 

@@ -43,7 +43,7 @@ static void a_living_shard_goes_back_in_a_new_attempt_and_on_from_there(void **s
     /* The undone step again: its file is written anew, with the pairs that lay in it. */
     memcpy(registers_s(registers_of(&saved), slot_of(6), 0), undone->s[slot_of(6)],
            sizeof *undone->s);
-    memcpy(registers_y(registers_of(&saved), slot_of(6), 0), undone->y[slot_of(6)],
+    memcpy(registers_q(registers_of(&saved), slot_of(6), 0), undone->y[slot_of(6)],
            sizeof *undone->y);
     saved.step = 6;
     struct point *again = point_now(&saved);

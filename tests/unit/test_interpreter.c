@@ -135,7 +135,7 @@ static void collect(const struct cluster *cluster, size_t count, size_t max_at,
 
 /* ---- the same with plain loops ---- */
 
-/* Registers that operations work on: all but the best point, which stands last. */
+/* Registers that every shard has and operations work on: those before the best point. */
 enum { WORKED_ON = REGISTER_BEST };
 
 struct naive {
@@ -190,8 +190,13 @@ static void assert_dot(const struct exact *sum, size_t n, const double *a, const
 
 /* ---- one round of every operation ---- */
 
-static const struct operation pair = {
-    .code = OPERATION_PAIR, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_H, .d = REGISTER_G};
+static const struct operation pair = {.code = OPERATION_PAIR,
+                                      .a = REGISTER_T,
+                                      .b = REGISTER_X,
+                                      .c = REGISTER_H,
+                                      .d = REGISTER_G,
+                                      .e = REGISTER_H,
+                                      .f = REGISTER_G};
 
 static void form_pair(struct cluster *cluster, struct naive *naive, enum history_type type,
                       struct random *random, uint32_t slot) {
@@ -322,6 +327,56 @@ static void scalars_of_1_2_and_4_shards_merge_to_the_same_bits(void **state) {
     }
 }
 
+/* As with a preconditioner: the second vector of the pair is P·y, and y itself is not stored. */
+static void products_are_taken_with_the_y_that_the_pair_names(void **state) {
+    (void)state;
+    struct cluster cluster;
+    struct naive naive;
+    struct random random;
+    struct yields yields;
+    random_init(&random, 11);
+    naive_init(&naive);
+    cluster_init(&cluster, 1, HISTORY_FLOAT);
+    for (uint8_t i = 0; i < WORKED_ON; i++)
+        fill_register(&cluster, &random, i, naive.v[i]);
+    struct operation operations[] = {
+        pair,
+        {.code = OPERATION_HISTORY_DOTS, .a = REGISTER_H, .slot = 0, .count = 1, .slots = {0}}};
+    operations[0].e = REGISTER_D;
+    operations[0].f = REGISTER_X;
+    run_everywhere(&cluster, operations, 2);
+    collect(&cluster, 4, 4, &yields);
+    naive_pair(&naive, HISTORY_FLOAT, 0);
+    double *y = memory_new(N, sizeof *y);
+    for (size_t i = 0; i < N; i++)
+        y[i] = naive.v[REGISTER_D][i] - naive.v[REGISTER_X][i];
+    assert_dot(&yields.sums[0], N, naive.s[0], naive.v[REGISTER_H]);
+    assert_dot(&yields.sums[1], N, naive.y[0], naive.v[REGISTER_H]);
+    assert_dot(&yields.sums[2], N, naive.s[0], y);
+    assert_dot(&yields.sums[3], N, naive.y[0], y);
+    free(y);
+    cluster_release(&cluster);
+    naive_release(&naive);
+}
+
+static void without_a_preconditioner_programs_cannot_name_what_it_makes(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    const struct operation needing[] = {
+        {.code = OPERATION_DOT, .a = REGISTER_X, .b = REGISTER_PG},
+        {.code = OPERATION_PAIR, .f = REGISTER_PH},
+        {.code = OPERATION_FACTOR, .serial = 1},
+        {.code = OPERATION_PRECONDITION, .a = REGISTER_D, .b = REGISTER_G, .serial = 1},
+    };
+    for (size_t i = 0; i < sizeof needing / sizeof *needing; i++) {
+        run_operations(&bench, &needing[i], 1);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        bench.number--;
+    }
+    bench_release(&bench);
+}
+
 static void the_best_point_changes_places(void **state) {
     (void)state;
     struct bench bench;
@@ -358,6 +413,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_plain_loops_do),
         cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),
+        cmocka_unit_test(products_are_taken_with_the_y_that_the_pair_names),
+        cmocka_unit_test(without_a_preconditioner_programs_cannot_name_what_it_makes),
         cmocka_unit_test(the_best_point_changes_places),
         cmocka_unit_test(without_a_place_for_the_best_point_there_is_none),
     };

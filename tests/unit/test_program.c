@@ -12,6 +12,8 @@ static struct operation sample(enum operation_code code) {
                                   .b = REGISTER_G,
                                   .c = REGISTER_T,
                                   .d = REGISTER_X,
+                                  .e = REGISTER_PG,
+                                  .f = REGISTER_PH,
                                   .alpha = 0.125,
                                   .slot = SLOTS_MAX - 1,
                                   .count = 3,
@@ -20,6 +22,7 @@ static struct operation sample(enum operation_code code) {
                                   .w = {4, 5, -6},
                                   .hash = 77,
                                   .folds = 12,
+                                  .serial = UINT64_MAX - 3,
                                   .evaluation = 9,
                                   .sums = SUMS_PARAMETERS,
                                   .derivative_exponent = -40};
@@ -41,7 +44,7 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     struct bytes program, again;
     bytes_init(&program);
     bytes_init(&again);
-    for (unsigned code = OPERATION_CHECK; code <= OPERATION_HISTORY_DOTS; code++) {
+    for (unsigned code = OPERATION_CHECK; code < OPERATIONS; code++) {
         struct operation operation = sample(code);
         program_add(&program, &operation);
     }
@@ -53,10 +56,10 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
         program_add(&again, &operation);
     }
     assert_false(cursor.failed);
-    assert_int_equal(count, OPERATION_HISTORY_DOTS);
+    assert_int_equal(count, OPERATIONS - 1);
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
-    assert_int_equal(scalars_of(program.data, program.length), 3 + 4 * 3);
+    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
@@ -71,6 +74,12 @@ static void fields_come_back_as_given(void **state) {
     program_add(&program, &given);
     given = sample(OPERATION_BEGIN);
     program_add(&program, &given);
+    given = sample(OPERATION_PAIR);
+    program_add(&program, &given);
+    given = sample(OPERATION_FACTOR);
+    program_add(&program, &given);
+    given = sample(OPERATION_PRECONDITION);
+    program_add(&program, &given);
     struct cursor cursor = cursor_over(program.data, program.length);
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.a, REGISTER_D);
@@ -81,13 +90,23 @@ static void fields_come_back_as_given(void **state) {
     assert_int_equal(back.evaluation, 9);
     assert_int_equal(back.sums, SUMS_PARAMETERS);
     assert_int_equal(back.derivative_exponent, -40);
+    assert_true(program_next(&cursor, &back));
+    assert_int_equal(back.d, REGISTER_X);
+    assert_int_equal(back.e, REGISTER_PG);
+    assert_int_equal(back.f, REGISTER_PH);
+    assert_true(program_next(&cursor, &back));
+    assert_true(back.alpha == 0.125 && back.serial == UINT64_MAX - 3);
+    assert_true(program_next(&cursor, &back));
+    assert_int_equal(back.b, REGISTER_G);
+    assert_true(back.serial == UINT64_MAX - 3);
+    assert_int_equal(back.e, 0); /* what an operation does not have */
     assert_false(program_next(&cursor, &back));
     bytes_release(&program);
 }
 
 static void a_program_cut_anywhere_but_between_operations_is_malformed(void **state) {
     (void)state;
-    for (unsigned code = OPERATION_CHECK; code <= OPERATION_HISTORY_DOTS; code++) {
+    for (unsigned code = OPERATION_CHECK; code < OPERATIONS; code++) {
         struct bytes program;
         bytes_init(&program);
         struct operation operation = sample(code);
@@ -110,6 +129,9 @@ static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
     (void)state;
     struct operation operation = sample(OPERATION_DOT);
     operation.b = REGISTERS;
+    assert_malformed(operation);
+    operation = sample(OPERATION_PAIR);
+    operation.f = REGISTERS;
     assert_malformed(operation);
     operation = sample(OPERATION_PAIR);
     operation.slot = SLOTS_MAX;

@@ -345,6 +345,10 @@ static void malformed_programs_are_refused(void **state) {
         {.code = OPERATION_DOT, .b = REGISTER_BEST},
         {.code = OPERATION_ADD, .c = REGISTER_BEST},
         {.code = OPERATION_PAIR, .d = REGISTER_BEST},
+        {.code = OPERATION_PAIR, .f = REGISTER_BEST},
+        {.code = OPERATION_FACTOR},
+        {.code = OPERATION_PRECONDITION, .a = REGISTER_PG, .b = REGISTER_G},
+        {.code = OPERATION_PRECONDITION, .a = REGISTER_G, .b = REGISTER_G, .serial = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_non_null(fault_of_program(&bad[i], 1));
@@ -353,6 +357,39 @@ static void malformed_programs_are_refused(void **state) {
         {.code = OPERATION_PAIR, .slot = 2},
         {.code = OPERATION_HISTORY_DOTS, .slot = 2, .count = 1, .slots = {2}}};
     assert_null(fault_of_program(sound_one, 3));
+}
+
+#define PAIR_OF_2                                                                                  \
+    { .code = OPERATION_PAIR, .slot = 2 }
+#define DOTS_OF_2                                                                                  \
+    {                                                                                              \
+        .code = OPERATION_HISTORY_DOTS, .slot = 2, .count = 1, .slots = { 2 }                      \
+    }
+#define PRECONDITION_BY_1                                                                          \
+    { .code = OPERATION_PRECONDITION, .a = REGISTER_PH, .b = REGISTER_H, .serial = 1 }
+#define FACTOR_AS_1                                                                                \
+    { .code = OPERATION_FACTOR, .serial = 1 }
+
+static void products_are_taken_in_the_sweep_that_forms_the_pair(void **state) {
+    (void)state;
+    const struct operation sound[] = {PRECONDITION_BY_1, PAIR_OF_2, DOTS_OF_2};
+    assert_null(fault_of_program(sound, 3));
+    const struct operation apart[] = {PAIR_OF_2, PRECONDITION_BY_1, DOTS_OF_2};
+    assert_non_null(strstr(fault_of_program(apart, 3), "products"));
+}
+
+static void a_program_factors_once_before_it_clears_and_does_not_apply_it(void **state) {
+    (void)state;
+    const struct operation sound[] = {FACTOR_AS_1, {.code = OPERATION_BEGIN, .evaluation = 1}};
+    assert_null(fault_of_program(sound, 2));
+    const struct operation twice[] = {FACTOR_AS_1, FACTOR_AS_1};
+    assert_non_null(strstr(fault_of_program(twice, 2), "factors twice"));
+    const struct operation used[] = {FACTOR_AS_1, PRECONDITION_BY_1};
+    assert_non_null(strstr(fault_of_program(used, 2), "also preconditions"));
+    const struct operation after[] = {PRECONDITION_BY_1, FACTOR_AS_1};
+    assert_non_null(strstr(fault_of_program(after, 2), "also preconditions"));
+    const struct operation cleared[] = {{.code = OPERATION_BEGIN, .evaluation = 1}, FACTOR_AS_1};
+    assert_non_null(strstr(fault_of_program(cleared, 2), "after clearing"));
 }
 
 static void programs_are_bounded_in_operations_and_scalars(void **state) {
@@ -381,6 +418,8 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_of_pairs_that_cannot_be_is_refused),
         cmocka_unit_test(a_program_with_another_hash_or_no_number_is_refused),
         cmocka_unit_test(malformed_programs_are_refused),
+        cmocka_unit_test(products_are_taken_in_the_sweep_that_forms_the_pair),
+        cmocka_unit_test(a_program_factors_once_before_it_clears_and_does_not_apply_it),
         cmocka_unit_test(programs_are_bounded_in_operations_and_scalars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
