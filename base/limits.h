@@ -9,8 +9,9 @@
 
 /* Parameters: see base/layout.h. */
 #define TENSORS_MAX 32
-#define TENSOR_NAME_BYTES 24               /* with the 0 at its end */
-#define PARAMETERS_MAX (UINT64_C(1) << 33) /* elements of a vector */
+#define TENSOR_NAME_BYTES 24                       /* with the 0 at its end */
+#define PARAMETERS_MAX (UINT64_C(1) << 33)         /* elements of a vector */
+#define PRECONDITION_PARAMETERS_MAX BLOCK_ELEMENTS /* of a dense matrix: all on one shard */
 
 /* Data. */
 #define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */

@@ -13,6 +13,7 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
         .evaluation = c->steering->evaluation.number,
         .derivative_exponent = c->steering->evaluation.derivative_exponent,
         .parts = evaluation_list(&c->steering->evaluation.parts),
+        .floor = 1,
     };
     send_to(c, link, message, out);
 }

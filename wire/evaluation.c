@@ -82,8 +82,18 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
     return SUMS_NONE;
 }
 
-uint64_t evaluation_sums_count(enum sums_layout sums, uint64_t count) {
-    return sums == SUMS_PARAMETERS ? count : 0;
+uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters) {
+    if (layout == SUMS_TRIANGLE)
+        return parameters <= PRECONDITION_PARAMETERS_MAX ? parameters * (parameters + 1) / 2 : 0;
+    return layout == SUMS_PARAMETERS ? parameters : 0;
+}
+
+struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
+                                        uint64_t first, uint64_t count) {
+    uint64_t total = evaluation_sums_total(layout, parameters);
+    if (layout == SUMS_PARAMETERS)
+        return (struct sums_range){first, count};
+    return first == 0 && count ? (struct sums_range){0, total} : (struct sums_range){total, 0};
 }
 
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk) {

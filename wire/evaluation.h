@@ -18,12 +18,22 @@
 enum sums_layout {
     SUMS_NONE,       /* none: a flush has no elements */
     SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
+    SUMS_TRIANGLE, /* one int64 for each pair of parameters r ≥ c, at r(r + 1)/2 + c; all of them
+                      on the shard whose range begins the vector. Only for as many parameters as
+                      PRECONDITION_PARAMETERS_MAX */
     SUMS_LAYOUTS,
 };
 
 enum evaluation_kind {
 #define KIND(NAME, name, number, totals, sums, text) EVALUATION_##NAME = (number),
 #include "wire/kinds.def"
+};
+
+/* Whether, and how, the optimizer's directions are preconditioned. */
+enum precondition {
+    PRECONDITION_NONE,
+    PRECONDITION_FULL, /* by the inverse of a dense matrix over all parameters */
+    PRECONDITIONS,
 };
 
 #define EVALUATION_PARTS_MAX 4
@@ -52,8 +62,16 @@ uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t i
 
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 
-/* The number of sums of a shard whose range has `count` parameters. */
-uint64_t evaluation_sums_count(enum sums_layout sums, uint64_t count);
+/* How many sums there are over all shards; 0 if the layout does not exist for so many parameters.
+ */
+uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters);
+
+/* Which of these are on the shard with the parameters [first, first + count) of `parameters`. */
+struct sums_range {
+    uint64_t first, count;
+};
+struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
+                                        uint64_t first, uint64_t count);
 
 /* The index of the part that the chunk belongs to, or `parts->count`. */
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk);

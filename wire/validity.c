@@ -2,6 +2,8 @@
  * the reason, or NULL. The receiver checks what depends on its state (its range, its phase).
  *
  * A message of the table that has no function here does not compile. */
+#include <math.h>
+
 #include "base/layout.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
@@ -94,6 +96,22 @@ static const char *fault_of_derivative(double derivative_max) {
     return unless(derivative_max >= 0, "a largest derivative below 0, or none");
 }
 
+static const char *fault_of_precondition(uint8_t precondition, const struct blob *layout) {
+    struct layout parameters;
+    if (precondition == PRECONDITION_NONE ||
+        layout_decode(layout->data, layout->length, &parameters))
+        return NULL;
+    return FIRST_OF(unless(precondition < PRECONDITIONS, "an unknown preconditioner"),
+                    unless(layout_parameters(&parameters) <= PRECONDITION_PARAMETERS_MAX,
+                           "more parameters than a preconditioner may have"));
+}
+
+/* Not a number is refused as well. */
+static const char *fault_of_sampling(const struct message_evaluate *body) {
+    return FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
+                    unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance"));
+}
+
 /* ---- one function a message ---- */
 
 #define FAULT_IN(name)                                                                             \
@@ -162,7 +180,8 @@ FAULT_IN_BODY(shard_setup) {
                     unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
                     unless(body->examples, "no examples"), fault_of_flag(body->uniform),
                     fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
-                    fault_of_flag(body->keeps_best));
+                    fault_of_flag(body->keeps_best),
+                    fault_of_precondition(body->precondition, &body->layout));
 }
 
 FAULT_IN(exponents) {
@@ -183,7 +202,8 @@ FAULT_IN_BODY(replica_setup) {
         unless(*body->objective, "an objective without a name"),
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
-        unless(body->threads <= THREADS_MAX, "more threads than there may be"));
+        unless(body->threads <= THREADS_MAX, "more threads than there may be"),
+        fault_of_precondition(body->precondition, &body->layout));
 }
 
 FAULT_IN_BODY(shard_at) {
@@ -226,7 +246,8 @@ FAULT_IN_BODY(result) {
 
 FAULT_IN_BODY(evaluate) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_exponent(body->derivative_exponent), evaluation_fault(&body->parts));
+                    fault_of_exponent(body->derivative_exponent), evaluation_fault(&body->parts),
+                    fault_of_sampling(body));
 }
 
 FAULT_IN_BODY(portion) {

@@ -29,12 +29,13 @@ static void what_is_no_evaluation_is_refused_with_a_reason(void **state) {
         const char *reason;
     } cases[] = {
         {{loss, {0, 6, 1}}, "unknown kind"},
-        {{loss, {EVALUATION_LOSS + 1, 6, 1}}, "unknown kind"},
+        {{loss, {EVALUATION_CURVATURE + 1, 6, 1}}, "unknown kind"},
         {{loss, {UINT32_MAX, 6, 1}}, "unknown kind"},
         {{loss, {EVALUATION_LOSS, 6, 0}}, "without chunks"},
         {{loss, {EVALUATION_LOSS, 6, UINT32_MAX}}, "beyond the last"},
         {{loss, {EVALUATION_LOSS, 5, 1}}, "do not rise"},
         {{loss, {EVALUATION_LOSS, 0, 1}}, "do not rise"},
+        {{{EVALUATION_GRADIENT, 0, 2}, {EVALUATION_CURVATURE, 2, 1}}, "two layouts"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_non_null(why(cases[i].parts, 2));
@@ -64,13 +65,40 @@ static void totals_follow_the_parts_and_sums_are_those_of_the_gradient(void **st
     assert_int_equal(evaluation_totals(&parts), 2);
     assert_int_equal(evaluation_first_total(&parts, 1), 1);
     assert_int_equal(evaluation_sums(&parts), SUMS_PARAMETERS);
-    assert_true(evaluation_sums_count(SUMS_PARAMETERS, 12) == 12);
     parts.count = 1;
     assert_int_equal(evaluation_totals(&parts), 1);
     assert_int_equal(evaluation_sums(&parts), SUMS_NONE);
-    assert_true(evaluation_sums_count(SUMS_NONE, 12) == 0);
     assert_string_equal(evaluation_kind_name(EVALUATION_LOSS), "loss");
     assert_string_equal(evaluation_kind_name(99), "?");
+}
+
+static void holds(enum sums_layout layout, uint64_t first, uint64_t count, uint64_t first_sum,
+                  uint64_t sums) {
+    struct sums_range range = evaluation_sums_range(layout, 100, first, count);
+    assert_true(range.first == first_sum && range.count == sums);
+}
+
+static void a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_triangle(void **state) {
+    (void)state;
+    assert_true(evaluation_sums_total(SUMS_NONE, 100) == 0);
+    assert_true(evaluation_sums_total(SUMS_PARAMETERS, 100) == 100);
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, 100) == 5050);
+    holds(SUMS_NONE, 0, 100, 0, 0);
+    holds(SUMS_PARAMETERS, 0, 60, 0, 60);
+    holds(SUMS_PARAMETERS, 60, 40, 60, 40);
+    holds(SUMS_TRIANGLE, 0, 100, 0, 5050);
+    holds(SUMS_TRIANGLE, 100, 0, 5050, 0);
+    holds(SUMS_TRIANGLE, 0, 0, 5050, 0);
+}
+
+/* Its number of elements would overflow. */
+static void there_is_no_triangle_of_many_parameters(void **state) {
+    (void)state;
+    const uint64_t most = PRECONDITION_PARAMETERS_MAX;
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, most) == most * (most + 1) / 2);
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, most + 1) == 0);
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, PARAMETERS_MAX) == 0);
+    assert_true(evaluation_sums_range(SUMS_TRIANGLE, PARAMETERS_MAX, 0, most).count == 0);
 }
 
 int main(void) {
@@ -79,6 +107,8 @@ int main(void) {
         cmocka_unit_test(what_is_no_evaluation_is_refused_with_a_reason),
         cmocka_unit_test(a_chunk_is_found_in_its_part),
         cmocka_unit_test(totals_follow_the_parts_and_sums_are_those_of_the_gradient),
+        cmocka_unit_test(a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_triangle),
+        cmocka_unit_test(there_is_no_triangle_of_many_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,8 +107,9 @@ static void play_coordinator(struct world *world, const struct message *message,
         set_up(world, out);
         break;
     case MESSAGE_READY:
-        answer(out, world->coordinator,
-               (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0, {&all, 1}}});
+        answer(
+            out, world->coordinator,
+            (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0, {&all, 1}, 0, 1, 0}});
         hand_out(world, out);
         break;
     case MESSAGE_WANT:

@@ -117,7 +117,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
     {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
     {.type = MESSAGE_RESULT, .result = {.attempt = 1, .number = 1}},
-    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40, {parts, 2}}},
+    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40, {parts, 2}, 8, 0.25, 7}},
     {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
@@ -238,6 +238,10 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");
+    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "more parameters");
+    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITIONS, "preconditioner");
+    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITION_FULL, "more parameters");
     REFUSES(REPLICA_SETUP, replica_setup.shards = 0, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.shards = SHARDS_MAX + 1, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.threads = THREADS_MAX + 1, "threads");
@@ -287,6 +291,12 @@ static void malformed_flushes_are_refused(void **state) {
     REFUSES(EVALUATE, evaluate.derivative_exponent = INT64_MIN, "exponent");
     REFUSES(EVALUATE, evaluate.parts.length = 0, "no part");
     REFUSES(EVALUATE, evaluate.parts.items = overlapping, "do not rise");
+    REFUSES(EVALUATE, evaluate.rate = -1, "rate");
+    REFUSES(EVALUATE, evaluate.rate = INFINITY, "rate");
+    REFUSES(EVALUATE, evaluate.rate = NAN, "rate");
+    REFUSES(EVALUATE, evaluate.floor = 0, "floor");
+    REFUSES(EVALUATE, evaluate.floor = 1.5, "floor");
+    REFUSES(EVALUATE, evaluate.floor = NAN, "floor");
     REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "ends within");
     REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "ends within");
 }
