@@ -67,7 +67,7 @@ void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct 
     struct workload *workload = workload_of(c, link);
     uint32_t waiting = c->steering->plan.waiting;
     workload->idle = false;
-    workload->chunks_per_ns = 0;
+    handing_forget_rate(workload);
     if (c->steering->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < workload->handed_count; i++) {
             struct run_list one = {.items = &workload->handed[i].run, .length = 1};

@@ -86,7 +86,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     count_flush(c, &entry, totals);
     workload->chunks += chunks;
     if (flushed->busy_ns)
-        workload->chunks_per_ns = (double)chunks / (double)flushed->busy_ns;
+        handing_note_rate(c, link, (double)chunks / (double)flushed->busy_ns);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_forget_counted(workload_of(c, i), &c->steering->plan);
     journal_verdict(c, &entry, out);

@@ -1,7 +1,7 @@
 /* Handing out chunks: how long a portion is, which replica has which, and backup copies of what
  * takes long. Backup copies are those of MapReduce, but only where a fresh copy is expected to
  * finish first (Zaharia et al., "Improving MapReduce performance in heterogeneous environments",
- * OSDI 2008). */
+ * OSDI 2008), and between processes of one host only if the holder is proven slow. */
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +22,13 @@
  */
 #define BACKUP_GAIN 1.5
 #define BACKUP_REMAINING_NS 20e6
+
+/* A replica is proven slow if each of its last SLOW_FLUSHES flushes showed less than 1/SLOW_FACTOR
+ * of the median rate of the others; or, for as long as it is silent, once it has held a portion for
+ * SILENT_FACTOR times as long as the portion should take. */
+#define SLOW_FACTOR 2.0
+#define SLOW_FLUSHES 2
+#define SILENT_FACTOR 4.0
 
 /* ---- which replica has which chunks ---- */
 
@@ -61,7 +68,67 @@ void handing_forget(struct workload *workload, const struct run_list *runs) {
             remove_at(workload, i);
 }
 
+/* ---- who is slow ---- */
+
+/* Whether at least half of the other replicas were faster than this one by SLOW_FACTOR. */
+static bool is_behind(const struct coordinator *c, uint32_t link) {
+    double rate = workload_of(c, link)->chunks_per_ns;
+    uint32_t others = 0, faster = 0;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
+        double other = workload_of(c, i)->chunks_per_ns;
+        if (i == link || !(other > 0))
+            continue;
+        others++;
+        faster += other > SLOW_FACTOR * rate;
+    }
+    return others && 2 * faster >= others;
+}
+
+void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
+    struct workload *workload = workload_of(c, link);
+    workload->chunks_per_ns = chunks_per_ns;
+    workload->slow_flushes = is_behind(c, link) ? workload->slow_flushes + 1 : 0;
+}
+
+void handing_forget_rate(struct workload *workload) {
+    workload->chunks_per_ns = 0;
+    workload->slow_flushes = 0;
+}
+
+static bool was_slow(const struct workload *workload) {
+    return workload->slow_flushes >= SLOW_FLUSHES;
+}
+
+static bool is_silent(const struct workload *owner, const struct workload *copier,
+                      const struct handed *handed, int64_t now_ns) {
+    double rate = owner->chunks_per_ns > 0 ? owner->chunks_per_ns : copier->chunks_per_ns;
+    return (double)(now_ns - handed->at_ns) * rate >= SILENT_FACTOR * handed->run.count;
+}
+
+static bool on_one_host(const struct coordinator *c, uint32_t a, uint32_t b) {
+    return strcmp(c->membership.members[a].host, c->membership.members[b].host) == 0;
+}
+
 /* ---- backup copies ---- */
+
+/* Replicas of one host share its processors and its memory: one that is late there is usually held
+ * up by the others, and a copy would hold it up more. So there a copy needs proof. */
+static bool may_copy(const struct coordinator *c, uint32_t owner, uint32_t copier,
+                     const struct handed *handed, int64_t now_ns) {
+    const struct workload *of_owner = workload_of(c, owner);
+    return !on_one_host(c, owner, copier) || was_slow(of_owner) ||
+           is_silent(of_owner, workload_of(c, copier), handed, now_ns);
+}
+
+/* Whether what this replica is handed now may be copied although it does not fall silent. */
+static bool expects_copies(const struct coordinator *c, uint32_t link) {
+    if (!c->settings.backup_copies || was_slow(workload_of(c, link)))
+        return c->settings.backup_copies;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->membership.members[i].ready && !on_one_host(c, i, link))
+            return true;
+    return false;
+}
 
 /* How long the owner will still need. If it is late already, it is expected to need as long again
  * as it has taken. */
@@ -86,7 +153,8 @@ static struct handed *worth_copying(const struct coordinator *c, uint32_t link, 
             struct handed *handed = &owner->handed[j];
             double remaining = remaining_ns(owner, handed, now_ns);
             double fresh = handed->run.count / copier->chunks_per_ns;
-            if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh) {
+            if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh &&
+                may_copy(c, i, link, handed, now_ns)) {
                 slowest = handed;
                 longest = remaining;
             }
@@ -109,6 +177,15 @@ static double portion_ns_min(const struct coordinator *c) {
     return fmax(PORTION_NS_MIN, PORTION_NS_PER_PARAMETER * (double)c->parameters);
 }
 
+/* How long the next portion should take. Several replicas end together if portions become shorter
+ * towards the end; one alone gets all at once. */
+static double portion_ns(const struct coordinator *c) {
+    if (c->settings.replicas == 1)
+        return PORTION_NS_MAX;
+    double left_ns = c->steering->plan.waiting / rate_of_all(c);
+    return fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(c)), PORTION_NS_MAX);
+}
+
 /* How many chunks the replica should be given next. Until its speed is known it gets an eighth of
  * its share, so that a slow one holds up nobody for long. */
 static uint32_t portion_chunks(const struct coordinator *c, const struct workload *workload) {
@@ -118,18 +195,17 @@ static uint32_t portion_chunks(const struct coordinator *c, const struct workloa
         uint32_t chunks = c->steering->plan.chunks / (8 * c->settings.replicas);
         return chunks ? chunks : 1;
     }
-    double left_ns = c->steering->plan.waiting / rate_of_all(c);
-    double portion_ns = fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(c)), PORTION_NS_MAX);
-    double chunks = fmin(portion_ns * workload->chunks_per_ns, c->steering->plan.chunks);
+    double chunks = fmin(portion_ns(c) * workload->chunks_per_ns, c->steering->plan.chunks);
     return chunks < 1 ? 1 : (uint32_t)chunks;
 }
 
-/* The tail is the end of an evaluation, when backup copies are given. There every portion is a
- * flush of its own: if a copy is counted first, the flush that is dropped holds no other work. */
-static bool is_tail(const struct coordinator *c, const struct workload *workload, struct run run) {
-    double portion_ns = run.count / workload->chunks_per_ns; /* infinite while that is not known */
-    return portion_ns >= SOLO_NS_MIN && isfinite(portion_ns) &&
-           c->steering->plan.waiting <= run.count * c->settings.replicas;
+/* The tail is the end of an evaluation, when backup copies are given. Where they are to be expected
+ * every portion of it is a flush of its own: if a copy is counted first, the flush that is dropped
+ * holds no other work. */
+static bool is_tail(const struct coordinator *c, uint32_t link, struct run run) {
+    double ns = run.count / workload_of(c, link)->chunks_per_ns; /* infinite: not known yet */
+    return ns >= SOLO_NS_MIN && isfinite(ns) &&
+           c->steering->plan.waiting <= run.count * c->settings.replicas && expects_copies(c, link);
 }
 
 static void send_portion(struct coordinator *c, uint32_t link, struct run run, uint8_t flags,
@@ -161,7 +237,7 @@ static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, s
     struct run run;
     if (!plan_take(&c->steering->plan, home, portion_chunks(c, workload), &run))
         return false;
-    uint8_t flags = is_tail(c, workload, run) ? PORTION_SOLO : 0;
+    uint8_t flags = is_tail(c, link, run) ? PORTION_SOLO : 0;
     flags |= c->steering->plan.waiting == 0 ? PORTION_LAST : 0;
     send_portion(c, link, run, flags, now_ns, out);
     return true;

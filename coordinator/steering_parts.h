@@ -25,7 +25,8 @@ struct workload {
     bool idle;         /* will not ask for more: was told to rest, or given a portion marked LAST */
     uint64_t portions; /* handed out to it, over the run */
     uint64_t chunks;   /* counted from it, over the run */
-    double chunks_per_ns; /* of its last flush; 0: not known */
+    double chunks_per_ns;  /* of its last flush; 0: not known */
+    uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
     struct handed *handed;
     uint32_t handed_count, handed_capacity;
 };
@@ -104,6 +105,10 @@ void flushes_rejoin(struct coordinator *c, struct output *out);
 void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
 /* Gives replicas that are free what came back, or a copy of what takes another one long. */
 void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out);
+/* The rate at which the replica computed the flush that was just counted. */
+void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns);
+/* Another process has taken its place. */
+void handing_forget_rate(struct workload *workload);
 /* What the replica was handed is forgotten: what is counted; what these runs cover; all. */
 void handing_forget_counted(struct workload *workload, const struct plan *plan);
 void handing_forget(struct workload *workload, const struct run_list *runs);

@@ -19,6 +19,7 @@ enum { ALARM_DEADLINE, ALARM_WORK };
 #define CONNECT_NS (5 * NS_PER_S)
 
 struct replica_process {
+    char host_name[16];
     struct worker_host host;
     struct replica *replica;
     struct objective_scratch *scratch;
@@ -35,16 +36,19 @@ struct replica_process {
     uint64_t unanswered[SHARDS_MAX]; /* the attempt at each shard that nobody answers; 0: none */
 };
 
+/* Processes share memory only within a host. */
 static void begin(struct process *process) {
     static uint64_t proof;
     if (!proof)
         proof = objective_proof();
     struct replica_process *self = memory_new(1, sizeof *self);
+    bool one_host = cluster_of(process)->shape.shared_memory;
+    snprintf(self->host_name, sizeof self->host_name, "host%u", one_host ? 0 : process->number);
     process->state = self;
     self->replica = replica_new(&(struct replica_identity){.pid = process->life,
                                                            .threads = 1,
                                                            .proof = proof,
-                                                           .host = "here",
+                                                           .host = self->host_name,
                                                            .description = "simulated"});
     self->deadline_ns = NEVER_NS;
     worker_host_init(&self->host);

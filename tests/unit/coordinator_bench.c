@@ -40,6 +40,7 @@ int bench_set_up(void **state) {
         .restarts_max = 3,
     };
     f->derivative_max = 0.5;
+    f->busy_ns = 1000;
     output_init(&f->out);
     bench_begin(f, &f->settings);
     error_clear();
@@ -52,7 +53,7 @@ void bench_begin(struct fixture *f, const struct coordinator_settings *settings)
     f->coordinator = coordinator_new(settings);
     output_clear(&f->out);
     coordinator_begin(f->coordinator, 0, &f->out);
-    for (uint32_t link = 0; link < LINKS; link++)
+    for (uint32_t link = 0; link < coordinator_links(f->coordinator); link++)
         coordinator_opened(f->coordinator, link, 0, &f->out);
 }
 
@@ -121,7 +122,7 @@ struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t pr
 }
 
 void bench_welcome_all(struct fixture *f) {
-    for (uint32_t link = 0; link < LINKS; link++)
+    for (uint32_t link = 0; link < coordinator_links(f->coordinator); link++)
         assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 42)), 0);
 }
 
@@ -132,7 +133,7 @@ void bench_ready(struct fixture *f, uint32_t link) {
 }
 
 void bench_ready_all(struct fixture *f) {
-    for (uint32_t link = 0; link < LINKS; link++)
+    for (uint32_t link = 0; link < coordinator_links(f->coordinator); link++)
         bench_ready(f, link);
 }
 
@@ -173,7 +174,7 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
         .derivative_max = f->derivative_max,
         .exceeded = f->exceeded,
         .incarnations = {.items = incarnations, .length = 2},
-        .busy_ns = 1000,
+        .busy_ns = f->busy_ns,
     };
     int code = bench_feed(f, replica, message);
     bytes_release(&encoded);
@@ -259,6 +260,10 @@ void bench_start_durable(struct fixture *f) {
 
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
     workload_of(f->coordinator, replica)->chunks_per_ns = chunks_per_ns;
+}
+
+void bench_move_away(struct fixture *f, uint32_t replica) {
+    strcpy(f->coordinator->membership.members[replica].host, "elsewhere");
 }
 
 void bench_rest(struct fixture *f, uint32_t replica) {

@@ -17,6 +17,7 @@ struct fixture {
     struct coordinator_settings settings;
     double derivative_max; /* as flushes say … */
     bool exceeded;         /* … and whether that is beyond the bound */
+    uint64_t busy_ns;      /* how long their chunks took */
 };
 
 /* For cmocka: a coordinator that has greeted all four. */
@@ -76,6 +77,8 @@ void bench_start_durable(struct fixture *f);
 
 /* The replica computes so many chunks a nanosecond. */
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns);
+/* It runs on a host of its own, not on that of all the others. */
+void bench_move_away(struct fixture *f, uint32_t replica);
 /* It was told to rest. */
 void bench_rest(struct fixture *f, uint32_t replica);
 /* The first chunks that it was handed have been given to another one too. */

@@ -95,6 +95,7 @@ static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(vo
     struct fixture *f = *state;
     int64_t ms = 1000000;
     bench_start(f);
+    bench_move_away(f, REPLICA_1);
     bench_pace(f, REPLICA_0, 1e-6); /* a chunk a millisecond */
     bench_pace(f, REPLICA_1, 1e-6);
     bench_flush(f, REPLICA_0, 1, 0, 2);
@@ -126,9 +127,70 @@ static void leave_a_straggler(struct fixture *f) {
 static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
     struct fixture *f = *state;
     leave_a_straggler(f);
+    bench_move_away(f, REPLICA_1);
     bench_flush(f, REPLICA_0, 1, 0, 2);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
     assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
+}
+
+static void a_replica_alone_is_handed_all_at_once_when_its_speed_is_known(void **state) {
+    struct fixture *f = *state;
+    struct message want = {.type = MESSAGE_WANT, .want = {.attempt = 1, .evaluation = 1}};
+    f->settings.replicas = 1;
+    f->settings.portion_chunks = 0;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.count, 1);
+    f->busy_ns = 50000000;
+    bench_flush(f, REPLICA_0, 1, 0, 1);
+    bench_feed(f, REPLICA_0, want);
+    struct message rest = bench_sent(f, REPLICA_0, MESSAGE_PORTION);
+    assert_int_equal(rest.portion.first, 1);
+    assert_int_equal(rest.portion.count, CHUNKS - 1);
+    assert_int_equal(rest.portion.flags, PORTION_LAST); /* and no flush of its own */
+}
+
+/* Replica 1 is late by the factor that makes a copy worth it, but not by more. */
+static void on_one_host_a_portion_is_copied_only_when_its_holder_fell_silent(void **state) {
+    struct fixture *f = *state;
+    int64_t ms = 1000000;
+    bench_start(f);
+    bench_pace(f, REPLICA_0, 1e-7); /* 10 ms a chunk */
+    bench_pace(f, REPLICA_1, 1e-7);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    bench_pace(f, REPLICA_0, 1e-7);
+    bench_hand_out_all(f);
+    bench_rest(f, REPLICA_0);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 79 * ms, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
+    coordinator_tick(f->coordinator, 81 * ms, &f->out); /* four times as long as expected */
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.first, 4);
+}
+
+/* A flush of one chunk that took the replica `ms`. */
+static void flush_in(struct fixture *f, uint64_t ms, uint32_t replica, uint32_t sequence,
+                     uint32_t chunk) {
+    f->busy_ns = ms * 1000000;
+    bench_flush(f, replica, sequence, chunk, 1);
+}
+
+/* Replica 1 has chunks 6 and 7 left, for which it will need 60 ms. Only the flush before the last
+ * differs. */
+static void on_one_host_a_portion_is_copied_if_its_holder_was_slow_twice(void **state) {
+    struct fixture *f = *state;
+    struct message want = {.type = MESSAGE_WANT, .want = {.attempt = 1, .evaluation = 1}};
+    for (uint32_t slow = 1; slow <= 2; slow++) {
+        bench_begin(f, &f->settings);
+        bench_start(f);
+        bench_feed(f, REPLICA_1, want);
+        bench_hand_out_all(f);
+        flush_in(f, 10, REPLICA_0, 1, 0);
+        flush_in(f, slow == 2 ? 30 : 10, REPLICA_1, 1, 4);
+        flush_in(f, 30, REPLICA_1, 2, 5);
+        flush_in(f, 10, REPLICA_0, 2, 1);
+        assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), slow == 2);
+    }
 }
 
 static void without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost(void **state) {
@@ -274,6 +336,9 @@ int main(void) {
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
+        TEST(a_replica_alone_is_handed_all_at_once_when_its_speed_is_known),
+        TEST(on_one_host_a_portion_is_copied_only_when_its_holder_fell_silent),
+        TEST(on_one_host_a_portion_is_copied_if_its_holder_was_slow_twice),
         TEST(without_backup_copies_a_straggler_keeps_its_portion_until_it_is_lost),
         TEST(what_comes_back_late_goes_to_who_has_had_its_last_portion),
         TEST(a_step_is_durable_when_every_shard_has_written_it),
