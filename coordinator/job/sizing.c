@@ -1,12 +1,9 @@
 #include "coordinator/job/sizing.h"
 
-#include "base/cpus.h"
 #include "base/error.h"
 #include "base/limits.h"
 
-#define REPLICAS_AUTO 2
-#define SHARDS_AUTO_MAX 4
-#define BLOCKS_WORTH_A_SHARD 4 /* with fewer a second shard costs more messages than it saves */
+#define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
 
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -24,12 +21,18 @@ static uint32_t history_auto(const struct set_info *data, uint64_t parameters) {
     return pairs ? (uint32_t)pairs : 1;
 }
 
-static uint32_t shards_auto(uint64_t parameters) {
-    uint64_t worthwhile = parameters / ((uint64_t)BLOCK_ELEMENTS * BLOCKS_WORTH_A_SHARD);
-    uint32_t most = least(cpus_usable(), SHARDS_AUTO_MAX);
+static uint32_t shards_auto(uint64_t parameters, uint32_t cpus) {
+    uint64_t worthwhile = parameters / PARAMETERS_WORTH_A_SHARD;
+    uint32_t most = least(cpus, SHARDS_MAX);
     if (worthwhile < 1)
         return 1;
     return worthwhile < most ? (uint32_t)worthwhile : most;
+}
+
+/* As few as can have a thread a CPU. On one host, the threads of one replica share the point, and
+ * their sums go to the shards as one; each further replica would have its own. */
+static uint32_t replicas_auto(uint32_t cpus) {
+    return cpus ? (cpus - 1) / THREADS_MAX + 1 : 1;
 }
 
 static uint32_t length_of(char *const *list) {
@@ -51,20 +54,19 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
 }
 
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
-              struct sizing *sizing) {
-    uint32_t cpus = cpus_usable();
+              uint32_t cpus, struct sizing *sizing) {
     sizing->history = job->history ? job->history : history_auto(data, parameters);
-    int code = count_workers("shards", job->shards, job->shard_addresses, shards_auto(parameters),
-                             &sizing->shards);
+    int code = count_workers("shards", job->shards, job->shard_addresses,
+                             shards_auto(parameters, cpus), &sizing->shards);
     if (!code)
-        code = count_workers("replicas", job->replicas, job->replica_addresses,
-                             least(cpus, REPLICAS_AUTO), &sizing->replicas);
+        code = count_workers("replicas", job->replicas, job->replica_addresses, replicas_auto(cpus),
+                             &sizing->replicas);
     if (code)
         return code;
     sizing->threads = job->threads;
     if (!sizing->threads && !length_of(job->replica_addresses)) {
         uint32_t share = cpus / sizing->replicas;
-        sizing->threads = share ? share : 1;
+        sizing->threads = share ? least(share, THREADS_MAX) : 1;
     }
     return 0;
 }

@@ -12,9 +12,9 @@ struct sizing {
 };
 
 /* The history may depend only on the shape of the data, because the model depends on it. The
- * numbers of workers may depend on the machine, because the model does not depend on them.
- * ERROR_CONFIG if numbers in the job contradict each other. */
+ * numbers of workers may depend on the machine, which has `cpus` for us, because the model does not
+ * depend on them. ERROR_CONFIG if numbers in the job contradict each other. */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
-              struct sizing *sizing);
+              uint32_t cpus, struct sizing *sizing);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
@@ -111,7 +112,8 @@ static int size_up(struct training *run) {
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
-    return sizing_of(run->job, info, layout_parameters(&run->parameters), &run->sizing);
+    return sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
+                     &run->sizing);
 }
 
 /* ---- workers ---- */

@@ -1,0 +1,89 @@
+/* What "auto" means for the numbers of processes and threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "coordinator/job/sizing.h"
+
+#define SMALL 1000
+#define WIDE 1500000
+
+static const struct set_info data = {.rows = 1000, .values = 10000, .features = SMALL};
+
+static struct sizing sizing_on(const struct job *job, uint64_t parameters, uint32_t cpus) {
+    struct sizing sizing;
+    assert_int_equal(sizing_of(job, &data, parameters, cpus, &sizing), 0);
+    return sizing;
+}
+
+static void one_replica_has_a_thread_for_each_cpu(void **state) {
+    const struct job job = {0};
+    (void)state;
+    for (uint32_t cpus = 1; cpus <= THREADS_MAX; cpus++) {
+        struct sizing sizing = sizing_on(&job, WIDE, cpus);
+        assert_int_equal(sizing.replicas, 1);
+        assert_int_equal(sizing.threads, cpus);
+    }
+}
+
+static void there_are_no_more_threads_than_a_replica_may_have(void **state) {
+    const struct job job = {0};
+    (void)state;
+    struct sizing sizing = sizing_on(&job, WIDE, 2 * THREADS_MAX);
+    assert_int_equal(sizing.replicas, 2);
+    assert_int_equal(sizing.threads, THREADS_MAX);
+    assert_int_equal(sizing_on(&(struct job){.replicas = 1}, WIDE, 1000).threads, THREADS_MAX);
+}
+
+static void a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one(void **state) {
+    const struct job job = {0};
+    (void)state;
+    assert_int_equal(sizing_on(&job, SMALL, 16).shards, 1);
+    assert_int_equal(sizing_on(&job, WIDE, 1).shards, 1);
+    assert_int_equal(sizing_on(&job, WIDE, 2).shards, 2);
+    assert_int_equal(sizing_on(&job, WIDE, 16).shards, 5);
+    assert_int_equal(sizing_on(&job, PARAMETERS_MAX, 16).shards, 16);
+    assert_int_equal(sizing_on(&job, PARAMETERS_MAX, 10000).shards, SHARDS_MAX);
+}
+
+static void numbers_in_the_job_are_kept(void **state) {
+    struct job job = {.replicas = 3, .shards = 7};
+    (void)state;
+    struct sizing sizing = sizing_on(&job, SMALL, 8);
+    assert_int_equal(sizing.replicas, 3);
+    assert_int_equal(sizing.shards, 7);
+    assert_int_equal(sizing.threads, 2); /* each replica's part of the CPUs */
+    job.threads = 5;
+    assert_int_equal(sizing_on(&job, SMALL, 1).threads, 5);
+    job = (struct job){.threads = 2};
+    assert_int_equal(sizing_on(&job, SMALL, 8).replicas, 1);
+}
+
+static void workers_started_by_hand_are_counted_and_choose_their_threads(void **state) {
+    char *replicas[] = {"unix:/a", "unix:/b", "unix:/c", NULL};
+    struct job job = {.replica_addresses = replicas};
+    struct sizing sizing = sizing_on(&job, SMALL, 8);
+    (void)state;
+    assert_int_equal(sizing.replicas, 3);
+    assert_int_equal(sizing.threads, 0);
+    job.replicas = 2;
+    assert_int_equal(sizing_of(&job, &data, SMALL, 8, &sizing), ERROR_CONFIG);
+    assert_non_null(strstr(error_text(), "key `replicas` is 2, but there are 3 addresses"));
+    error_clear();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
+        cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
+        cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
+        cmocka_unit_test(numbers_in_the_job_are_kept),
+        cmocka_unit_test(workers_started_by_hand_are_counted_and_choose_their_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
