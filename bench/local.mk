@@ -9,6 +9,7 @@ bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_L
 CLEANFILES += bench/bench_pass
 
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
+EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
