@@ -37,6 +37,10 @@ int new_file_open(struct new_file *file, const char *path) {
     return 0;
 }
 
+void file_write_back(int descriptor) {
+    (void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 int file_write_all(int descriptor, const void *data, size_t length, const char *path) {
     const char *at = data;
     if (failpoint_write(FAILPOINT_file_write))

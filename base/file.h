@@ -26,6 +26,10 @@ int new_file_publish(struct new_file *file);
 /* Drops what was written. Harmless on a zeroed or published struct. */
 void new_file_discard(struct new_file *file);
 
+/* Starts to bring what was written to a file to disk, and does not wait for it: a later fsync then
+ * has less to do. */
+void file_write_back(int descriptor);
+
 /* Writes all of `length` bytes to a descriptor; `path` is for the message. */
 int file_write_all(int descriptor, const void *data, size_t length, const char *path);
 

@@ -174,6 +174,7 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     record->build = numeric_description();
     record->started_ms = run->started_ms;
     record->command = run->command;
+    run->retrains = strcmp(run->command, "retrain") == 0;
     record->start_model = run->start_model;
     record->start_run = run->start_run;
     if (!code)
@@ -220,6 +221,7 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     run->seconds_before = found->seconds;
     run->resumed = true;
     run->interrupted = !found->reason;
+    run->retrains = strcmp(found->command, "retrain") == 0;
     run->start_model = memory_copy_string(found->start_model);
     run->start_run = found->start_run;
     name_shards_folder(run, found->run);

@@ -148,10 +148,15 @@ static int end_run(struct training *run, enum reason reason) {
     return code;
 }
 
-static int remove_checkpoints(void *context) {
+static int work_on_checkpoints(void *context) {
     struct training *run = context;
     folder_remove(run->shards_folder);
     return 0;
+}
+
+/* They may be large. So they are removed while the model is published and the workers end. */
+static int remove_checkpoints(struct training *run) {
+    return loop_begin(work_on_checkpoints, run, &run->removal);
 }
 
 /* Ends a run that was cancelled, or whose loss is not finite where it starts. It has no model, and
@@ -162,7 +167,7 @@ static int end_without_model(struct training *run) {
     if (!code)
         code = end_run(run, reason);
     if (!code && !reason_can_resume(reason))
-        code = loop_beside(&run->loop, STAGE_ENDING, remove_checkpoints, run);
+        code = remove_checkpoints(run);
     if (code)
         return code;
     result_show(run->result, run->options->json, run->options->cron);
@@ -191,7 +196,7 @@ static int end_done(struct training *run) {
         return code;
     failpoint(FAILPOINT_run_ended);
     if (!reason_can_resume(reason))
-        code = loop_beside(&run->loop, STAGE_ENDING, remove_checkpoints, run);
+        code = remove_checkpoints(run);
     return code;
 }
 

@@ -60,6 +60,8 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
+    if (first == 0)
+        file_write_back(writer->container.file.descriptor); /* the vectors before this one */
     to += (vector - 1) * model_parameters(writer->layout) + first;
     for (uint64_t i = 0; i < count; i++)
         to[i] = (float)values[i];

@@ -90,9 +90,10 @@ void loop_close(struct loop *loop) {
  * its thread). What it may not: use anything that a handler of the loop uses meanwhile. The store,
  * above all: it has one connection, and `dml-coordinator jobs` or the status server may read from
  * it while the work runs; SQLite would take the calls of both threads for parts of one transaction.
- * If the work's result belongs in the store, the caller puts it there when loop_beside() has
+ * If the work's result belongs in the store, the caller puts it there when loop_finish() has
  * returned. */
-struct work {
+struct loop_work {
+    pthread_t thread;
     int (*run)(void *context);
     void *context;
     int code;
@@ -102,7 +103,7 @@ struct work {
 
 static void *run_work(void *context) {
     const uint64_t once = 1;
-    struct work *work = context;
+    struct loop_work *work = context;
     work->code = work->run(work->context);
     work->error = work->code ? memory_copy_string(error_text()) : NULL;
     if (write(work->ended, &once, sizeof once) < 0)
@@ -129,32 +130,48 @@ static enum stage enter(struct loop *loop, enum stage stage) {
     return before;
 }
 
-static int do_work(struct loop *loop, struct work *work) {
-    pthread_t thread;
-    bool ended = false;
-    int code = thread_start(&thread, run_work, work);
+static void work_free(struct loop_work *work) {
+    close(work->ended);
+    free(work->error);
+    free(work);
+}
+
+int loop_begin(int (*run)(void *context), void *context, struct loop_work **begun) {
+    int ended = eventfd(0, EFD_CLOEXEC);
+    if (ended < 0)
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot begin work in a thread");
+    struct loop_work *work = memory_new(1, sizeof *work);
+    *work = (struct loop_work){.run = run, .context = context, .ended = ended};
+    int code = thread_start(&work->thread, run_work, work);
     if (code)
-        return code;
+        work_free(work);
+    else
+        *begun = work;
+    return code;
+}
+
+int loop_finish(struct loop *loop, struct loop_work *work) {
+    bool ended = false;
     struct event *end = event_new(loop->base, work->ended, EV_READ, on_ended, &ended);
     event_add(end, NULL);
     turn_until_set(loop->base, &ended);
-    pthread_join(thread, NULL);
+    pthread_join(work->thread, NULL);
     event_free(end);
     error_clear(); /* what handlers left */
+    int code = work->code;
     if (work->error)
-        error_set(work->code, "%s", work->error);
-    free(work->error);
-    return work->code;
+        error_set(code, "%s", work->error);
+    work_free(work);
+    return code;
 }
 
 int loop_beside(struct loop *loop, enum stage stage, int (*run)(void *context), void *context) {
-    struct work work = {.run = run, .context = context, .ended = eventfd(0, EFD_CLOEXEC)};
-    if (work.ended < 0)
-        return error_set_errno(ERROR_UNAVAILABLE, "cannot begin %s", stage_text(stage));
+    struct loop_work *work;
     enum stage before = enter(loop, stage);
-    int code = do_work(loop, &work);
+    int code = loop_begin(run, context, &work);
+    if (!code)
+        code = loop_finish(loop, work);
     loop->stage = before;
-    close(work.ended);
     return code;
 }
 

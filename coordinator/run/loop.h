@@ -46,6 +46,12 @@ void loop_stop(struct loop *loop, int signal, const char *why);
  * the loop does not nest. */
 int loop_beside(struct loop *loop, enum stage stage, int (*work)(void *context), void *context);
 
+/* The two halves of loop_beside(), for work that goes on while the caller does something else: what
+ * loop_begin() began, loop_finish() must end. */
+struct loop_work; /* opaque */
+int loop_begin(int (*work)(void *context), void *context, struct loop_work **begun);
+int loop_finish(struct loop *loop, struct loop_work *work);
+
 /* How a child is to be started: initialises attributes with these flags (POSIX_SPAWN_…) and such
  * that the child does not inherit our treatment of signals. posix_spawnattr_destroy() releases
  * them. */

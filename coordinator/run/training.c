@@ -185,15 +185,25 @@ static int start_workers(struct training *run) {
     return 0;
 }
 
-/* The largest file of curvature that is kept with a model. */
+/* The largest file of curvature that is kept with a model. `retrain` starts from it the next night.
+ * After `run`, perhaps nothing ever does: there it is kept only if it costs next to nothing. */
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
+#define CURVATURE_BYTES_SMALL (UINT64_C(8) << 20)
+
+/* Few of the pairs help little. So `retrain` keeps the newest that fit, but `run` all or none. */
+static uint32_t pairs_to_keep(const struct training *run) {
+    uint64_t bytes = 2 * sizeof(float) * layout_parameters(&run->parameters);
+    uint32_t history = run->sizing.history;
+    if (!run->job->warm_start || (!run->retrains && history * bytes > CURVATURE_BYTES_SMALL))
+        return 0;
+    uint64_t most = CURVATURE_BYTES_MAX / bytes;
+    return most < history ? (uint32_t)most : history;
+}
 
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
  * not push them out at once. */
 static void size_history(struct training *run) {
-    uint64_t bytes = 2 * sizeof(float) * layout_parameters(&run->parameters);
-    uint64_t most = run->job->warm_start ? CURVATURE_BYTES_MAX / (bytes ? bytes : 1) : 0;
-    run->pairs_kept = most < run->sizing.history ? (uint32_t)most : run->sizing.history;
+    run->pairs_kept = pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
     if (run->sizing.history > HISTORY_MAX)
@@ -371,6 +381,8 @@ void training_release(struct training *run, int code) {
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
     launch_release(&run->launch, DISMISS_GRACE_MS); /* the loop turns, and answers as before */
+    if (run->removal)
+        loop_finish(&run->loop, run->removal);
     coordinator_free(run->coordinator);
     json_decref(run->result);
     free(run->launched);

@@ -44,6 +44,7 @@ struct training {
     struct recorder recorder;
     bool resumed;
     bool interrupted;      /* resumed, and its coordinator was lost: its workers may still live */
+    bool retrains;         /* `retrain` began it, whoever goes on with it */
     double seconds_before; /* that earlier coordinators spent on this run */
     struct store_saved saved;
     char *shards_folder; /* checkpoints, and where it starts; owned */
@@ -63,6 +64,7 @@ struct training {
     char *model_folder;
     struct score_figures figures; /* of the model on the holdout, if there is one */
     json_t *result;
+    struct loop_work *removal; /* of the checkpoints, or NULL */
 };
 
 /* Takes up the run that the store has, or begins a new one; with what it starts from in `start`. A

@@ -50,9 +50,9 @@ def model_of(folder):
     return weights, tensor('bias', 'd')[0], json.loads((folder / 'model.json').read_text())
 
 
-def killed_at(point, job, *arguments):
+def killed_at(point, job, *arguments, command='run'):
     """Runs until the coordinator is killed there; its workers end with it."""
-    process = Process(COORDINATOR, 'run', job, *arguments, DML_FAILPOINT=f'coordinator.{point}:kill')
+    process = Process(COORDINATOR, command, job, *arguments, DML_FAILPOINT=f'coordinator.{point}:kill')
     finished = process.wait()
     process.end()
     assert finished.status == -signal.SIGKILL, finished
@@ -230,6 +230,26 @@ def without_the_curvature_a_run_starts_from_the_parameters_alone(folder):
     assert results[0].json['model_sha256'] == results[1].json['model_sha256']
     off = train(job, '--set', 'warm_start=false', '--state', folder / 'off.state')
     assert not list((folder / 'off.state').glob('models/*/curvature')), off
+
+
+@test
+def the_pairs_of_a_large_model_are_kept_for_retrain_alone(folder):
+    rng = random.Random(1)
+    with open(folder / 'large.libsvm', 'w') as file:
+        for row in range(1500):  # 120,000 columns: a pair is a megabyte
+            ids = [row * 80 + i + 1 for i in range(80)]
+            file.write(f'{row % 2} ' + ' '.join(f'{j}:{rng.choice("123")}' for j in ids) + '\n')
+    job = write_job(folder, data=['large.libsvm'], l2=1e-3, history=10, max_steps=3, shards=1,
+                    replicas=1, threads=1, checkpoint_seconds=0)
+    state = folder / 'job.state'
+    ran = train(job)
+    assert not list(state.glob('models/*/curvature')), 'after `run`, nothing may need it'
+    killed_at('state_step_commit:2', job, '--fresh', command='retrain')
+    resumed = train(job)  # whoever ends it: the next night finds what it would have found
+    assert resumed['run'] == ran['run'] + 1 and resumed['restarts']['coordinator'] == 1, resumed
+    assert (folder / resumed['model'] / 'curvature').exists(), resumed
+    small = train(job, '--set', 'history=2', '--state', folder / 'small.state')
+    assert (folder / small['model'] / 'curvature').exists(), 'it costs next to nothing'
 
 
 def compare(folder, name, **settings):
