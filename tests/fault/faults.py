@@ -22,6 +22,7 @@ from harness import (COORDINATOR, DEADLINE_SECONDS, Process, run,  # noqa: E402
 
 ALL = os.environ.get('DML_FAULTS') == 'all'
 FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
+REPLICAS = 2
 
 
 def long_test(function):
@@ -71,7 +72,7 @@ def write_data(folder, objective='logistic', rows=4000, features=FEATURES, value
 def make_job(folder, objective='logistic', rows=4000, **settings):
     data = write_data(folder, objective, rows)
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
-              'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': 2, 'shards': 2,
+              'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
               'threads': 1, 'reconnect_seconds': 5, **settings}
     return write_job(folder, objective, **chosen)
 
@@ -103,6 +104,18 @@ class Run:
     def start(self, **environment):
         self.starts.append(Process(*self.command, **{**self.environment, **environment}))
         return self.now
+
+    def start_held(self, evaluation, **environment):
+        """As start(); the coordinator stops itself where that evaluation begins, the first being 1.
+        So the run cannot end before the test has done what it is about, however late the test is.
+        SIGCONT lets it go on; workers wait for it for ten seconds."""
+        visit = (evaluation - 1) * REPLICAS + 1
+        process = self.start(DML_FAILPOINT=f'coordinator.send_EVALUATE:{visit}:stop', **environment)
+        process.until(lambda: is_stopped(process.pid), f'it stops at evaluation {evaluation}')
+        return process
+
+    def go_on(self):
+        kill(self.now.pid, signal.SIGCONT)
 
     def living(self):
         """Ids of all that live, of earlier starts too."""
@@ -165,6 +178,12 @@ def name_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
     return ''
+
+
+def is_stopped(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
+    return False
 
 
 def kill(pid, number=signal.SIGKILL):

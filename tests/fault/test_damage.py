@@ -11,8 +11,7 @@ import struct
 import subprocess
 import sys
 
-from faults import (ALL, check_nothing_left, conclude, flip, kill, make_job, quiet, run_of, steps_of,
-                    until_step)
+from faults import (ALL, check_nothing_left, conclude, flip, kill, make_job, quiet, run_of, steps_of)
 from harness import BAD_DATA, CREATE, IO, UNAVAILABLE, Skip, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '6000'}
@@ -58,19 +57,21 @@ def check_ending(run, finished):
         assert re.search(r'No space left|disk full', last) and str(run.state) in last, last
 
 
-def full_disk(folder, leave, at_step, size=16000, **settings):
-    """The disk fills up while the job runs (`at_step`; None: before). Returns how that ended."""
+def full_disk(folder, leave, evaluation, size=16000, **settings):
+    """The disk fills up where that evaluation of the job begins (None: before the run does).
+    Returns how that ended."""
     job = make_job(folder, max_steps=10, **{'checkpoint_seconds': 0, **settings})
     expected = quiet(job)
     with small_disk(folder / 'disk', size) as disk, run_of(job, 'full', **SLOW) as run:
         run.command = (*run.command[:-1], disk / 'state')
         run.state = disk / 'state'
-        if at_step is None:
+        if evaluation is None:
             fill(disk, leave)
-        run.start()
-        if at_step is not None:
-            until_step(run, at_step)
+            run.start()
+        else:
+            run.start_held(evaluation)
             fill(disk, leave)
+            run.go_on()
         finished = run.now.wait()
         check_ending(run, finished)
         if finished.status:
@@ -101,7 +102,7 @@ def a_disk_that_fills_up_costs_a_rerun_at_most(folder):
     for leave in (0, 20_000, 60_000, 120_000, 250_000, 400_000) if ALL else (0, 120_000):
         place = folder / str(leave)
         place.mkdir()
-        ended[leave] = full_disk(place, leave, 2).status
+        ended[leave] = full_disk(place, leave, 4).status
     assert any(ended.values()), f'the disk was never full: {ended}'
 
 
@@ -122,7 +123,7 @@ def a_model_that_cannot_be_written_is_written_by_the_next_start(folder):
     for leave in 10_000, 60_000:
         place = folder / str(leave)
         place.mkdir()
-        full_disk(place, leave, 9, checkpoint_seconds=1000)
+        full_disk(place, leave, 11, checkpoint_seconds=1000)
 
 
 # ---- damaged files ----
@@ -144,7 +145,7 @@ def broken_off(folder, name):
     job = make_job(folder, max_steps=30, checkpoint_seconds=0)
     expected = quiet(job)
     with run_of(job, name, DML_SHUFFLE='3', DML_PAUSE_US='0') as run:
-        run.start(**SLOW)
+        run.start(DML_PAUSE_US='40000')  # so that it does not end before it is killed
         seen = checkpoints_seen(run)
         run.now.until(lambda: seen() > 2, 'two durable steps')
         for pid in run.living():

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from faults import (ALL, check_nothing_left, conclude, kill, long_test, make_job, quiet, run_of,
+from faults import (ALL, REPLICAS, check_nothing_left, conclude, kill, long_test, make_job, quiet, run_of,
                     steps_of, until_step, workers_at)
 from harness import AGAIN, REPLICA, SHARD, dml, main, test
 
@@ -28,11 +28,11 @@ def check_model(result, expected):
 def a_second_coordinator_is_told_that_one_is_running(folder):
     job, expected = slow_job(folder)
     with run_of(job, 'locked', **SLOW) as run:
-        first = run.start()
-        until_step(run, 1)
+        first = run.start_held(3)
         second = dml(*run.command[1:], **run.environment)
         assert second.status == AGAIN, second
         assert f'already running, pid {first.pid}' in second.stderr, second
+        run.go_on()
         check_model(conclude(run, 0), expected)
         check_nothing_left(run)
 
@@ -41,13 +41,18 @@ def a_second_coordinator_is_told_that_one_is_running(folder):
 def a_coordinator_that_lost_the_lock_finds_itself_fenced_out(folder):
     job, expected = slow_job(folder)
     with run_of(job, 'fenced', **SLOW) as run:
-        fired = folder / 'fired'
-        rule = {'DML_FAILPOINT': 'coordinator.lock_released:3:hit', 'DML_FAILPOINT_ONCE': str(fired)}
-        first = run.start(**rule)
-        first.until((folder / 'fired.0').exists, 'the lock is let go of')
-        run.start(**rule)
-        check_model(conclude(run, 0), expected)
+        # The replicas stand still, so that the first cannot end before the second is there.
+        rules = ['coordinator.lock_released:3:hit',
+                 *(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS))]
+        first = run.start(DML_FAILPOINT=','.join(rules), DML_FAILPOINT_ONCE=str(folder / 'fired'))
+        for i in range(len(rules)):
+            first.until((folder / f'fired.{i}').exists, f'it comes to {rules[i]}')
+        replicas = run.of_role('replica')
+        run.start()
         finished = first.wait()
+        for pid in replicas:
+            kill(pid, signal.SIGCONT)
+        check_model(conclude(run, 0), expected)
         assert finished.status == AGAIN, finished
         assert 'took this run over' in finished.stderr, finished
         check_nothing_left(run)
@@ -58,17 +63,16 @@ def a_coordinator_that_lost_the_lock_finds_itself_fenced_out(folder):
 
 @test
 def workers_wait_for_a_coordinator_and_then_exit(folder):
-    job, _ = slow_job(folder, reconnect_seconds=2)
+    job = make_job(folder, reconnect_seconds=4)
     with run_of(job, 'orphans', **SLOW) as run:
-        run.start()
-        until_step(run, 1)
+        run.start_held(3)
         workers = run.workers()
         kill(run.now.pid)
         run.now.popen.wait()
         time.sleep(1)
         assert run.workers() == workers, 'they did not wait'
         left, _ = run.left_over(30)
-        assert not left, f'{left} live on long after their 2 seconds'
+        assert not left, f'{left} live on long after their 4 seconds'
 
 
 # ---- signals ----
@@ -76,9 +80,9 @@ def workers_wait_for_a_coordinator_and_then_exit(folder):
 def interrupted(folder, number):
     job, expected = slow_job(folder, checkpoint_seconds=1000)
     with run_of(job, 'stopped', **SLOW) as run:
-        run.start()
-        until_step(run, 3)
+        run.start_held(5)
         run.now.signal(number)
+        run.go_on()
         finished = run.now.wait()
         assert finished.status == AGAIN, f'ended with {finished.status}'
         done = steps_of(run)
@@ -135,15 +139,15 @@ def a_raised_step_limit_goes_on_from_the_end(folder):
 
 # ---- frozen and slow workers ----
 
-def frozen(folder, role, pause_us):
-    """It is found by its silence if the run lasts, and another takes its place."""
+def frozen(folder, place):
+    """A worker stops itself at the place. It is found by its silence if the run lasts, and another
+    takes its place."""
     job, expected = slow_job(folder, checkpoint_seconds=0.1)
-    with run_of(job, 'frozen', **{**SLOW, 'DML_PAUSE_US': str(pause_us)}) as run:
+    with run_of(job, 'frozen', DML_FAILPOINT=f'{place}:stop',
+                DML_FAILPOINT_ONCE=str(folder / 'fired'), **SLOW) as run:
         run.start()
-        until_step(run, 1)
-        victim = run.of_role(role)[0]
+        run.now.until((folder / 'fired.0').exists, 'it is stopped')
         start = time.monotonic()
-        kill(victim, signal.SIGSTOP)
         run.now.until(lambda: 'silent' in run.now.so_far(run.now.errors) or
                       run.now.popen.poll() is not None, 'the silence is noticed')
         waited = time.monotonic() - start
@@ -154,13 +158,13 @@ def frozen(folder, role, pause_us):
 
 @test
 def a_shard_that_freezes_is_found_and_replaced(folder):
-    waited = frozen(folder, 'shard', 20000)
+    waited = frozen(folder, 'shard0.receive_PROGRAM:5')
     assert 4 < waited < 60, f'found after {waited:.1f} s'
 
 
 @test
 def a_replica_that_freezes_does_not_hold_the_run_up(folder):
-    frozen(folder, 'replica', 20000)
+    frozen(folder, 'replica0.receive_EVALUATE:3')
 
 
 # ---- several at once ----
@@ -169,9 +173,12 @@ SILENCE_S = 10  # a worker that says nothing for so long counts as lost
 
 
 def stop_for_long(run, pids, go_on):
-    """They are stopped until all who look for it have noticed; some of them go on then."""
+    """They are stopped until all who look for it have noticed; some of them go on then. The
+    coordinator was held until now."""
     for pid in pids:
         kill(pid, signal.SIGSTOP)
+    if run.now.pid not in pids:
+        run.go_on()
     time.sleep(SILENCE_S + 3)
     for pid in go_on:
         kill(pid, signal.SIGCONT)
@@ -181,8 +188,7 @@ def stopped_together(folder, choose):
     """`choose` answers whom to stop, and who of them goes on."""
     job, expected = slow_job(folder, checkpoint_seconds=0.1)
     with run_of(job, 'together', **SLOW) as run:
-        run.start()
-        until_step(run, 1)
+        run.start_held(3)
         stop_for_long(run, *choose(run))
         check_model(conclude(run, 0), expected)
         check_nothing_left(run)
@@ -216,8 +222,7 @@ def workers_started_by_hand_go_on_after_they_were_given_up(folder):
                    replica_addresses=[f'unix:{path}' for path in replicas])
     with workers_at(shards, SHARD, [{}] * 2) as held, \
             workers_at(replicas, REPLICA, [SLOW] * 2) as computing, run_of(job, 'by-hand') as run:
-        run.start()
-        until_step(run, 1)
+        run.start_held(3)
         both = [held[0].pid, computing[0].pid]
         stop_for_long(run, both, both)
         check_model(conclude(run, 0), expected)
@@ -231,9 +236,9 @@ def workers_that_crawl_change_nothing(folder):
     job, expected = slow_job(folder, max_steps=8 if ALL else 3)
     for role in ('replica', 'shard') if ALL else ('replica',):
         with run_of(job, f'slow-{role}', DML_SHUFFLE='3', DML_PAUSE_US='2000') as run:
-            run.start()
-            until_step(run, 0)
+            run.start_held(2)
             victim = run.of_role(role)[0]
+            run.go_on()
             end = time.monotonic() + 20
             while run.now.popen.poll() is None and time.monotonic() < end:
                 kill(victim, signal.SIGSTOP)
@@ -248,11 +253,9 @@ def workers_that_crawl_change_nothing(folder):
 def a_frozen_coordinator_goes_on_where_it_stopped(folder):
     job, expected = slow_job(folder, reconnect_seconds=1)
     with run_of(job, 'paused', **SLOW) as run:
-        run.start()
-        until_step(run, 1)
-        kill(run.now.pid, signal.SIGSTOP)
+        run.start_held(3)
         time.sleep(3)
-        kill(run.now.pid, signal.SIGCONT)
+        run.go_on()
         check_model(conclude(run, 0), expected)
         check_nothing_left(run)
 
