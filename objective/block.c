@@ -10,6 +10,9 @@
 #define BATCH_VALUES 32768
 #define BATCH_ROWS_MIN 16
 
+/* Products are fastest over a multiple of so many rows. */
+#define PRODUCT_ROWS 24
+
 /* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
  * so their last bits. */
 static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
@@ -17,6 +20,8 @@ static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
     if (dense && shape->features > width)
         width = shape->features;
     uint32_t rows = BATCH_VALUES / (width + 1);
+    if (dense && shape->outputs > 1)
+        rows -= rows % PRODUCT_ROWS;
     return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
 }
 
@@ -41,6 +46,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->work);
     free(scratch->loss);
     free(scratch->tile);
+    memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
     free(scratch);
 }
@@ -115,6 +121,8 @@ void objective_block(const struct objective_shape *shape, const struct objective
     *result = (struct objective_result){0};
     double bound = fixed_power(scale->derivative_exponent);
     uint32_t most = batch_rows(shape, rows->dense);
+    if (rows->dense)
+        dense_begin(shape, parameters, scratch);
     for (uint32_t first = 0; first < rows->count; first += most) {
         struct batch batch = batch_at(rows, first, most);
         batch_margins(shape, &batch, parameters, scratch, scratch->margins);
@@ -124,4 +132,6 @@ void objective_block(const struct objective_shape *shape, const struct objective
         else if (sum)
             batch_gradient(shape, scale, &batch, sum, scratch);
     }
+    if (rows->dense && sum && !result->exceeded)
+        dense_finish(shape, scale, sum, scratch);
 }

@@ -115,6 +115,18 @@ LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const v
             out[j] += derivatives[i] * value_at(type, value, begin + i * n + j);
 }
 
+LANES_INLINE void row_widen(enum value_type type, size_t n, const void *value, size_t begin,
+                            double *out) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v;
+        load(type, &v, value, begin + i);
+        memcpy(out + i, &v, sizeof v);
+    }
+    for (; i < n; i++)
+        out[i] = value_at(type, value, begin + i);
+}
+
 #define FOR_TYPE(type)                                                                             \
     VECTOR_CLONES                                                                                  \
     static void dots_##type(size_t n, size_t count, const void *value, size_t begin,               \
@@ -128,8 +140,7 @@ LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const v
     }                                                                                              \
     VECTOR_CLONES                                                                                  \
     static void widen_##type(size_t n, const void *value, size_t begin, double *out) {             \
-        for (size_t i = 0; i < n; i++)                                                             \
-            out[i] = value_at(type, value, begin + i);                                             \
+        row_widen(type, n, value, begin, out);                                                     \
     }
 FOR_TYPE(VALUE_ONES)
 FOR_TYPE(VALUE_FLOAT)
@@ -147,52 +158,87 @@ static const struct dense_kernels {
     [VALUE_DOUBLE] = {dots_VALUE_DOUBLE, sums_VALUE_DOUBLE, widen_VALUE_DOUBLE},
 };
 
-/* The rows of a batch as doubles: in place if they are doubles, else converted into scratch
- * memory. */
-static const double *as_doubles(const struct objective_shape *shape, const struct batch *batch,
-                                struct objective_scratch *scratch) {
-    size_t begin = (size_t)batch->first * shape->features;
-    if (batch->rows->type == VALUE_DOUBLE)
-        return (const double *)batch->rows->value + begin;
-    size_t values = (size_t)batch->count * shape->features;
-    if (values > scratch->tile_values) {
-        scratch->tile = memory_resize(scratch->tile, values, sizeof(double));
-        scratch->tile_values = values;
+/* ---- several outputs ---- */
+
+void dense_begin(const struct objective_shape *shape, const double *parameters,
+                 struct objective_scratch *scratch) {
+    size_t n = shape->features, outputs = shape->outputs;
+    if (!scratch->gradient)
+        scratch->gradient = memory_new(n * outputs, sizeof(double));
+    if (outputs == 1)
+        return;
+    if (!scratch->packed) {
+        scratch->packed_bytes = product_packed(n, outputs) * sizeof(double);
+        scratch->packed = memory_map(scratch->packed_bytes);
     }
-    kernels[batch->rows->type].widen(values, batch->rows->value, begin, scratch->tile);
+    product_pack(n, outputs, parameters, scratch->packed);
+    memset(scratch->gradient, 0, n * outputs * sizeof(double));
+}
+
+static const double *first_value(const struct objective_shape *shape, const struct batch *batch,
+                                 const struct objective_scratch *scratch) {
+    if (batch->rows->type == VALUE_DOUBLE)
+        return (const double *)batch->rows->value + (size_t)batch->first * shape->features;
     return scratch->tile;
 }
+
+/* The rows of a batch as doubles: in place if they are doubles, else converted into the tile. */
+static const double *as_doubles(const struct objective_shape *shape, const struct batch *batch,
+                                struct objective_scratch *scratch) {
+    if (batch->rows->type != VALUE_DOUBLE) {
+        size_t values = (size_t)batch->count * shape->features;
+        if (values > scratch->tile_values) {
+            scratch->tile = memory_resize(scratch->tile, values, sizeof(double));
+            scratch->tile_values = values;
+        }
+        kernels[batch->rows->type].widen(values, batch->rows->value,
+                                         (size_t)batch->first * shape->features, scratch->tile);
+    }
+    return first_value(shape, batch, scratch);
+}
+
+void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
+                  int64_t *sum, struct objective_scratch *scratch) {
+    size_t n = shape->features, outputs = shape->outputs;
+    for (size_t j = 0; outputs > 1 && j < n; j++) {
+        double power = scale_of(scale, j);
+        for (size_t k = 0; k < outputs; k++)
+            fixed_add(&sum[j * outputs + k], scratch->gradient[k * n + j] * power);
+    }
+}
+
+/* ---- any number of outputs ---- */
 
 void dense_margins(const struct objective_shape *shape, const struct batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins) {
     size_t n = shape->features;
     if (shape->outputs > 1)
         product_plain(batch->count, shape->outputs, n, as_doubles(shape, batch, scratch),
-                      parameters, margins);
+                      scratch->packed, margins);
     else
         kernels[batch->rows->type].dots(n, batch->count, batch->rows->value, batch->first * n,
                                         parameters, margins);
 }
 
-/* Sums a batch in doubles and rounds it to fixed point once a column. Over so few rows, doubles are
- * as good as exact. */
+/* With one output a batch is summed in doubles and rounded to fixed point once a column: over so
+ * few rows, doubles are as good as exact. With several, the sums of the batches of a block are
+ * added in doubles too, which is as good: a block has few batches. */
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch) {
-    size_t n = shape->features, outputs = shape->outputs;
-    if (!scratch->gradient)
-        scratch->gradient = memory_new(n * outputs, sizeof(double));
-    if (outputs > 1) {
-        product_transposed(n, outputs, batch->count, as_doubles(shape, batch, scratch), derivatives,
-                           scratch->gradient);
-    } else {
-        memset(scratch->gradient, 0, n * sizeof(double));
-        kernels[batch->rows->type].sums(n, batch->count, batch->rows->value, batch->first * n,
-                                        derivatives, scratch->gradient);
+    size_t n = shape->features;
+    if (shape->outputs > 1) {
+        size_t size = batch->rows->type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
+        const double *now = first_value(shape, batch, scratch);
+        const char *next = batch->rows->value;
+        next = next ? next + (size_t)(batch->first + batch->count) * n * size : (const char *)now;
+        product_transposed(n, shape->outputs, batch->count, now, derivatives, scratch->gradient,
+                           next, size);
+        return;
     }
-    for (size_t j = 0; j < n; j++) {
-        double power = scale_of(scale, j);
-        for (size_t k = j * outputs; k < (j + 1) * outputs; k++)
-            fixed_add(&sum[k], scratch->gradient[k] * power);
-    }
+    memset(scratch->gradient, 0, n * sizeof(double));
+    kernels[batch->rows->type].sums(n, batch->count, batch->rows->value, batch->first * n,
+                                    derivatives, scratch->gradient);
+    for (size_t j = 0; j < n; j++)
+        fixed_add(&sum[j], scratch->gradient[j] * scale_of(scale, j));
 }

@@ -27,24 +27,34 @@ struct objective_scratch {
     double *margins;           /* rows of a batch × K; later their derivatives */
     double *work;              /* rows of a batch × K */
     double *loss;              /* one per row of a batch */
-    double *tile;              /* dense rows as doubles, or NULL until they are needed */
-    size_t tile_values;        /* how many values the tile has room for */
-    double *gradient;          /* of dense rows, F·K, or NULL until it is needed */
+
+    /* For dense rows; each array is NULL until it is needed. */
+    double *tile;       /* the rows of a batch as doubles */
+    size_t tile_values; /* how many values the tile has room for */
+    double *packed;     /* the parameters, packed for products, if K > 1; mapped */
+    size_t packed_bytes;
+    double *gradient; /* of a batch (K = 1), else of all batches so far: K×F */
 };
 
-/* Write count×K margins, row-major, without the bias, which the caller adds. */
+/* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
+ * before the batches of a block. */
 void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
                     const double *parameters, double *margins);
+void dense_begin(const struct objective_shape *shape, const double *parameters,
+                 struct objective_scratch *scratch);
 void dense_margins(const struct objective_shape *shape, const struct batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins);
 
 /* Add the gradient of a batch to `sum`, without that of the bias. The derivatives are scaled by
- * 2^−b; sparse_gradient() changes them. */
+ * 2^−b; sparse_gradient() changes them. dense_gradient() is for the batch whose margins were
+ * computed last; dense_finish(), after the last batch, adds what it has kept. */
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct batch *batch, double *derivatives, int64_t *sum);
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch);
+void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
+                  int64_t *sum, struct objective_scratch *scratch);
 
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);

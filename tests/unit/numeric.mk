@@ -1,7 +1,8 @@
 # unit tests of numeric/
 if HAVE_CMOCKA
 NUMERIC_TESTS = tests/unit/test_exact tests/unit/test_fixed tests/unit/test_vector \
-	tests/unit/test_dense tests/unit/test_special tests/unit/test_totals
+	tests/unit/test_dense tests/unit/test_product tests/unit/test_special \
+	tests/unit/test_totals
 check_PROGRAMS += $(NUMERIC_TESTS)
 TESTS += $(NUMERIC_TESTS)
 NUMERIC_TEST_LIBS = $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -9,6 +10,7 @@ tests_unit_test_exact_LDADD = $(NUMERIC_TEST_LIBS)
 tests_unit_test_fixed_LDADD = $(NUMERIC_TEST_LIBS)
 tests_unit_test_vector_LDADD = $(NUMERIC_TEST_LIBS)
 tests_unit_test_dense_LDADD = $(NUMERIC_TEST_LIBS)
+tests_unit_test_product_LDADD = $(NUMERIC_TEST_LIBS)
 tests_unit_test_special_LDADD = $(NUMERIC_TEST_LIBS)
 tests_unit_test_totals_LDADD = $(NUMERIC_TEST_LIBS)
 endif
