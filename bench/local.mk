@@ -10,6 +10,7 @@ CLEANFILES += bench/bench_pass
 
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py
+EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
@@ -18,4 +19,8 @@ bench: all bench/bench_kernels bench/bench_pass
 # The status server under load: minutes.
 bench-serving: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
-.PHONY: bench bench-serving
+
+# dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
+bench-peers: all
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
+.PHONY: bench bench-serving bench-peers

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""dml beside LIBLINEAR and scikit-learn: seconds from a text file to a model within a relative gap of
+the optimum, 1e-6 or what the row says.
+
+    bench/peers.py [--turns N] [--only WORD]... [--limit SECONDS] [--long SECONDS] [--quick]
+                   [--write] [--data FOLDER] [--work FOLDER] [ROW...]
+
+Each contender uses the loosest tolerance, a power of ten, that reaches the gap, as an independent
+computation of F at its model says. The tolerances of the peers are searched once and remembered;
+dml's is searched in each call. Then all run in turns, and the medians are compared.
+
+    ROW        rows whose names contain it, such as "a9a 1e-6"; all without any
+    --only     contenders whose names contain it, such as dml or liblinear
+    --turns    how many turns; 5
+    --long     a contender that takes longer runs in the first turn only; 20 s
+    --limit    a run that takes longer is given up, and so is its contender; 150 s
+    --quick    while tuning: dml alone, and the peers' medians as an earlier call found them
+    --write    puts the tables into RESULTS.md
+    --work     where texts, tolerances, optima and the virtual environment are kept;
+               bench/peers in the build folder
+
+LIBLINEAR runs with -B 1, which regularises the intercept; its gap is to its own optimum. The time of
+scikit-learn counts load_svmlight_file and fit in one process, without imports; all others are whole
+commands. Run it in the build folder, like the tests.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
+from contenders import HERE, TooLong, contenders  # noqa: E402
+from harness import BUILD, SHARED, SOURCE, heed_interrupts  # noqa: E402
+from problems import PEERS, Missing  # noqa: E402
+
+RESULTS = SOURCE / 'bench/RESULTS.md'
+HEADING = '## Beside its peers'
+PACKAGES = ('numpy', 'scipy', 'scikit-learn')
+
+
+def environment(work):
+    """The interpreter of a virtual environment with the peers, made if it is not there."""
+    python = work / 'venv/bin/python'
+    if not (work / 'venv/complete').exists():
+        print('installing ' + ', '.join(PACKAGES), flush=True)
+        subprocess.run([sys.executable, '-m', 'venv', work / 'venv'], check=True)
+        subprocess.run([python, '-m', 'pip', 'install', '-q', *PACKAGES], check=True)
+        (work / 'venv/complete').touch()
+    return python
+
+
+class Remembered:
+    """A JSON file of what earlier calls found."""
+
+    def __init__(self, path):
+        self.path = path
+        self.content = json.loads(path.read_text()) if path.exists() else {}
+
+    def __setitem__(self, key, value):
+        self.content[key] = value
+        self.path.write_text(json.dumps(self.content, indent=1))
+
+    def get(self, key):
+        return self.content.get(key)
+
+
+class Scorer:
+    """scorer.py with the data of a problem."""
+
+    def __init__(self, python, problem, text, work):
+        self.process = subprocess.Popen(
+            [python, HERE / 'scorer.py', text, problem.objective, str(problem.l2),
+             work / 'optima.json'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, **what):
+        self.process.stdin.write(json.dumps(what) + '\n')
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def gap(self, contender, model):
+        f = self.ask(kind=contender.kind, path=str(model))
+        return f / self.ask(optimum=contender.bias_regularised) - 1
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def search(contender, problem, text, folder, scorer, limit):
+    """{'tolerance', 'gap', 'seconds'} of the loosest tolerance that comes near enough; without
+    'tolerance' if none does, with 'why'."""
+    for tolerance in contender.tolerances:
+        try:
+            seconds, model = contender.run(problem, text, folder, tolerance, limit)
+        except TooLong:
+            return {'why': f'more than {limit:g} s at {tolerance:g}'}
+        gap = scorer.gap(contender, model)
+        if gap <= problem.gap:
+            return {'tolerance': tolerance, 'gap': gap, 'seconds': seconds}
+    return {'why': f'{gap:.0e} is the smallest gap'}
+
+
+def tolerances(row, problem, text, folder, scorer, memory, limit):
+    """What search() finds for each contender of the row; the peers' from memory."""
+    found = {}
+    for contender in row:
+        key = f'{problem.name}: {contender.name}'
+        known = memory.get(key) if contender.kind != 'dml' else None
+        found[contender.name] = known or search(contender, problem, text, folder, scorer(), limit)
+        if not known:
+            memory[key] = found[contender.name]
+    return found
+
+
+def take_turns(row, problem, text, folder, found, options):
+    """Seconds of each contender's runs, and the parts of dml's."""
+    seconds, parts = {contender.name: [] for contender in row}, []
+    for turn in range(options.turns):
+        for contender in row:
+            what = found[contender.name]
+            if 'tolerance' not in what or (turn and what['seconds'] > options.long):
+                continue
+            with contextlib.suppress(TooLong):
+                taken, _ = contender.run(problem, text, folder, what['tolerance'], options.limit)
+                seconds[contender.name].append(taken)
+                parts.extend([contender.parts] if contender.kind == 'dml' else [])
+    return seconds, parts
+
+
+def measured(problem, every, options, python, memory):
+    """(rows of the table, medians of the parts of dml's time)."""
+    text = problem.text(options.data, options.work)
+    row = [c for c in every if c.fits(problem)
+           and (not options.only or any(word in c.name for word in options.only))]
+    scorers = []
+
+    def scorer():
+        if not scorers:
+            scorers.append(Scorer(python, problem, text, options.work))
+        return scorers[0]
+
+    with tempfile.TemporaryDirectory(prefix='peers-', dir=options.work) as name:
+        folder = pathlib.Path(name)
+        found = tolerances(row, problem, text, folder, scorer, memory, options.limit)
+        for process in scorers:
+            process.close()
+        seconds, parts = take_turns(row, problem, text, folder, found, options)
+    medians = {name: statistics.median(taken) for name, taken in seconds.items() if taken}
+    for name, median in medians.items():
+        memory[f'{problem.name}: {name}, seconds'] = median
+    return table_of(problem, found, seconds, medians), {
+        part: statistics.median(p[part] for p in parts) for part in (parts[0] if parts else {})}
+
+
+def table_of(problem, found, seconds, medians):
+    own, rows = medians.get('dml'), []
+    for name, what in found.items():
+        if name not in medians:
+            rows.append((problem.name, name, '', '', '', '', what.get('why', 'no run ended')))
+            continue
+        median = medians[name]
+        rows.append((problem.name, name, f'{median:.2f}', f'{own / median:.3f}' if own else '',
+                     f'{what["gap"]:.0e}', str(len(seconds[name])), f'{what["tolerance"]:g}'))
+    return rows
+
+
+def recalled(problem, every, memory, own):
+    """Lines for the peers as an earlier call found them."""
+    for contender in every:
+        median = memory.get(f'{problem.name}: {contender.name}, seconds')
+        if contender.kind != 'dml' and median:
+            yield (problem.name, contender.name, f'{median:.2f}', f'{own / median:.3f}', '', '0',
+                   'remembered')
+
+
+# ---- the report ----
+
+COLUMNS = ('row', 'contender', 'seconds', 'dml / it', 'gap', 'runs', 'tolerance')
+PARTS = ('row', 'pack', 'merge', 'start', 'passes', 'programs', 'end', 'sum')
+
+
+def markdown(columns, rows):
+    widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
+
+    def line(cells):
+        return '| ' + ' | '.join(f'{cell:{w}}' for cell, w in zip(cells, widths)) + ' |'
+    return '\n'.join([line(columns), '|' + '|'.join('-' * (w + 2) for w in widths) + '|',
+                      *map(line, rows)])
+
+
+def machine():
+    model = re.search(r'model name\s*: (.*)', pathlib.Path('/proc/cpuinfo').read_text())
+    return f'{len(os.sched_getaffinity(0))} processors of {model[1] if model else "unknown model"}'
+
+
+def versions(python):
+    listed = subprocess.run([python, '-m', 'pip', 'list', '--format=json'], capture_output=True,
+                            text=True, check=True).stdout
+    return ', '.join(f'{entry["name"]} {entry["version"]}' for entry in json.loads(listed)
+                     if entry['name'] in PACKAGES)
+
+
+def report(table, parts, python):
+    command = shlex.join(['bench/peers.py', *sys.argv[1:]])
+    return '\n\n'.join([
+        HEADING,
+        f'{datetime.date.today().isoformat()}, {machine()}; {versions(python)}; load average before '
+        f'the end {os.getloadavg()[1]:.1f}. Made by `{command}`, which says what is measured.',
+        'Seconds from text to a model within the gap (1e-6 of F*, fashion 1e-3), medians of the runs:',
+        markdown(COLUMNS, table), "Where dml's time goes, in seconds (medians of each part):",
+        markdown(PARTS, parts)]) + '\n'
+
+
+def write(text):
+    """Replaces the section in RESULTS.md; the others stay."""
+    before = RESULTS.read_text() if RESULTS.exists() else '# Results of the benchmarks\n'
+    sections = [s for s in re.split(r'(?m)^(?=## )', before) if not s.startswith(HEADING)]
+    RESULTS.write_text('\n\n'.join(section.strip() for section in [*sections, text]) + '\n')
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('rows', nargs='*', metavar='ROW')
+    parser.add_argument('--turns', type=int, default=5)
+    parser.add_argument('--only', action='append', default=[], metavar='WORD')
+    parser.add_argument('--limit', type=float, default=150, metavar='SECONDS')
+    parser.add_argument('--long', type=float, default=20, metavar='SECONDS')
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--write', action='store_true')
+    parser.add_argument('--data', type=pathlib.Path, default=SHARED)
+    parser.add_argument('--work', type=pathlib.Path, default=BUILD / 'bench/peers')
+    options = parser.parse_args()
+    options.work = options.work.resolve()
+    if options.quick:
+        options.only = ['dml']
+    return options
+
+
+def main():
+    heed_interrupts()
+    options = arguments()
+    options.work.mkdir(parents=True, exist_ok=True)
+    python, memory = environment(options.work), Remembered(options.work / 'found.json')
+    every, table, parts = contenders(python), [], []
+    for problem in PEERS:
+        if options.rows and not any(row in problem.name for row in options.rows):
+            continue
+        try:
+            rows, spent = measured(problem, every, options, python, memory)
+        except Missing as why:
+            print(f'{problem.name}: skipped, {why}', flush=True)
+            continue
+        if options.quick and rows[0][2]:
+            rows.extend(recalled(problem, every, memory, float(rows[0][2])))
+        table.extend(rows)
+        print(markdown(COLUMNS, rows) + '\n', flush=True)
+        if spent:
+            parts.append((problem.name, *(f'{v:.2f}' for v in spent.values()),
+                          f'{sum(spent.values()):.2f}'))
+            print(markdown(PARTS, parts[-1:]) + '\n', flush=True)
+    if options.write:
+        write(report(table, parts, python))
+
+
+if __name__ == '__main__':
+    main()
