@@ -28,6 +28,20 @@ typedef uint64_t word_lanes __attribute__((vector_size(64)));
  * pointer, since how they are passed by value depends on the instruction set. */
 #define LANES_INLINE static inline __attribute__((always_inline))
 
+LANES_INLINE void lanes_load(lanes *out, const double *from) {
+    memcpy(out, from, sizeof *out);
+}
+
+LANES_INLINE void lanes_store(double *to, const lanes *from) {
+    memcpy(to, from, sizeof *from);
+}
+
+/* The sum of the lanes, folded in halves: 8 → 4 → 2 → 1. */
+LANES_INLINE double lanes_sum(const lanes *a) {
+    lanes v = *a;
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
 /* out = a where the mask is set, else b. */
 LANES_INLINE void lanes_choose(lanes *out, const word_lanes *mask, const lanes *a, const lanes *b) {
     word_lanes x, y;

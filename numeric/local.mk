@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libnumeric.a
 libnumeric_a_SOURCES = \
+	numeric/cholesky.c numeric/cholesky.h \
 	numeric/clones.h \
 	numeric/dense.c numeric/dense.h \
 	numeric/exact.c numeric/exact.h \

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "numeric/cholesky.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
 
@@ -73,14 +74,28 @@ static void fill(struct random *random, size_t n, double *out) {
     }
 }
 
-enum { PROOF_ELEMENTS = 1003 };
+enum { PROOF_ELEMENTS = 1003, PROOF_ORDER = 21 };
 
 struct proof {
     double a[PROOF_ELEMENTS], b[PROOF_ELEMENTS], out[PROOF_ELEMENTS], rounded[PROOF_ELEMENTS];
     float stored[PROOF_ELEMENTS];
     int64_t sum[PROOF_ELEMENTS];
     double scalars[4];
+    double triangle[400], solution[PROOF_ORDER];
 };
+
+/* A factor of a matrix with a diagonal of 1, and a solution with it. */
+static void prove_factor(struct random *random, struct proof *proof) {
+    for (size_t r = 0; r < PROOF_ORDER; r++) {
+        double *row = proof->triangle + triangle_row(r);
+        for (size_t k = 0; k < r; k++)
+            row[k] = (random_unit(random) - 0.5) / PROOF_ORDER;
+        row[r] = 1;
+    }
+    fill(random, PROOF_ORDER, proof->solution);
+    cholesky_factor(PROOF_ORDER, proof->triangle);
+    cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
+}
 
 uint64_t numeric_proof_vectors(void) {
     struct proof *proof = memory_new(1, sizeof *proof);
@@ -99,6 +114,7 @@ uint64_t numeric_proof_vectors(void) {
     proof->scalars[1] = vector_max_abs(PROOF_ELEMENTS, proof->out);
     history_dots(HISTORY_FLOAT, PROOF_ELEMENTS, proof->stored, proof->a, proof->b,
                  &proof->scalars[2]);
+    prove_factor(&random, proof);
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);
     return hash;
