@@ -31,7 +31,8 @@
     X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
     X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")                    \
-    X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")
+    X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")              \
+    X(FACTOR_KEPT, "a shard that goes back keeps the preconditioner of the former attempt")
 
 enum mutant {
     MUTANT_NONE,

@@ -80,7 +80,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     send_to(c, link, message, out);
     free(folder);
     bytes_release(&layout);
-    if (!data->uniform)
+    if (!data->uniform || message.shard_setup.precondition)
         send_exponents(c, link, first, count, out);
     if (starts(c))
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);

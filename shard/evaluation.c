@@ -71,7 +71,7 @@ static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
 
 /* Elements that a slice of the evaluation at hand can have. */
 static size_t sums_count(const struct shard *shard) {
-    return shard->sums == SUMS_PARAMETERS ? shard->registers.count : 0;
+    return registers_sums(&shard->registers, shard->sums);
 }
 
 void on_stage(struct shard *shard, uint32_t from, const struct message *message,

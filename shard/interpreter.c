@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "numeric/exact.h"
 #include "numeric/vector.h"
+#include "shard/factor.h"
 
 /* ---- reading ---- */
 
@@ -178,7 +180,8 @@ static void run_history_dots(const struct operation *operation, struct block *bl
     }
 }
 
-/* Operations without an entry act before the blocks (act_first()). */
+/* Operations without an entry act before the blocks (act_first(), run_factor()), or between sweeps.
+ */
 static void (*const runs[])(const struct operation *, struct block *) = {
     [OPERATION_ZERO] = run_zero,         [OPERATION_ADD] = run_add,
     [OPERATION_GRADIENT] = run_gradient, [OPERATION_REGULARIZE] = run_regularize,
@@ -187,10 +190,17 @@ static void (*const runs[])(const struct operation *, struct block *) = {
     [OPERATION_MAX_ABS] = run_max_abs,   [OPERATION_HISTORY_DOTS] = run_history_dots,
 };
 
-static void run_block(const struct operation_list *list, struct block *block,
-                      struct yield *yields) {
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
+/* Part of a program: the operations of a sweep, and where their yields are. */
+struct sweep {
+    const struct operation *items;
+    size_t count;
+    struct yield *yields;
+};
+
+static void run_block(const struct sweep *sweep, struct block *block) {
+    struct yield *yields = sweep->yields;
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct operation *operation = &sweep->items[i];
         block->yields = yields;
         if (runs[operation->code])
             runs[operation->code](operation, block);
@@ -221,6 +231,53 @@ static void encode_yields(const struct operation_list *list, const struct yield 
     }
 }
 
+static void run_sweep(const struct sweep *sweep, struct block *block) {
+    size_t all = block->registers->count;
+    for (size_t offset = 0; offset < all; offset += BLOCK_ELEMENTS) {
+        size_t left = all - offset;
+        block->offset = offset;
+        block->count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
+        run_block(sweep, block);
+    }
+}
+
+static void run_precondition(const struct operation *operation, const struct registers *registers) {
+    factor_apply(registers->factor, registers->vector[operation->a].elements,
+                 registers->vector[operation->b].elements);
+}
+
+/* Sweeps end at PRECONDITION, which needs all blocks of what it is applied to. */
+static void run_sweeps(const struct operation_list *list, struct block *block,
+                       struct yield *yields) {
+    struct sweep sweep = {.items = list->items, .yields = yields};
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        yields += operation_scalars(operation);
+        sweep.count++;
+        if (operation->code != OPERATION_PRECONDITION)
+            continue;
+        run_sweep(&sweep, block);
+        run_precondition(operation, block->registers);
+        sweep = (struct sweep){.items = operation + 1, .yields = yields};
+    }
+    run_sweep(&sweep, block);
+}
+
+static void run_factor(const struct operation_list *list, struct block *block,
+                       struct yield *yields) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        if (operation->code == OPERATION_FACTOR) {
+            failpoint(FAILPOINT_factor_begin);
+            struct factor *factor = factor_make(block->registers, block->derivative_exponent,
+                                                operation->alpha, operation->serial, &yields->max);
+            registers_set_factor(block->registers, factor);
+            failpoint(FAILPOINT_factor_done);
+        }
+        yields += operation_scalars(operation);
+    }
+}
+
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars) {
     _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS];
@@ -230,12 +287,8 @@ void interpreter_run(const struct operation_list *list, struct registers *regist
                           .s = s,
                           .q = q,
                           .difference = difference};
-    for (size_t offset = 0; offset < registers->count; offset += BLOCK_ELEMENTS) {
-        size_t left = registers->count - offset;
-        block.offset = offset;
-        block.count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
-        run_block(list, &block, yields);
-    }
+    run_factor(list, &block, yields);
+    run_sweeps(list, &block, yields);
     encode_yields(list, yields, scalars);
     free(yields);
 }

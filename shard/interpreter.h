@@ -17,9 +17,9 @@ struct operation_list {
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
 void operation_list_release(struct operation_list *list);
 
-/* Runs the operations block by block, except those that act before the blocks (SWAP, BEGIN, CHECK),
- * and appends the encoded scalars.
- * `derivative_exponent` is that of the evaluation whose sum the registers hold. */
+/* Runs FACTOR, if there is one, and then the operations sweep by sweep, except those that act
+ * before (SWAP, BEGIN, CHECK), and appends the encoded scalars. PRECONDITION applies the factor in
+ * force. `derivative_exponent` is that of the evaluation whose sum the registers hold. */
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars);
 

@@ -3,6 +3,7 @@ libshard_a_SOURCES = \
 	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
 	shard/confined.c shard/confined.h \
 	shard/evaluation.c \
+	shard/factor.c shard/factor.h \
 	shard/files.c shard/files.h \
 	shard/folder.c shard/folder.h \
 	shard/interpreter.c shard/interpreter.h \

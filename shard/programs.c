@@ -45,23 +45,36 @@ static int check_registers(const struct shard *shard, const struct operation_lis
     return 0;
 }
 
-/* Without a preconditioner there is nothing to make it of or to apply. */
-static int check_preconditioner(const struct shard *shard, const struct operation_list *list) {
-    (void)shard;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_FACTOR ||
-            list->items[i].code == OPERATION_PRECONDITION)
-            return error_set(ERROR_INTERNAL, "a program needs a preconditioner, but this shard "
-                                             "keeps none");
+/* The preconditioner must be the one that the coordinator believes to be here. */
+static int check_serials(const struct shard *shard, const struct operation_list *list) {
+    uint64_t serial = registers_factor_serial(&shard->registers);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        if (operation->code == OPERATION_PRECONDITION && operation->serial != serial &&
+            !(serial && mutant(FACTOR_KEPT)))
+            return error_set(ERROR_INTERNAL,
+                             "a program applies preconditioner %llu, but this shard has %llu",
+                             (unsigned long long)operation->serial, (unsigned long long)serial);
+    }
     return 0;
 }
 
-/* Only sums over the parameters can be turned into a gradient. */
+/* A gradient is made of sums over the parameters, a preconditioner of a triangle. */
 static int check_sums(const struct shard *shard, const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_GRADIENT && shard->sums != SUMS_PARAMETERS)
+    for (size_t i = 0; i < list->count; i++) {
+        enum operation_code code = list->items[i].code;
+        if (code == OPERATION_GRADIENT && shard->sums != SUMS_PARAMETERS)
             return error_set(ERROR_INTERNAL,
                              "a program takes the gradient of an evaluation that adds up none");
+        if (code == OPERATION_FACTOR &&
+            (shard->sums != SUMS_TRIANGLE || !shard->registers.precondition))
+            return error_set(ERROR_INTERNAL, "a program makes a preconditioner of an evaluation "
+                                             "that adds up no second derivatives");
+        if (code == OPERATION_BEGIN && list->items[i].sums == SUMS_TRIANGLE &&
+            !shard->registers.precondition)
+            return error_set(ERROR_INTERNAL, "a program begins an evaluation of second "
+                                             "derivatives, but this shard has no room for them");
+    }
     return 0;
 }
 
@@ -86,7 +99,7 @@ static void begin_evaluation(struct shard *shard, const struct operation *operat
     shard->sums = operation->sums;
     shard->derivative_exponent = operation->derivative_exponent;
     staging_clear(&shard->staging);
-    registers_clear_sum(&shard->registers);
+    registers_clear_sum(&shard->registers, shard->sums);
 }
 
 /* Whether the operation changes t: from then on t is not the point of the evaluation any more, and
@@ -126,7 +139,7 @@ static int run(struct shard *shard, const struct message_program *program) {
     if (!code)
         code = check_registers(shard, &list);
     if (!code)
-        code = check_preconditioner(shard, &list);
+        code = check_serials(shard, &list);
     if (!code)
         code = check_sums(shard, &list);
     if (!code)

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
+#include "shard/factor.h"
 #include "wire/segment.h"
 
 enum { ALIGNMENT = 64 };
@@ -38,6 +40,17 @@ static bool is_shared(uint8_t number) {
     return number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
 }
 
+size_t registers_sums(const struct registers *registers, enum sums_layout layout) {
+    return (size_t)evaluation_sums_range(layout, layout_parameters(&registers->layout),
+                                         registers->first, registers->count)
+        .count;
+}
+
+static size_t most_sums(const struct registers *registers) {
+    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
+    return triangle > registers->count ? triangle : registers->count;
+}
+
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
     size_t count = setup->count, bytes = count * history_size(setup->history_type);
     registers->count = count;
@@ -45,29 +58,36 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->history_type = setup->history_type;
     registers->keeps_best = setup->keeps_best;
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    registers->precondition = setup->precondition;
     registers->history = memory_map(history_bytes(registers));
-    registers->sum = memory_map(vector_bytes(count));
+    registers->sum_length = most_sums(registers);
+    registers->sum = memory_map(vector_bytes(registers->sum_length));
     for (uint8_t i = 0; i < REGISTERS; i++)
         if (registers_have(registers, i))
             make_vector(&registers->vector[i], count, is_shared(i));
 }
 
-void registers_clear_sum(struct registers *registers) {
-    memset(registers->sum, 0, vector_bytes(registers->count));
+void registers_clear_sum(struct registers *registers, enum sums_layout layout) {
+    memset(registers->sum, 0, registers_sums(registers, layout) * sizeof *registers->sum);
 }
 
 /* The history needs no zeros: a slot is read only after it was written. */
 static void clear_vectors(struct registers *registers) {
-    registers_clear_sum(registers);
+    if (!mutant(FACTOR_KEPT))
+        registers_set_factor(registers, NULL);
+    registers_clear_sum(registers, SUMS_PARAMETERS);
     for (uint8_t i = 0; i < REGISTERS; i++)
         if (registers_have(registers, i))
             memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
 }
 
-static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup) {
+static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup,
+                       const struct layout *layout) {
     return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
            registers->history_type == setup->history_type &&
-           registers->keeps_best == (bool)setup->keeps_best;
+           registers->keeps_best == (bool)setup->keeps_best &&
+           registers->precondition == (bool)setup->precondition &&
+           registers->first == setup->first && layout_equal(&registers->layout, layout);
 }
 
 static int read_setup(const struct message_shard_setup *setup, struct layout *layout) {
@@ -77,20 +97,26 @@ static int read_setup(const struct message_shard_setup *setup, struct layout *la
     return fault ? error_set(ERROR_INTERNAL, "set-up: %s", fault) : 0;
 }
 
+/* A uniform exponent is one for the gradient. The sums of second derivatives always have one a
+ * column. */
+static bool has_exponents(const struct registers *registers) {
+    return !registers->uniform || registers->precondition;
+}
+
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
     struct layout layout;
     int code = read_setup(setup, &layout);
     if (code)
         return code;
-    if (same_shape(registers, setup)) {
+    if (same_shape(registers, setup, &layout)) {
         clear_vectors(registers);
     } else {
         registers_release(registers);
+        registers->first = setup->first;
+        registers->layout = layout;
         make_vectors(registers, setup);
     }
-    registers->first = setup->first;
     registers->examples = (double)setup->examples;
-    registers->layout = layout;
     registers->regularized_count =
         layout_regularized(&layout, setup->first, setup->count, registers->regularized);
     layout_start(&layout, setup->first, setup->count, registers->vector[REGISTER_X].elements);
@@ -100,8 +126,9 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->starts = setup->start;
     registers->start_set = 0;
     free(registers->exponents);
-    registers->exponents =
-        setup->uniform ? NULL : memory_new(registers->count, sizeof *registers->exponents);
+    registers->exponents = has_exponents(registers)
+                               ? memory_new(registers->count, sizeof *registers->exponents)
+                               : NULL;
     return 0;
 }
 
@@ -109,16 +136,17 @@ void registers_release(struct registers *registers) {
     for (uint8_t i = 0; i < REGISTERS; i++)
         drop_vector(&registers->vector[i], registers->count);
     if (registers->sum)
-        memory_unmap(registers->sum, vector_bytes(registers->count));
+        memory_unmap(registers->sum, vector_bytes(registers->sum_length));
     if (registers->history)
         memory_unmap(registers->history, history_bytes(registers));
     free(registers->exponents);
+    factor_drop(registers->factor);
     *registers = (struct registers){0};
 }
 
 int registers_set_exponents(struct registers *registers, uint64_t first, const int16_t *exponents,
                             uint64_t count) {
-    if (registers->uniform)
+    if (!has_exponents(registers))
         return error_set(ERROR_INTERNAL, "exponents came, but all columns have one");
     /* Pieces come in order, so the elements that are lacking are the last ones. */
     while (registers->exponents_set < registers->count) {
@@ -172,8 +200,17 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 }
 
 bool registers_complete(const struct registers *registers) {
-    return (registers->uniform || registers->exponents_set == registers->count) &&
+    return (!has_exponents(registers) || registers->exponents_set == registers->count) &&
            (!registers->starts || registers->start_set == registers->count);
+}
+
+void registers_set_factor(struct registers *registers, struct factor *factor) {
+    factor_drop(registers->factor);
+    registers->factor = factor;
+}
+
+uint64_t registers_factor_serial(const struct registers *registers) {
+    return registers->factor ? registers->factor->serial : 0;
 }
 
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {

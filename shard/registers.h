@@ -8,8 +8,11 @@
 
 #include "base/layout.h"
 #include "numeric/vector.h"
+#include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
+
+struct factor; /* shard/factor.h */
 
 struct vector {
     double *elements;
@@ -25,24 +28,26 @@ struct registers {
     double examples;
     uint32_t slots; /* of the history */
     enum history_type history_type;
-    bool uniform;         /* one exponent for all columns */
+    bool uniform;         /* one exponent for all columns of a gradient */
     int exponent;         /* if so, this */
-    int16_t *exponents;   /* else, one an element */
+    int16_t *exponents;   /* one an element; NULL if uniform and without a preconditioner */
     size_t exponents_set; /* elements whose exponent came */
     bool starts;          /* x comes with START messages, else from the layout */
     size_t start_set;     /* elements of x that came */
-    int64_t *sum;         /* the gradient, in fixed point */
+    int64_t *sum;         /* of the evaluation, in fixed point: registers_sums() */
+    size_t sum_length;    /* the most elements it can have */
     struct vector
         vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
     bool keeps_best;       /* else there is no REGISTER_BEST */
-    bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH */
+    bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH, and no factor */
+    struct factor *factor; /* the preconditioner in force, or NULL; held */
     uint8_t *history;      /* s and q of slot 0, of slot 1, … */
     size_t history_stride; /* bytes from one history vector to the next */
 };
 
 /* Makes the vectors that `setup` describes: all zero, except x, which gets the layout's starting
- * values. If the shape is the same, the memory is used again: replicas may have mapped it.
- * ERROR_INTERNAL if this build does not know the type of history. */
+ * values. There is no factor. If the shape is the same, the memory is used again: replicas may have
+ * mapped it. ERROR_INTERNAL if this build does not know the type of history. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
@@ -73,7 +78,17 @@ static inline bool registers_have(const struct registers *registers, uint8_t num
 bool registers_hold(const struct registers *registers, uint8_t number, uint64_t first,
                     uint64_t count);
 
-void registers_clear_sum(struct registers *registers);
+/* How many sums of a layout are here. */
+size_t registers_sums(const struct registers *registers, enum sums_layout layout);
+
+/* sum = 0, of this layout. */
+void registers_clear_sum(struct registers *registers, enum sums_layout layout);
+
+/* Takes over a factor, or NULL; the former one is dropped. */
+void registers_set_factor(struct registers *registers, struct factor *factor);
+
+/* The serial number of the factor in force; 0 if there is none. */
+uint64_t registers_factor_serial(const struct registers *registers);
 
 /* Exchanges two registers without copying elements. */
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b);

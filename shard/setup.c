@@ -140,6 +140,7 @@ static void begin_attempt(struct shard *shard, const struct message_shard_setup 
     shard->ready = false;
     shard->last.number = shard->last.hash = 0;
     shard->begun = false;
+    shard->sums = SUMS_NONE;
     staging_clear(&shard->staging);
 }
 

@@ -185,6 +185,8 @@ struct progress {
 static const char *fault_of_preconditioner(const struct progress *now,
                                            const struct operation *operation) {
     bool applies = operation->code == OPERATION_PRECONDITION;
+    if (operation->code == OPERATION_BEGIN && now->factored)
+        return "a program that factors sums and clears them";
     if (!applies && operation->code != OPERATION_FACTOR)
         return NULL;
     if (!operation->serial)
@@ -194,7 +196,7 @@ static const char *fault_of_preconditioner(const struct progress *now,
     if (now->factored || (!applies && now->preconditioned))
         return "a program that factors twice, or also preconditions";
     if (!applies && now->begun)
-        return "a program that factors sums after clearing them";
+        return "a program that factors sums and clears them";
     return NULL;
 }
 

@@ -109,8 +109,8 @@ bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
  * too many operations or scalars, takes products with a pair that was not formed last and in the
- * same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, one behind
- * BEGIN, or one together with PRECONDITION; if P has no serial, or is applied in place. */
+ * same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
+ * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

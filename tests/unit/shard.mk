@@ -1,5 +1,6 @@
 if HAVE_CMOCKA
 SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_interpreter \
+	tests/unit/test_factor tests/unit/test_precondition \
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
 	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined
 check_PROGRAMS += $(SHARD_TESTS)
@@ -11,6 +12,12 @@ tests_unit_test_slices_SOURCES = tests/unit/test_slices.c tests/unit/shard_bench
 tests_unit_test_slices_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_interpreter_SOURCES = tests/unit/test_interpreter.c tests/unit/shard_bench.h
 tests_unit_test_interpreter_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_factor_SOURCES = tests/unit/test_factor.c tests/unit/shard_bench.h
+tests_unit_test_factor_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_factor_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
+tests_unit_test_precondition_SOURCES = tests/unit/test_precondition.c tests/unit/shard_saving.h \
+	tests/unit/shard_bench.h
+tests_unit_test_precondition_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_confined_SOURCES = tests/unit/test_confined.c tests/unit/folder_fixture.h
 tests_unit_test_confined_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_checkpoint_SOURCES = tests/unit/test_checkpoint.c tests/unit/shard_saving.h \

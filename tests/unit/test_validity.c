@@ -388,9 +388,9 @@ static void products_are_taken_in_the_sweep_that_forms_the_pair(void **state) {
     assert_non_null(strstr(fault_of_program(apart, 3), "products"));
 }
 
-static void a_program_factors_once_before_it_clears_and_does_not_apply_it(void **state) {
+static void a_program_that_factors_does_so_once_and_neither_clears_nor_applies(void **state) {
     (void)state;
-    const struct operation sound[] = {FACTOR_AS_1, {.code = OPERATION_BEGIN, .evaluation = 1}};
+    const struct operation sound[] = {{.code = OPERATION_CHECK}, FACTOR_AS_1};
     assert_null(fault_of_program(sound, 2));
     const struct operation twice[] = {FACTOR_AS_1, FACTOR_AS_1};
     assert_non_null(strstr(fault_of_program(twice, 2), "factors twice"));
@@ -399,7 +399,9 @@ static void a_program_factors_once_before_it_clears_and_does_not_apply_it(void *
     const struct operation after[] = {PRECONDITION_BY_1, FACTOR_AS_1};
     assert_non_null(strstr(fault_of_program(after, 2), "also preconditions"));
     const struct operation cleared[] = {{.code = OPERATION_BEGIN, .evaluation = 1}, FACTOR_AS_1};
-    assert_non_null(strstr(fault_of_program(cleared, 2), "after clearing"));
+    assert_non_null(strstr(fault_of_program(cleared, 2), "clears them"));
+    const struct operation lost[] = {FACTOR_AS_1, {.code = OPERATION_BEGIN, .evaluation = 1}};
+    assert_non_null(strstr(fault_of_program(lost, 2), "clears them"));
 }
 
 static void programs_are_bounded_in_operations_and_scalars(void **state) {
@@ -429,7 +431,7 @@ int main(void) {
         cmocka_unit_test(a_program_with_another_hash_or_no_number_is_refused),
         cmocka_unit_test(malformed_programs_are_refused),
         cmocka_unit_test(products_are_taken_in_the_sweep_that_forms_the_pair),
-        cmocka_unit_test(a_program_factors_once_before_it_clears_and_does_not_apply_it),
+        cmocka_unit_test(a_program_that_factors_does_so_once_and_neither_clears_nor_applies),
         cmocka_unit_test(programs_are_bounded_in_operations_and_scalars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,165 @@
+#include "shard/factor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/cholesky.h"
+#include "numeric/clones.h"
+#include "numeric/fixed.h"
+
+/* What is added to a diagonal of 1, times the order, in the first attempt that adds anything. */
+#define ADDED_LEAST 1e-12
+#define ADDED_GROWTH 10
+
+/* ---- memory ---- */
+
+static size_t roots_length(size_t order) {
+    return (order + LANES - 1) / LANES * LANES;
+}
+
+static double *triangle_of(const struct factor *factor) {
+    return factor->elements + roots_length(factor->order);
+}
+
+size_t factor_bytes(size_t order) {
+    return (roots_length(order) + triangle_row(order)) * sizeof(double);
+}
+
+struct factor *factor_new(uint64_t serial, size_t order) {
+    struct factor *factor = memory_new(1, sizeof *factor);
+    *factor = (struct factor){.serial = serial, .order = order, .holders = 1};
+    factor->elements = order ? memory_map(factor_bytes(order)) : NULL;
+    return factor;
+}
+
+struct factor *factor_hold(struct factor *factor) {
+    if (factor)
+        factor->holders++;
+    return factor;
+}
+
+void factor_drop(struct factor *factor) {
+    if (!factor || --factor->holders)
+        return;
+    if (factor->elements)
+        memory_unmap(factor->elements, factor_bytes(factor->order));
+    free(factor);
+}
+
+/* ---- making ---- */
+
+/* How rows are scaled: element (r, c) of S is sum·inverse_r·inverse_c, which is a correlation,
+ * times share_r·share_c. The sums of rare and of frequent columns are of one size, since each has
+ * its exponent, but H itself can leave the range of doubles. */
+struct scaling {
+    double inverse; /* 1/√sum_rr; 0 for a row of zeros */
+    double share;   /* √ of what the sums are of H_rr; lambda is the rest */
+};
+
+/* √(a² + b²), neither below 0. Not hypot(): its rounding differs between C libraries. */
+static double hypotenuse(double a, double b) {
+    double large = a > b ? a : b, small = a > b ? b : a;
+    double ratio = large > 0 ? small / large : 0;
+    return large * sqrt(1 + ratio * ratio);
+}
+
+static size_t sums_row(size_t r) {
+    return r * (r + 1) / 2;
+}
+
+/* √(sum_rr/examples), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/examples. */
+static double root_of_sum(const struct registers *registers, size_t r, double sum, int b) {
+    int exponent = 62 + b - 2 * registers->exponents[r];
+    int odd = exponent & 1;
+    return ldexp(sqrt(sum * (1 + odd) / registers->examples), (exponent - odd) / 2);
+}
+
+/* False if the diagonal makes no sense. */
+static bool scale_row(const struct registers *registers, size_t r, int b, double lambda,
+                      struct scaling *scaling, double *root) {
+    double sum;
+    vector_from_fixed(1, &sum, &registers->sum[sums_row(r) + r], 0, 1);
+    if (!(sum >= 0))
+        return false;
+    double own = root_of_sum(registers, r, sum, b);
+    double whole = hypotenuse(own, sqrt(lambda));
+    *root = whole > 0 ? whole : 1;
+    scaling->inverse = sum > 0 ? 1 / sqrt(sum) : 0;
+    scaling->share = own / *root;
+    return isfinite(*root);
+}
+
+static bool scale_rows(const struct registers *registers, int b, double lambda,
+                       struct scaling *scaling, double *roots) {
+    uint32_t span = 0;
+    for (size_t r = 0; r < registers->count; r++) {
+        while (span < registers->regularized_count &&
+               r >= registers->regularized[span].first + registers->regularized[span].count)
+            span++;
+        bool regularized =
+            span < registers->regularized_count && r >= registers->regularized[span].first;
+        if (!scale_row(registers, r, b, regularized ? lambda : 0, &scaling[r], &roots[r]))
+            return false;
+    }
+    return true;
+}
+
+/* No correlation is beyond 1, though rounding may say so. */
+static double within_1(double correlation) {
+    return correlation > 1 ? 1 : correlation < -1 ? -1 : correlation;
+}
+
+/* The triangle of S, with `added` on its diagonal. */
+static void fill_scaled(const struct registers *registers, const struct scaling *scaling,
+                        double added, double *triangle) {
+    for (size_t r = 0; r < registers->count; r++) {
+        double *row = triangle + triangle_row(r);
+        vector_from_fixed(r, row, registers->sum + sums_row(r), 0, 1);
+        for (size_t c = 0; c < r; c++)
+            row[c] = within_1(row[c] * scaling[r].inverse * scaling[c].inverse) * scaling[r].share *
+                     scaling[c].share;
+        row[r] = 1 + added;
+    }
+}
+
+/* If no correlation is beyond 1, a diagonal of more than the order is dominant and has a factor. */
+static bool find_factor(const struct registers *registers, const struct scaling *scaling,
+                        struct factor *factor, double *added) {
+    const double least = ADDED_LEAST * (double)factor->order;
+    const double most = ADDED_GROWTH * (double)factor->order;
+    for (*added = 0; *added <= most; *added = *added > 0 ? *added * ADDED_GROWTH : least) {
+        fill_scaled(registers, scaling, *added, triangle_of(factor));
+        if (cholesky_factor(factor->order, triangle_of(factor)))
+            return true;
+    }
+    return false;
+}
+
+struct factor *factor_make(const struct registers *registers, int derivative_exponent,
+                           double lambda, uint64_t serial, double *added) {
+    struct factor *factor = factor_new(serial, registers->count);
+    struct scaling *scaling = memory_new(registers->count, sizeof *scaling);
+    *added = 0;
+    bool sound = lambda >= 0 && isfinite(lambda) &&
+                 scale_rows(registers, derivative_exponent, lambda, scaling, factor->elements) &&
+                 find_factor(registers, scaling, factor, added);
+    free(scaling);
+    if (sound)
+        return factor;
+    factor_drop(factor);
+    *added = INFINITY;
+    return NULL;
+}
+
+/* ---- applying ---- */
+
+void factor_apply(const struct factor *factor, double *out, const double *in) {
+    const double *roots = factor->elements;
+    for (size_t r = 0; r < factor->order; r++)
+        out[r] = in[r] / roots[r];
+    cholesky_solve(factor->order, triangle_of(factor), out);
+    for (size_t r = 0; r < factor->order; r++)
+        out[r] /= roots[r];
+}
