@@ -7,12 +7,14 @@
 
 void chunk_buffer_init(struct chunk_buffer *buffer) {
     *buffer = (struct chunk_buffer){0};
-    bytes_init(&buffer->keys);
+    bytes_init(&buffer->sorting);
+    bytes_init(&buffer->next);
 }
 
 void chunk_buffer_release(struct chunk_buffer *buffer) {
     memory_unmap(buffer->data, buffer->capacity);
-    bytes_release(&buffer->keys);
+    bytes_release(&buffer->sorting);
+    bytes_release(&buffer->next);
 }
 
 static void reserve(struct chunk_buffer *buffer, size_t bytes) {
@@ -24,14 +26,13 @@ static void reserve(struct chunk_buffer *buffer, size_t bytes) {
     memset(buffer->data, 0, bytes);
 }
 
-/* The arrays of a chunk being filled, and the number of values in it so far. */
+/* The arrays of a chunk being filled. */
 struct filling {
     const struct columns *columns;
     enum value_type type;
     uint32_t *start, *feature;
     void *value;
     double *label;
-    uint64_t values;
 };
 
 static void put_value(const struct filling *filling, uint64_t at, double value) {
@@ -41,71 +42,127 @@ static void put_value(const struct filling *filling, uint64_t at, double value) 
         ((double *)filling->value)[at] = value;
 }
 
-#define INSERTION_KEYS 12
-
-static void sort_few(uint64_t *key, size_t count) {
-    for (size_t i = 1; i < count; i++) {
-        uint64_t moving = key[i];
-        size_t j = i;
-        for (; j && key[j - 1] > moving; j--)
-            key[j] = key[j - 1];
-        key[j] = moving;
-    }
-}
-
-/* A merge sort; `scratch` has room for as many keys. */
-static void sort_keys(uint64_t *key, uint64_t *scratch, size_t count) {
-    if (count <= INSERTION_KEYS) {
-        sort_few(key, count);
-        return;
-    }
-    size_t half = count / 2, left = 0, right = half;
-    sort_keys(key, scratch, half);
-    sort_keys(key + half, scratch, count - half);
-    if (key[half - 1] <= key[half])
-        return;
-    memcpy(scratch, key, half * sizeof *key);
-    for (size_t i = 0; left < half; i++) {
-        bool from_right = right < count && key[right] < scratch[left];
-        key[i] = from_right ? key[right] : scratch[left];
-        right += from_right;
-        left += !from_right;
-    }
-}
-
 static uint32_t column_of(const struct filling *filling, const struct row_walk *walk,
                           uint64_t first, uint64_t i) {
     return filling->columns->of_pack[walk->pack][pack_feature(&walk->rows, first, i)];
 }
 
-/* Sorts by keys: the column in the upper half, the place in the row in the lower. Values of
- * features that are not columns are dropped. */
-static void fill_sparse_row(struct chunk_buffer *buffer, struct filling *filling,
-                            const struct row_walk *walk) {
-    uint64_t first, end = pack_row(&walk->rows, walk->row, &first), count = 0;
-    bytes_clear(&buffer->keys);
-    uint64_t *key = bytes_extend(&buffer->keys, 2 * (end - first) * sizeof *key);
+/* ---- sparse rows ---- */
+
+/* Values of the chunk by the order of the text, while they are sorted. */
+struct gathered {
+    uint64_t *key, *other; /* column in the upper half, place here in the lower; scratch */
+    double *value;
+    uint32_t *row; /* of each value */
+    uint32_t count;
+    bool sorted; /* each row is, as it stands */
+};
+
+#define DIGIT_BITS 11
+
+static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values) {
+    bytes_clear(&buffer->sorting);
+    uint64_t bytes = values * (2 * sizeof(uint64_t) + sizeof(double) + sizeof(uint32_t));
+    uint64_t *key = bytes_extend(&buffer->sorting, bytes);
+    double *value = (double *)(key + 2 * values);
+    return (struct gathered){.key = key,
+                             .other = key + values,
+                             .value = value,
+                             .row = (uint32_t *)(value + values),
+                             .sorted = true};
+}
+
+/* Adds a row. Values of features that are not columns are dropped. */
+static void gather_row(struct gathered *gathered, const struct filling *filling,
+                       const struct row_walk *walk, uint32_t row) {
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    uint32_t count = gathered->count;
+    int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of(filling, walk, first, i);
-        if (column != DICTIONARY_NONE)
-            key[count++] = (uint64_t)column << 32 | (i - first);
+        if (column == DICTIONARY_NONE)
+            continue;
+        gathered->sorted &= before < column;
+        before = column;
+        gathered->key[count] = (uint64_t)column << 32 | count;
+        gathered->value[count] = pack_value(&walk->rows, i);
+        gathered->row[count++] = row;
     }
-    sort_keys(key, key + count, count);
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t from = first + (key[i] & UINT32_MAX);
-        filling->feature[filling->values] = (uint32_t)(key[i] >> 32);
-        put_value(filling, filling->values++, pack_value(&walk->rows, from));
+    gathered->count = count;
+}
+
+/* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
+ * order. */
+static void sort_by_digit(struct gathered *gathered, unsigned shift, unsigned bits) {
+    uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
+    const uint64_t mask = (UINT64_C(1) << bits) - 1;
+    for (uint32_t i = 0; i < gathered->count; i++)
+        next[gathered->key[i] >> shift & mask]++;
+    for (uint64_t digit = 0; digit <= mask; digit++) {
+        uint32_t here = next[digit];
+        next[digit] = sum;
+        sum += here;
+    }
+    for (uint32_t i = 0; i < gathered->count; i++)
+        gathered->other[next[gathered->key[i] >> shift & mask]++] = gathered->key[i];
+    uint64_t *key = gathered->key;
+    gathered->key = gathered->other;
+    gathered->other = key;
+}
+
+/* Sorts the values of all rows by column: with thousands of them, a few passes cost less than a
+ * sort of each row. */
+static void sort_by_column(struct gathered *gathered, uint32_t columns) {
+    unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
+    unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
+    for (unsigned pass = 0; pass < passes; pass++)
+        sort_by_digit(gathered, 32 + pass * digit, digit);
+}
+
+/* Hands each value to its row; so rows get their values by rising column. */
+static void put_sparse(struct filling *filling, const struct gathered *gathered, uint32_t *next) {
+    for (uint32_t i = 0; i < gathered->count; i++) {
+        uint32_t from = (uint32_t)gathered->key[i];
+        uint32_t at = next[gathered->row[from]]++;
+        filling->feature[at] = (uint32_t)(gathered->key[i] >> 32);
+        put_value(filling, at, gathered->value[from]);
     }
 }
 
-static void fill_dense_row(struct filling *filling, const struct row_walk *walk) {
+static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
+                        const struct set_chunk *chunk, struct row_walk walk,
+                        const struct labels *labels) {
+    struct gathered gathered = gathered_in(buffer, chunk->values);
+    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
+        filling->label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
+        gather_row(&gathered, filling, &walk, row);
+        filling->start[row + 1] = gathered.count;
+    }
+    if (!gathered.sorted)
+        sort_by_column(&gathered, filling->columns->count);
+    bytes_clear(&buffer->next);
+    bytes_append(&buffer->next, filling->start, chunk->rows * sizeof *filling->start);
+    put_sparse(filling, &gathered, (uint32_t *)(void *)buffer->next.data);
+}
+
+/* ---- dense rows ---- */
+
+static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
+                           uint64_t at) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of(filling, walk, first, i);
         if (column != DICTIONARY_NONE)
-            put_value(filling, filling->values + column, pack_value(&walk->rows, i));
+            put_value(filling, at + column, pack_value(&walk->rows, i));
     }
-    filling->values += filling->columns->count;
+}
+
+static void fill_dense(struct filling *filling, const struct set_chunk *chunk, struct row_walk walk,
+                       const struct labels *labels) {
+    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
+        filling->label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
+        fill_dense_row(filling, &walk, (uint64_t)row * filling->columns->count);
+    }
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
@@ -122,13 +179,8 @@ void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
         .label = (void *)(buffer->data + layout.label),
     };
     struct row_walk walk = row_walk_from(split, part, chunk->first_row);
-    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        filling.label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
-        if (dense) {
-            fill_dense_row(&filling, &walk);
-            continue;
-        }
-        fill_sparse_row(buffer, &filling, &walk);
-        filling.start[row + 1] = (uint32_t)filling.values;
-    }
+    if (dense)
+        fill_dense(&filling, chunk, walk, labels);
+    else
+        fill_sparse(buffer, &filling, chunk, walk, labels);
 }

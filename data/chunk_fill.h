@@ -8,7 +8,8 @@
 struct chunk_buffer {
     uint8_t *data; /* the chunk as stored; 64-byte aligned; owned */
     size_t capacity;
-    struct bytes keys; /* scratch for sorting a row */
+    struct bytes sorting; /* scratch: the values of a chunk */
+    struct bytes next;    /* scratch: where each row's next value goes */
 };
 
 void chunk_buffer_init(struct chunk_buffer *buffer);

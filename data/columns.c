@@ -15,6 +15,7 @@ static unsigned frequency_class(uint64_t count) {
 struct collecting {
     const struct split *split;
     struct dictionary dictionary; /* by first appearance; of_pack then holds its numbers */
+    const uint64_t *id;           /* what is numbered so */
     uint64_t **trained; /* for each pack that is split: the number of values of each feature,
                            counted over training rows */
     struct bytes order; /* scratch: features of a row in the text's order */
@@ -66,6 +67,16 @@ static bool add_whole_pack(struct collecting *collecting, uint32_t p, uint32_t *
     return true;
 }
 
+/* The features of a pack are numbered by first appearance already. */
+static void take_only_pack(struct columns *columns, struct collecting *collecting) {
+    const struct pack *pack = collecting->split->packs[0];
+    columns->count = pack->facts->features;
+    columns->of_pack[0] = memory_new(columns->count, sizeof(uint32_t));
+    for (uint32_t i = 0; i < columns->count; i++)
+        columns->of_pack[0][i] = i;
+    collecting->id = pack->id;
+}
+
 /* A feature that only held-out rows of one pack have may be a column because of rows of another. */
 static void find_others(const struct collecting *collecting, struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++) {
@@ -76,8 +87,7 @@ static void find_others(const struct collecting *collecting, struct columns *col
     }
 }
 
-/* Numbers all features by first appearance. */
-static int collect(struct columns *columns, struct collecting *collecting) {
+static int add_packs(struct columns *columns, struct collecting *collecting) {
     const struct split *split = collecting->split;
     for (uint32_t p = 0; p < columns->packs; p++) {
         uint32_t features = split->packs[p]->facts->features;
@@ -90,11 +100,24 @@ static int collect(struct columns *columns, struct collecting *collecting) {
             return error_set(ERROR_DATA, "the data has more than %u different features",
                              FEATURES_MAX);
     }
-    if (!collecting->dictionary.count)
-        return error_set(ERROR_DATA, "%s: no row has a single feature",
-                         pack_source(split->packs[0]));
+    columns->count = collecting->dictionary.count;
+    collecting->id = collecting->dictionary.id;
     find_others(collecting, columns);
     return 0;
+}
+
+/* Numbers all features by first appearance. */
+static int collect(struct columns *columns, struct collecting *collecting) {
+    const struct split *split = collecting->split;
+    int code = 0;
+    if (split->count == 1 && !split->side[0])
+        take_only_pack(columns, collecting);
+    else
+        code = add_packs(columns, collecting);
+    if (!code && !columns->count)
+        code =
+            error_set(ERROR_DATA, "%s: no row has a single feature", pack_source(split->packs[0]));
+    return code;
 }
 
 /* The column of each number by first appearance: a counting sort over the frequency classes. */
@@ -129,7 +152,7 @@ static void renumber(struct columns *columns, const struct collecting *collectin
     columns->id = memory_new(columns->count, sizeof *columns->id);
     columns->values = memory_new(columns->count, sizeof *columns->values);
     for (uint32_t i = 0; i < columns->count; i++) {
-        columns->id[column[i]] = collecting->dictionary.id[i];
+        columns->id[column[i]] = collecting->id[i];
         columns->values[column[i]] = values[i];
     }
     for (uint32_t p = 0; p < columns->packs; p++)
@@ -170,20 +193,43 @@ struct id_and_column {
     uint32_t column;
 };
 
-static int compare_ids(const void *a, const void *b) {
-    const struct id_and_column *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
+#define DIGIT_BITS 11
+
+/* One pass of a counting sort; equal digits keep their order. */
+static void sort_by_digit(const struct id_and_column *from, struct id_and_column *to,
+                          uint32_t count, unsigned shift) {
+    uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
+    const uint64_t mask = (1u << DIGIT_BITS) - 1;
+    for (uint32_t i = 0; i < count; i++)
+        next[from[i].id >> shift & mask]++;
+    for (uint32_t digit = 0; digit <= mask; digit++) {
+        uint32_t here = next[digit];
+        next[digit] = sum;
+        sum += here;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        to[next[from[i].id >> shift & mask]++] = from[i];
 }
 
 static void sort_by_id(struct columns *columns) {
-    struct id_and_column *entries = memory_new(columns->count, sizeof *entries);
-    for (uint32_t i = 0; i < columns->count; i++)
+    size_t bytes = columns->count * sizeof(struct id_and_column);
+    struct id_and_column *entries = memory_map(bytes), *other = memory_map(bytes);
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < columns->count; i++) {
         entries[i] = (struct id_and_column){columns->id[i], i};
-    qsort(entries, columns->count, sizeof *entries, compare_ids);
+        largest = columns->id[i] > largest ? columns->id[i] : largest;
+    }
+    for (unsigned shift = 0; shift < 64 && largest >> shift; shift += DIGIT_BITS) {
+        sort_by_digit(entries, other, columns->count, shift);
+        struct id_and_column *sorted = other;
+        other = entries;
+        entries = sorted;
+    }
     columns->order = memory_new(columns->count, sizeof *columns->order);
     for (uint32_t i = 0; i < columns->count; i++)
         columns->order[i] = entries[i].column;
-    free(entries);
+    memory_unmap(entries, bytes);
+    memory_unmap(other, bytes);
 }
 
 static void collecting_release(struct collecting *collecting) {
@@ -203,7 +249,6 @@ int columns_find(struct columns *columns, const struct split *split) {
     dictionary_init(&collecting.dictionary);
     int code = collect(columns, &collecting);
     if (!code) {
-        columns->count = collecting.dictionary.count;
         renumber(columns, &collecting);
         sort_by_id(columns);
         code = take_names(columns, split);

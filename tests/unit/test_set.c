@@ -229,6 +229,77 @@ static void threads_and_files_do_not_change_the_chunks(void **state) {
     free(five_parallel);
 }
 
+/* Rows of scattered ids, of which few come twice and some, far above 2^32, need many digits. */
+static char *scattered_rows(unsigned count) {
+    struct bytes text;
+    uint64_t random = 1;
+    bytes_init(&text);
+    for (unsigned row = 0; row < count; row++) {
+        bytes_append(&text, row % 2 ? "1" : "-1", row % 2 ? 1 : 2);
+        uint64_t id = 0;
+        for (unsigned i = 0; i < 30; i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            id += 1 + (random >> 33) % (i < 10 ? 20 : 9000) + (i == 29 ? UINT64_C(1) << 40 : 0);
+            char value[64];
+            snprintf(value, sizeof value, " %llu:%llu", (unsigned long long)id,
+                     (unsigned long long)(id % 97 + 1));
+            bytes_append(&text, value, strlen(value));
+        }
+        bytes_append(&text, "\n", 1);
+    }
+    bytes_append(&text, "", 1);
+    return (char *)text.data;
+}
+
+/* Each value stands in its own column, and the columns of a row rise. */
+static void check_scattered(struct set *set) {
+    const struct set_info *info = set_info(set);
+    for (uint32_t i = 1; i < info->features; i++)
+        assert_true(info->feature_id[info->original_order[i - 1]] <
+                    info->feature_id[info->original_order[i]]);
+    for (uint32_t c = 0; c < info->chunks; c++) {
+        struct rows rows;
+        assert_int_equal(set_chunk(set, c, &rows), 0);
+        for (uint32_t row = 0; row < rows.count; row++)
+            for (uint32_t i = rows.start[row]; i < rows.start[row + 1]; i++) {
+                assert_true(i == rows.start[row] || rows.feature[i - 1] < rows.feature[i]);
+                assert_true(((const float *)rows.value)[i] ==
+                            (float)(info->feature_id[rows.feature[i]] % 97 + 1));
+            }
+    }
+}
+
+static void any_number_of_threads_gives_the_same_file(void **state) {
+    (void)state;
+    static const unsigned threads[] = {1, 2, 3, 7};
+    static const char *const sets[] = {"sets-1", "sets-2", "sets-3", "sets-7"};
+    char *text = scattered_rows(4000), *first = NULL;
+    size_t first_length = 0;
+    const char *const files[] = {memory_copy_string(fixture_text("scattered", text)), NULL};
+    for (unsigned i = 0; i < 4; i++) {
+        struct set *set;
+        bool made;
+        assert_int_equal(merge(files, LABEL_BINARY, NULL, threads[i], sets[i], &set, &made), 0);
+        assert_true(made && set_info(set)->chunks >= 16 && set_info(set)->features > 1 << 15);
+        check_scattered(set);
+        char *bytes;
+        size_t length;
+        assert_int_equal(file_read(set_path(set), 64 << 20, &bytes, &length), 0);
+        if (!first) {
+            first = bytes;
+            first_length = length;
+        }
+        assert_int_equal(length, first_length);
+        assert_memory_equal(bytes, first, length);
+        if (bytes != first)
+            free(bytes);
+        set_close(set);
+    }
+    free(first);
+    free(text);
+    free((char *)(uintptr_t)files[0]);
+}
+
 static void a_set_is_made_once(void **state) {
     (void)state;
     const char *const files[] = {fixture_text("once", "1 1:1\n0 2:1\n"), NULL};
@@ -342,6 +413,7 @@ int main(void) {
         cmocka_unit_test(targets_are_kept_as_they_are),
         cmocka_unit_test(exponents_follow_the_sums_of_absolute_values),
         cmocka_unit_test(threads_and_files_do_not_change_the_chunks),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_file),
         cmocka_unit_test(a_set_is_made_once),
         cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
         cmocka_unit_test(a_set_with_a_damaged_header_is_made_again),
