@@ -23,6 +23,13 @@ static inline uint64_t random_next(struct random *random) {
     return x * UINT64_C(0x2545f4914f6cdd1d);
 }
 
+/* Spreads the bits of a number over all 64 (the last steps of splitmix64), one to one. */
+static inline uint64_t random_mix(uint64_t x) {
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
 /* Evenly in [0, limit); limit > 0. */
 static inline uint64_t random_below(struct random *random, uint64_t limit) {
     return random_next(random) % limit;

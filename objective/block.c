@@ -48,6 +48,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->tile);
     memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
+    curving_free(scratch->curving);
     free(scratch);
 }
 
@@ -70,13 +71,30 @@ static void batch_margins(const struct objective_shape *shape, const struct batc
             margins[i * outputs + k] += bias[k];
 }
 
-/* Computes the losses and derivatives of a batch; the derivatives replace the margins. */
-static void batch_derivatives(const struct objective_shape *shape, const struct batch *batch,
-                              struct objective_scratch *scratch, struct objective_result *result) {
-    size_t outputs = shape->outputs;
+struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
+                            const double *parameters, struct objective_scratch *scratch) {
+    if (rows->dense)
+        dense_begin(shape, parameters, scratch);
+    return (struct batches){shape, rows, parameters, scratch, batch_rows(shape, rows->dense), 0};
+}
+
+bool batches_next(struct batches *batches, struct batch *batch) {
+    const struct objective_shape *shape = batches->shape;
+    struct objective_scratch *scratch = batches->scratch;
+    if (batches->next >= batches->rows->count)
+        return false;
+    *batch = batch_at(batches->rows, batches->next, batches->most);
+    batches->next += batch->count;
+    batch_margins(shape, batch, batches->parameters, scratch, scratch->margins);
     objective_of(shape->kind)
-        ->losses(batch->count, outputs, batch->rows->label + batch->first, scratch->margins,
+        ->losses(batch->count, shape->outputs, batch->rows->label + batch->first, scratch->margins,
                  scratch->loss, scratch->work);
+    return true;
+}
+
+/* Takes the losses and derivatives of a batch into the result. */
+static void note_losses(const struct batch *batch, size_t outputs,
+                        const struct objective_scratch *scratch, struct objective_result *result) {
     for (size_t i = 0; i < batch->count; i++)
         result->loss += scratch->loss[i];
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);
@@ -120,13 +138,10 @@ void objective_block(const struct objective_shape *shape, const struct objective
                      struct objective_scratch *scratch, struct objective_result *result) {
     *result = (struct objective_result){0};
     double bound = fixed_power(scale->derivative_exponent);
-    uint32_t most = batch_rows(shape, rows->dense);
-    if (rows->dense)
-        dense_begin(shape, parameters, scratch);
-    for (uint32_t first = 0; first < rows->count; first += most) {
-        struct batch batch = batch_at(rows, first, most);
-        batch_margins(shape, &batch, parameters, scratch, scratch->margins);
-        batch_derivatives(shape, &batch, scratch, result);
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    struct batch batch;
+    while (batches_next(&batches, &batch)) {
+        note_losses(&batch, shape->outputs, scratch, result);
         if (result->derivative_max > bound)
             result->exceeded = true;
         else if (sum)

@@ -7,18 +7,6 @@
 #include "numeric/vector.h"
 #include "objective/parts.h"
 
-LANES_INLINE void load(enum value_type type, lanes *out, const void *value, size_t i) {
-    if (type == VALUE_DOUBLE) {
-        memcpy(out, (const double *)value + i, sizeof *out);
-    } else if (type == VALUE_FLOAT) {
-        float_lanes narrow;
-        memcpy(&narrow, (const float *)value + i, sizeof narrow);
-        *out = __builtin_convertvector(narrow, lanes);
-    } else {
-        *out = (lanes){0} + 1.0;
-    }
-}
-
 /* How a row is read whose length is no multiple of LANES: the last LANES columns are read at once;
  * those of them that were already read with the whole lanes count as 0. A row with fewer than
  * LANES columns is read column by column. */
@@ -43,19 +31,19 @@ LANES_INLINE double row_dot(enum value_type type, size_t n, const struct tail *t
     size_t j = 0;
     for (; j + 2 * LANES <= n; j += 2 * LANES) {
         for (size_t half = 0; half < 2; half++) {
-            load(type, &v, value, begin + j + half * LANES);
+            load_values(type, &v, value, begin + j + half * LANES);
             memcpy(&w, x + j + half * LANES, sizeof w);
             sum[half] += v * w;
         }
     }
     if (j < tail->whole) {
-        load(type, &v, value, begin + j);
+        load_values(type, &v, value, begin + j);
         memcpy(&w, x + j, sizeof w);
         sum[0] += v * w;
         j += LANES;
     }
     if (j < n && n >= LANES) {
-        load(type, &v, value, begin + tail->at);
+        load_values(type, &v, value, begin + tail->at);
         sum[1] += v * *end;
         j = n;
     }
@@ -85,7 +73,7 @@ LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, si
     lanes total, v;
     memcpy(&total, out + j, sizeof total);
     for (size_t r = 0; r < 4; r++) {
-        load(type, &v, value, row + r * n + j);
+        load_values(type, &v, value, row + r * n + j);
         total += d[r] * v;
     }
     memcpy(out + j, &total, sizeof total);
@@ -120,7 +108,7 @@ LANES_INLINE void row_widen(enum value_type type, size_t n, const void *value, s
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes v;
-        load(type, &v, value, begin + i);
+        load_values(type, &v, value, begin + i);
         memcpy(out + i, &v, sizeof v);
     }
     for (; i < n; i++)

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libobjective.a
 libobjective_a_SOURCES = \
 	objective/block.c \
+	objective/curvature.c \
 	objective/dense.c \
 	objective/logistic.c \
 	objective/objective.h objective/objectives.def \
@@ -10,5 +11,6 @@ libobjective_a_SOURCES = \
 	objective/sparse.c \
 	objective/squared.c \
 	objective/squared_hinge.c \
-	objective/table.c
+	objective/table.c \
+	objective/triangle.c
 OBJECTIVE_LIBS = libobjective.a

@@ -54,6 +54,17 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
     finish_rows(rows, label, margins, loss, work);
 }
 
+/* |d|·(1 − |d|), with |d| the probability of the other class. */
+static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                   double *diagonal) {
+    (void)outputs;
+    (void)label;
+    for (size_t i = 0; i < rows; i++) {
+        double other = fabs(derivatives[i]);
+        diagonal[i] = other * (1 - other);
+    }
+}
+
 static double loss_of_one(size_t outputs, const double *margins, double label) {
     (void)outputs;
     double m = label == 1 ? margins[0] : -margins[0];
@@ -73,6 +84,8 @@ const struct objective objective_logistic = {
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
     .losses = losses,
+    .second = second,
+    .second_max = 0.25,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probability",

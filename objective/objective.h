@@ -53,6 +53,18 @@ struct objective {
     void (*losses)(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
                    double *work);
 
+    /* The second derivatives of the loss of an example by its margins, a K×K matrix of which no
+     * element is beyond ±second_max, from what `losses` left and the label. `second` writes the
+     * diagonals of rows×K, which are ≥ 0; `second_row` row k of the matrix of one example, NULL if
+     * K is always 1. `second_constant`: they are the same at all margins. No `second`: the loss has
+     * none, and its directions cannot be preconditioned. */
+    void (*second)(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                   double *diagonal);
+    void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
+                       double *row);
+    double second_max;
+    bool second_constant;
+
     /* The loss of one example for scoring, accurate also where it is tiny. */
     double (*loss)(size_t outputs, const double *margins, double label);
 
@@ -118,8 +130,54 @@ void objective_block(const struct objective_shape *shape, const struct objective
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);
 
-/* A hash of the gradients of every kind over a fixed data set. All replicas of a run must have the
- * same. */
+/* ---- curvature ---- */
+
+/* How an evaluation draws rows. Row i of chunk c counts if u(dice, c, i) < chance, with the weight
+ * 1/chance, so that the weighted sum is on average that over all rows:
+ *
+ *   chance = min(1, floor + rate · trace · leverage)
+ *
+ * where u is even in [0, 1) and depends on nothing else, trace is that of the row's second
+ * derivatives, and leverage is examples·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
+ * intercept: about its share in the sums |x| of its columns, times `examples`. */
+struct objective_drawing {
+    double rate;  /* ≥ 0 */
+    double floor; /* in (0, 1]; 1: all rows, with weight 1 */
+    uint64_t dice;
+};
+
+struct objective_sample {
+    const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
+                                that of the bias, also where the gradient has a uniform one */
+    uint64_t examples;       /* over which they were chosen */
+    int derivative_exponent; /* b: second_max/floor ≤ 2^b */
+    struct objective_drawing drawing;
+};
+
+struct objective_curved {
+    double trace_leverage; /* Σ trace·leverage over all rows of the block */
+    double trace;          /* Σ trace over all rows */
+    uint64_t drawn;        /* rows that were drawn */
+    uint64_t terms;        /* added to the triangle */
+    bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
+                              hold a part of this block, and must be thrown away */
+};
+
+/* Adds the second derivatives by the parameters, summed over the drawn rows of chunk `number`, to
+ * the lower triangle of the n×n matrix: n(n + 1)/2 int64_t, element (r, c) with r ≥ c at
+ * r(r + 1)/2 + c. A row adds, for parameters r of column j and output k, and c of l and k',
+ *
+ *   rint(weight · S_kk' · x_j · x_l · 2^(e_j + e_l − 62 − b))
+ *
+ * whose sum is below 2⁶², as Σ|x_j|·2^e_j is. Each term is rounded, so that no order matters. With
+ * triangle == NULL only the totals are found. */
+void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct rows *rows, uint32_t number, const double *parameters,
+                         int64_t *triangle, struct objective_scratch *scratch,
+                         struct objective_curved *curved);
+
+/* A hash of the gradients and curvature of every kind over a fixed data set. All replicas of a run
+ * must have the same. */
 uint64_t objective_proof(void);
 
 #endif

@@ -11,6 +11,7 @@
 #include "objective/objective.h"
 
 #define BATCH_ROWS_MAX 256
+#define TRIANGLE_ROWS 8 /* that are added to a triangle in one go */
 
 #define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
 #include "objective/objectives.def"
@@ -34,7 +35,22 @@ struct objective_scratch {
     double *packed;     /* the parameters, packed for products, if K > 1; mapped */
     size_t packed_bytes;
     double *gradient; /* of a batch (K = 1), else of all batches so far: K×F */
+
+    struct curving *curving; /* NULL until it is needed */
 };
+
+/* Goes over a block batch by batch: each call of batches_next() leaves the derivatives of the next
+ * batch in the scratch's margins, and its losses in `loss`. False after the last. */
+struct batches {
+    const struct objective_shape *shape;
+    const struct rows *rows;
+    const double *parameters;
+    struct objective_scratch *scratch;
+    uint32_t most, next; /* rows */
+};
+struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
+                            const double *parameters, struct objective_scratch *scratch);
+bool batches_next(struct batches *batches, struct batch *batch);
 
 /* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
  * before the batches of a block. */
@@ -59,6 +75,44 @@ void dense_finish(const struct objective_shape *shape, const struct objective_sc
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);
 
+/* ---- curvature ---- */
+
+/* A drawn row. Only columns with a value that is not 0 are listed; the intercept, if there is one,
+ * is the last column, of value 1. */
+struct drawn {
+    size_t count;
+    const uint32_t *column; /* rising */
+    const double *value;    /* times 2^(e − 31): below 2³¹ */
+    double factor;          /* weight·2^−b */
+    double label;
+    const double *derivatives; /* K */
+};
+
+/* Scratch memory for curvature. */
+struct curving {
+    size_t columns, outputs;
+    double *power;    /* 2^(e − 31), a column each */
+    double *diagonal; /* of second derivatives, rows of a batch × K */
+    double *leverage; /* a row of a batch each */
+    uint32_t *column; /* of the row being drawn */
+    double *value;
+    double *second; /* K */
+    double *right;  /* TRIANGLE_ROWS × n */
+
+    /* Rows that wait to be added together. */
+    size_t waiting;
+    double *left; /* TRIANGLE_ROWS × columns */
+    double *derivatives;
+    double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS];
+};
+void curving_free(struct curving *curving);
+
+/* Adds a drawn row to the triangle: at once, or with rows that come later. triangle_finish() adds
+ * what waits. */
+void triangle_add(const struct objective *objective, struct curving *curving,
+                  const struct drawn *row, int64_t *triangle);
+void triangle_finish(const struct objective *objective, struct curving *curving, int64_t *triangle);
+
 /* Value `i` of a chunk. */
 LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) {
     switch (type) {
@@ -70,6 +124,19 @@ LANES_INLINE double value_at(enum value_type type, const void *value, size_t i) 
         return ((const double *)value)[i];
     }
     return 0;
+}
+
+/* Values i to i + LANES of a chunk. */
+LANES_INLINE void load_values(enum value_type type, lanes *out, const void *value, size_t i) {
+    if (type == VALUE_DOUBLE) {
+        memcpy(out, (const double *)value + i, sizeof *out);
+    } else if (type == VALUE_FLOAT) {
+        float_lanes narrow;
+        memcpy(&narrow, (const float *)value + i, sizeof narrow);
+        *out = __builtin_convertvector(narrow, lanes);
+    } else {
+        *out = (lanes){0} + 1.0;
+    }
 }
 
 #endif

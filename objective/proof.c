@@ -7,14 +7,16 @@
 
 enum { ROWS = 300, FEATURES = 200, OUTPUTS = 3, VALUES = ROWS * FEATURES };
 enum { PARAMETERS = (FEATURES + 1) * OUTPUTS };
+enum { TRIANGLE = PARAMETERS * (PARAMETERS + 1) / 2, SHORT = FEATURES / 8 };
 
 /* A fixed data set, small enough that every handshake can compute its gradients. */
 struct canned {
-    uint32_t start[ROWS + 1];
+    uint32_t start[ROWS + 1], short_start[ROWS + 1];
     uint32_t feature[VALUES];
     float value[VALUES];
     double label[ROWS];
     double parameters[PARAMETERS];
+    int16_t exponent[FEATURES + 1];
 };
 
 struct outcome {
@@ -28,6 +30,7 @@ static void fill(struct canned *canned) {
     random_init(&random, 7);
     for (uint32_t i = 0; i < ROWS; i++) {
         canned->start[i + 1] = (i + 1) * FEATURES;
+        canned->short_start[i + 1] = (i + 1) * SHORT;
         canned->label[i] = (double)random_below(&random, 2);
     }
     for (uint32_t i = 0; i < VALUES; i++) {
@@ -36,24 +39,34 @@ static void fill(struct canned *canned) {
     }
     for (uint32_t i = 0; i < PARAMETERS; i++)
         canned->parameters[i] = 4 * (random_unit(&random) - 0.5);
+    for (uint32_t j = 0; j <= FEATURES; j++)
+        canned->exponent[j] = (int16_t)(52 + j % 3);
+}
+
+static struct objective_shape shape_of(enum objective_kind kind) {
+    return (struct objective_shape){kind, FEATURES, objective_outputs(objective_of(kind), OUTPUTS),
+                                    true};
+}
+
+static struct rows rows_of(const struct canned *canned, const uint32_t *start, bool dense) {
+    return (struct rows){.count = ROWS,
+                         .features = FEATURES,
+                         .values = dense ? VALUES : start[ROWS],
+                         .dense = dense,
+                         .type = VALUE_FLOAT,
+                         .start = start,
+                         .feature = canned->feature,
+                         .value = canned->value,
+                         .label = canned->label};
 }
 
 static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, bool dense,
                         uint64_t seed) {
-    struct objective_shape shape = {kind, FEATURES, objective_outputs(objective_of(kind), OUTPUTS),
-                                    true};
+    struct objective_shape shape = shape_of(kind);
     /* The sums of 300 values below ½ fit, and the scale is so fine that the last bits of a
      * derivative change the hash. */
     struct objective_scale scale = {.uniform = 54, .derivative_exponent = 6};
-    struct rows rows = {.count = ROWS,
-                        .features = FEATURES,
-                        .values = VALUES,
-                        .dense = dense,
-                        .type = VALUE_FLOAT,
-                        .start = canned->start,
-                        .feature = canned->feature,
-                        .value = canned->value,
-                        .label = canned->label};
+    struct rows rows = rows_of(canned, canned->start, dense);
     struct outcome *outcome = memory_new(1, sizeof *outcome);
     struct objective_scratch *scratch = objective_scratch_new(&shape);
     struct objective_result result;
@@ -66,13 +79,37 @@ static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, b
     return hash;
 }
 
+/* Dense rows, and sparse ones so short that they are added in the other way. */
+static uint64_t hash_of_curvature(const struct canned *canned, enum objective_kind kind, bool dense,
+                                  uint64_t seed) {
+    struct objective_shape shape = shape_of(kind);
+    struct objective_sample sample = {.exponent = canned->exponent,
+                                      .examples = ROWS,
+                                      .derivative_exponent = 6,
+                                      .drawing = {.rate = 0.02, .floor = 0.1, .dice = 1}};
+    struct rows rows = rows_of(canned, dense ? canned->start : canned->short_start, dense);
+    struct objective_scratch *scratch = objective_scratch_new(&shape);
+    struct objective_curved curved;
+    int64_t *triangle = memory_new(TRIANGLE, sizeof *triangle);
+    objective_curvature(&shape, &sample, &rows, 1, canned->parameters, triangle, scratch, &curved);
+    double totals[] = {curved.trace_leverage, curved.trace, (double)curved.drawn};
+    uint64_t hash = hash64_seeded(triangle, TRIANGLE * sizeof *triangle, seed);
+    hash = hash64_seeded(totals, sizeof totals, hash);
+    objective_scratch_free(scratch);
+    free(triangle);
+    return hash;
+}
+
 uint64_t objective_proof(void) {
     struct canned *canned = memory_new(1, sizeof *canned);
     fill(canned);
     uint64_t hash = 0;
     for (int kind = 0; kind < OBJECTIVES; kind++)
-        for (int dense = 0; dense < 2; dense++)
+        for (int dense = 0; dense < 2; dense++) {
             hash = hash_of(canned, (enum objective_kind)kind, dense, hash);
+            if (objective_of((enum objective_kind)kind)->second)
+                hash = hash_of_curvature(canned, (enum objective_kind)kind, dense, hash);
+        }
     free(canned);
     return hash;
 }

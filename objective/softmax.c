@@ -47,6 +47,29 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
         loss[i] += work[i];
 }
 
+/* p·(1 − p). The derivative d is p, and p − 1 for the label, so 1 − p keeps its digits there. */
+static double variance(double d, bool own) {
+    return own ? (1 + d) * -d : d * (1 - d);
+}
+
+static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                   double *diagonal) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t k = 0; k < outputs; k++)
+            diagonal[i * outputs + k] =
+                variance(derivatives[i * outputs + k], k == (size_t)label[i]);
+}
+
+/* −p_k·p_k' beside the diagonal. */
+static void second_row(size_t outputs, double label, const double *derivatives, size_t k,
+                       double *out) {
+    size_t own = (size_t)label;
+    double p = derivatives[k] + (k == own);
+    for (size_t other = 0; other < outputs; other++)
+        out[other] = -p * (derivatives[other] + (other == own));
+    out[k] = variance(derivatives[k], k == own);
+}
+
 static double loss_of_one(size_t outputs, const double *margins, double label) {
     size_t best = objective_best(outputs, margins);
     double rest = 0;
@@ -76,6 +99,9 @@ const struct objective objective_softmax = {
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_LOG_LOSS,
     .losses = losses,
+    .second = second,
+    .second_row = second_row,
+    .second_max = 0.25,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probabilities",

@@ -16,6 +16,15 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
     }
 }
 
+static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                   double *diagonal) {
+    (void)outputs;
+    (void)label;
+    (void)derivatives;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = 1;
+}
+
 static double loss_of_one(size_t outputs, const double *margins, double label) {
     (void)outputs;
     double residual = margins[0] - label;
@@ -29,6 +38,9 @@ const struct objective objective_squared = {
     .figures = FIGURE_RMSE,
     .first_bound = first_bound,
     .losses = losses,
+    .second = second,
+    .second_max = 1,
+    .second_constant = true,
     .loss = loss_of_one,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",

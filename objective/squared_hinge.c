@@ -26,6 +26,15 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
     }
 }
 
+/* 2 where the margin falls short, else 0. */
+static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                   double *diagonal) {
+    (void)outputs;
+    (void)label;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = derivatives[i] != 0 ? 2 : 0;
+}
+
 static double loss_of_one(size_t outputs, const double *margins, double label) {
     (void)outputs;
     double short_by = shortfall(margins[0], label);
@@ -39,6 +48,8 @@ const struct objective objective_squared_hinge = {
     .figures = FIGURE_ACCURACY | FIGURE_AUC,
     .first_bound = first_bound,
     .losses = losses,
+    .second = second,
+    .second_max = 2,
     .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",

@@ -1,0 +1,223 @@
+/* Draws rows of a block and adds up their second derivatives by the parameters. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "objective/parts.h"
+
+/* A value is multiplied by 2^e in two halves, so that the product of two values of a row stays in
+ * range: 2^(e − 31) is a double for every base exponent (the smallest are denormal, and exact). */
+static double half_power(int exponent) {
+    return ldexp(1, exponent - 31);
+}
+
+static struct curving *curving_new(const struct objective_shape *shape) {
+    struct curving *curving = memory_new(1, sizeof *curving);
+    size_t columns = (size_t)shape->features + shape->intercept, outputs = shape->outputs;
+    curving->columns = columns;
+    curving->outputs = outputs;
+    curving->power = memory_new(columns, sizeof(double));
+    curving->diagonal = memory_new(BATCH_ROWS_MAX * outputs, sizeof(double));
+    curving->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
+    curving->column = memory_new(columns, sizeof(uint32_t));
+    curving->value = memory_new(columns, sizeof(double));
+    curving->second = memory_new(outputs, sizeof(double));
+    curving->right = memory_new(TRIANGLE_ROWS * columns * outputs, sizeof(double));
+    curving->left = memory_new(TRIANGLE_ROWS * columns, sizeof(double));
+    curving->derivatives = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
+    return curving;
+}
+
+void curving_free(struct curving *curving) {
+    if (!curving)
+        return;
+    free(curving->power);
+    free(curving->diagonal);
+    free(curving->leverage);
+    free(curving->column);
+    free(curving->value);
+    free(curving->second);
+    free(curving->right);
+    free(curving->left);
+    free(curving->derivatives);
+    free(curving);
+}
+
+/* ---- leverage ---- */
+
+/* Σ |x_j|·power_j over the stored values of a row, in an order that depends on the row alone. */
+LANES_INLINE double sparse_size(enum value_type type, const struct rows *rows, size_t row,
+                                const double *power) {
+    const uint32_t *feature = rows->feature;
+    size_t i = rows->start[row], end = rows->start[row + 1];
+    double sum[4] = {0};
+    for (; i + 4 <= end; i += 4)
+        for (size_t k = 0; k < 4; k++)
+            sum[k] += fabs(value_at(type, rows->value, i + k)) * power[feature[i + k]];
+    for (; i < end; i++)
+        sum[0] += fabs(value_at(type, rows->value, i)) * power[feature[i]];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+LANES_INLINE double dense_size(enum value_type type, const struct rows *rows, size_t row,
+                               const double *power) {
+    const word_lanes no_sign = (word_lanes){0} + (UINT64_MAX >> 1);
+    size_t n = rows->features, begin = row * n, j = 0;
+    lanes s = {0};
+    for (; j + LANES <= n; j += LANES) {
+        lanes value, by;
+        word_lanes bits;
+        load_values(type, &value, rows->value, begin + j);
+        memcpy(&bits, &value, sizeof bits);
+        bits &= no_sign;
+        memcpy(&value, &bits, sizeof value);
+        memcpy(&by, power + j, sizeof by);
+        s += value * by;
+    }
+    double sum = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (; j < n; j++)
+        sum += fabs(value_at(type, rows->value, begin + j)) * power[j];
+    return sum;
+}
+
+LANES_INLINE void typed_sizes(enum value_type type, const struct batch *batch, const double *power,
+                              double *size) {
+    for (size_t i = 0; i < batch->count; i++)
+        size[i] = batch->rows->dense ? dense_size(type, batch->rows, batch->first + i, power)
+                                     : sparse_size(type, batch->rows, batch->first + i, power);
+}
+
+VECTOR_CLONES
+static void sizes(const struct batch *batch, const double *power, double *size) {
+    switch (batch->rows->type) {
+    case VALUE_ONES:
+        typed_sizes(VALUE_ONES, batch, power, size);
+        break;
+    case VALUE_FLOAT:
+        typed_sizes(VALUE_FLOAT, batch, power, size);
+        break;
+    case VALUE_DOUBLE:
+        typed_sizes(VALUE_DOUBLE, batch, power, size);
+        break;
+    }
+}
+
+static void leverages(const struct objective_shape *shape, const struct objective_sample *sample,
+                      const struct batch *batch, struct curving *curving) {
+    sizes(batch, curving->power, curving->leverage);
+    double intercept = shape->intercept ? curving->power[shape->features] : 0;
+    double share = (double)sample->examples * 0x1p-31;
+    for (size_t i = 0; i < batch->count; i++)
+        curving->leverage[i] = share * (curving->leverage[i] + intercept);
+}
+
+/* ---- drawing ---- */
+
+/* Evenly in [0, 1), and nothing but a function of the three numbers. */
+static double throw_dice(uint64_t dice, uint32_t chunk, uint32_t row) {
+    uint64_t place = (uint64_t)chunk << 32 | row;
+    uint64_t bits = random_mix(random_mix(dice) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, size_t row,
+                                 struct curving *curving) {
+    size_t i = rows->dense ? row * rows->features : rows->start[row];
+    size_t end = rows->dense ? i + rows->features : rows->start[row + 1];
+    size_t count = 0;
+    for (uint32_t j = 0; i < end; i++, j++) {
+        uint32_t column = rows->dense ? j : rows->feature[i];
+        double value = value_at(type, rows->value, i) * curving->power[column];
+        curving->column[count] = column;
+        curving->value[count] = value;
+        count += value != 0;
+    }
+    return count;
+}
+
+/* Lists the columns and values of a row; how many there are. */
+static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
+                          struct curving *curving) {
+    size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, curving)
+                   : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, curving)
+                                               : typed_values(VALUE_DOUBLE, rows, row, curving);
+    if (shape->intercept) {
+        curving->column[count] = shape->features;
+        curving->value[count++] = curving->power[shape->features];
+    }
+    return count;
+}
+
+static void draw_row(const struct objective_shape *shape, const struct objective_sample *sample,
+                     const struct batch *batch, size_t i, double chance, const double *derivatives,
+                     struct curving *curving, int64_t *triangle, struct objective_curved *curved) {
+    size_t count = list_values(shape, batch->rows, batch->first + i, curving);
+    size_t touched = count * shape->outputs;
+    const struct drawn row = {.count = count,
+                              .column = curving->column,
+                              .value = curving->value,
+                              .factor = fixed_power(-sample->derivative_exponent) / chance,
+                              .label = batch->rows->label[batch->first + i],
+                              .derivatives = derivatives + i * shape->outputs};
+    triangle_add(objective_of(shape->kind), curving, &row, triangle);
+    curved->terms += touched * (touched + 1) / 2;
+}
+
+/* A trace that is not a number makes a chance that is none, and draws nothing. */
+static void draw_batch(const struct objective_shape *shape, const struct objective_sample *sample,
+                       const struct batch *batch, uint32_t number, const double *derivatives,
+                       struct curving *curving, int64_t *triangle,
+                       struct objective_curved *curved) {
+    const struct objective_drawing *drawing = &sample->drawing;
+    size_t outputs = shape->outputs;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        double trace = 0;
+        for (size_t k = 0; k < outputs; k++)
+            trace += curving->diagonal[i * outputs + k];
+        double weighted = trace * curving->leverage[i];
+        double chance = drawing->floor + drawing->rate * weighted;
+        chance = chance > 1 ? 1 : chance;
+        curved->trace += trace;
+        curved->trace_leverage += weighted;
+        if (!(throw_dice(drawing->dice, number, batch->first + i) < chance))
+            continue;
+        curved->drawn++;
+        if (triangle && !curved->exceeded)
+            draw_row(shape, sample, batch, i, chance, derivatives, curving, triangle, curved);
+    }
+    curved->exceeded |= !isfinite(curved->trace_leverage);
+}
+
+static struct curving *curving_of(const struct objective_shape *shape,
+                                  const struct objective_sample *sample,
+                                  struct objective_scratch *scratch) {
+    if (!scratch->curving)
+        scratch->curving = curving_new(shape);
+    for (size_t j = 0; j < scratch->curving->columns; j++)
+        scratch->curving->power[j] = half_power(sample->exponent[j]);
+    return scratch->curving;
+}
+
+void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct rows *rows, uint32_t number, const double *parameters,
+                         int64_t *triangle, struct objective_scratch *scratch,
+                         struct objective_curved *curved) {
+    const struct objective *objective = objective_of(shape->kind);
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    struct curving *curving = curving_of(shape, sample, scratch);
+    struct batch batch;
+    double bound = ldexp(1, sample->derivative_exponent);
+    *curved = (struct objective_curved){
+        .exceeded = !(objective->second_max / sample->drawing.floor <= bound)};
+    while (batches_next(&batches, &batch)) {
+        objective->second(batch.count, shape->outputs, rows->label + batch.first, scratch->margins,
+                          curving->diagonal);
+        leverages(shape, sample, &batch, curving);
+        draw_batch(shape, sample, &batch, number, scratch->margins, curving, triangle, curved);
+    }
+    if (triangle && !curved->exceeded)
+        triangle_finish(objective, curving, triangle);
+    curving->waiting = 0;
+}

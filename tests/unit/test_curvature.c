@@ -1,0 +1,509 @@
+/* The sums of second derivatives over drawn rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "numeric/setup.h"
+#include "tests/unit/canned.h"
+
+static const struct objective_shape shapes[] = {
+    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true},
+    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, false},
+    {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true},
+    {OBJECTIVE_SQUARED_HINGE, CANNED_FEATURES, 1, true},
+    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 2, true},
+    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 7, false},
+    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 11, true},
+};
+#define SHAPES (sizeof shapes / sizeof *shapes)
+
+static size_t triangle_elements(const struct objective_shape *shape) {
+    size_t n = objective_parameters(shape);
+    return n * (n + 1) / 2;
+}
+
+static int64_t *new_triangle(const struct objective_shape *shape) {
+    return memory_new(triangle_elements(shape), sizeof(int64_t));
+}
+
+/* All rows, unless the test says otherwise. */
+static struct objective_sample sample_of(const struct canned *canned) {
+    return (struct objective_sample){.exponent = canned->exponent,
+                                     .examples = CANNED_ROWS,
+                                     .derivative_exponent = 1,
+                                     .drawing = {.floor = 1}};
+}
+
+static struct objective_curved curve(const struct canned *canned,
+                                     const struct objective_sample *sample, uint32_t number,
+                                     int64_t *triangle) {
+    struct objective_curved curved;
+    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    objective_curvature(&canned->shape, sample, &canned->rows, number, canned->parameters, triangle,
+                        scratch, &curved);
+    objective_scratch_free(scratch);
+    return curved;
+}
+
+/* ---- from the definitions ---- */
+
+static void second_of(const struct objective_shape *shape, const long double *m, double label,
+                      long double *s) {
+    uint32_t outputs = shape->outputs;
+    long double p[CANNED_OUTPUTS_MAX], total = 0, sign = label > 0 ? 1 : -1;
+    switch (shape->kind) {
+    case OBJECTIVE_SQUARED:
+        s[0] = 1;
+        return;
+    case OBJECTIVE_SQUARED_HINGE:
+        s[0] = sign * m[0] < 1 ? 2 : 0;
+        return;
+    case OBJECTIVE_LOGISTIC:
+        s[0] = 1 / ((1 + expl(m[0])) * (1 + expl(-m[0])));
+        return;
+    default:
+        break;
+    }
+    for (uint32_t k = 0; k < outputs; k++)
+        total += expl(m[k]);
+    for (uint32_t k = 0; k < outputs; k++)
+        p[k] = expl(m[k]) / total;
+    for (uint32_t k = 0; k < outputs; k++)
+        for (uint32_t l = 0; l < outputs; l++)
+            s[k * outputs + l] = (k == l ? p[k] : 0) - p[k] * p[l];
+}
+
+/* The values of row `i` in all columns, that of the intercept last; its margins. */
+static void spread(const struct canned *canned, uint32_t i, long double *x, long double *margins) {
+    const struct objective_shape *shape = &canned->shape;
+    for (uint32_t j = 0; j < CANNED_FEATURES; j++)
+        x[j] = 0;
+    for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
+        x[canned->feature[v]] = canned->wide[v];
+    x[CANNED_FEATURES] = shape->intercept;
+    for (uint32_t k = 0; k < shape->outputs; k++) {
+        margins[k] = 0;
+        for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
+            margins[k] += x[j] != 0 ? x[j] * canned->parameters[j * shape->outputs + k] : 0;
+    }
+}
+
+/* The triangle over all rows in units of the fixed point, not rounded, and the totals. */
+static struct objective_curved reference(const struct canned *canned, int b,
+                                         long double *triangle) {
+    const struct objective_shape *shape = &canned->shape;
+    uint32_t outputs = shape->outputs;
+    size_t n = objective_parameters(shape);
+    long double x[CANNED_FEATURES + 1], scaled[CANNED_FEATURES + 1], m[CANNED_OUTPUTS_MAX];
+    long double s[CANNED_OUTPUTS_MAX * CANNED_OUTPUTS_MAX];
+    struct objective_curved totals = {0};
+    memset(triangle, 0, triangle_elements(shape) * sizeof *triangle);
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        double trace = 0, leverage = 0;
+        spread(canned, i, x, m);
+        second_of(shape, m, canned->label[i], s);
+        for (uint32_t j = 0; j <= CANNED_FEATURES; j++) {
+            scaled[j] = ldexpl(x[j], canned->exponent[j] - 31);
+            leverage += CANNED_ROWS * (double)ldexpl(fabsl(scaled[j]), -31);
+        }
+        for (uint32_t k = 0; k < outputs; k++)
+            trace += (double)s[k * outputs + k];
+        totals.trace += trace;
+        totals.trace_leverage += trace * leverage;
+        for (size_t r = 0; r < n; r++) {
+            long double left = ldexpl(scaled[r / outputs], -b);
+            for (size_t c = 0; c <= r && left != 0; c++)
+                triangle[r * (r + 1) / 2 + c] +=
+                    s[r % outputs * outputs + c % outputs] * left * scaled[c / outputs];
+        }
+    }
+    return totals;
+}
+
+static void assert_near(double found, double expected) {
+    assert_true(fabs(found - expected) <= 1e-11 * fabs(expected));
+}
+
+/* Every term is rounded by at most ½; margins and second derivatives by a little. */
+static void assert_triangle(const struct canned *canned) {
+    const struct objective_sample sample = sample_of(canned);
+    size_t n = objective_parameters(&canned->shape), elements = triangle_elements(&canned->shape);
+    int64_t *triangle = new_triangle(&canned->shape);
+    long double *expected = memory_new(elements, sizeof *expected);
+    struct objective_curved curved = curve(canned, &sample, 3, triangle);
+    struct objective_curved totals = reference(canned, sample.derivative_exponent, expected);
+    assert_false(curved.exceeded);
+    assert_int_equal(curved.drawn, CANNED_ROWS);
+    assert_near(curved.trace, totals.trace);
+    assert_near(curved.trace_leverage, totals.trace_leverage);
+    for (size_t r = 0; r < n; r++)
+        for (size_t c = 0; c <= r; c++) {
+            size_t at = r * (r + 1) / 2 + c;
+            long double scale = sqrtl(expected[r * (r + 3) / 2] * expected[c * (c + 3) / 2]);
+            assert_true(fabsl(triangle[at] - expected[at]) <= CANNED_ROWS + 1e-11L * scale);
+            assert_true(llabs(triangle[at]) < INT64_C(1) << 62);
+        }
+    free(triangle);
+    free(expected);
+}
+
+static void the_triangle_of_all_rows_is_that_of_the_definitions(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++)
+            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+                if (shapes[s].outputs > 2 && (int)(s % 2) != type - 1)
+                    continue; /* long triangles: of one type only */
+                struct canned *canned =
+                    canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+                assert_triangle(canned);
+                free(canned);
+            }
+}
+
+/* Some columns are 0 in all rows, some constant, and others far apart in scale. */
+static void columns_of_any_scale_keep_their_precision(void **state) {
+    (void)state;
+    const double scales[][4] = {{1e-12, 1, 1e12, 0}, {1e-150, 1e150, 1, 0}, {1e-300, 1e300, 0, 1}};
+    for (int s = 0; s < 3; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            double scale[CANNED_FEATURES];
+            for (int j = 0; j < CANNED_FEATURES; j++)
+                scale[j] = scales[s][j % 4];
+            struct canned *canned = canned_new(shapes[0], dense, VALUE_DOUBLE, scale, 5);
+            for (int j = 0; j < CANNED_FEATURES; j++)
+                canned->parameters[j] = scale[j] > 0 ? canned->parameters[j] : 0;
+            for (uint64_t v = 0; v < canned->rows.values; v++)
+                if (canned->feature[v] == 20)
+                    canned->wide[v] = scale[20];
+            canned_measure(canned);
+            assert_triangle(canned);
+            free(canned);
+        }
+}
+
+/* ---- the ways to add a row ---- */
+
+/* Rows of whole numbers, from few values to all, of which some are very large. The same block as
+ * sparse and as dense rows. */
+struct both {
+    struct canned *sparse, *dense;
+};
+
+static struct both both_new(struct objective_shape shape, uint64_t seed) {
+    struct both both = {canned_new(shape, false, VALUE_DOUBLE, NULL, seed),
+                        canned_new(shape, true, VALUE_DOUBLE, NULL, seed)};
+    struct canned *s = both.sparse, *d = both.dense;
+    struct random random;
+    random_init(&random, seed);
+    memset(d->wide, 0, sizeof d->wide);
+    s->rows.values = 0;
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        uint64_t of = random_below(&random, CANNED_FEATURES) + 1;
+        for (uint32_t j = 0; j < CANNED_FEATURES; j++) {
+            if (random_below(&random, CANNED_FEATURES) >= of)
+                continue;
+            double value = (double)random_below(&random, 1000) + 1;
+            s->feature[s->rows.values] = j;
+            s->wide[s->rows.values++] = d->wide[i * CANNED_FEATURES + j] =
+                random_below(&random, 300) ? value : value * 0x1p30;
+        }
+        s->start[i + 1] = (uint32_t)s->rows.values;
+    }
+    canned_measure(s);
+    memcpy(d->exponent, s->exponent, sizeof s->exponent);
+    memcpy(d->label, s->label, sizeof s->label);
+    memset(s->parameters, 0, sizeof s->parameters); /* the same margins to the bit */
+    memset(d->parameters, 0, sizeof d->parameters);
+    return both;
+}
+
+/* One output, all rows, margins 0: term by term, each rounded by itself. */
+static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
+    enum objective_kind kind = dense->shape.kind;
+    double second = kind == OBJECTIVE_LOGISTIC ? 0.25 : kind == OBJECTIVE_SQUARED ? 1 : 2;
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        double x[CANNED_FEATURES + 1];
+        for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
+            x[j] = ldexp(j < CANNED_FEATURES ? dense->wide[i * CANNED_FEATURES + j] : 1,
+                         dense->exponent[j] - 31);
+        for (size_t r = 0; r < objective_parameters(&dense->shape); r++)
+            for (size_t c = 0; c <= r; c++)
+                fixed_add(&triangle[r * (r + 1) / 2 + c], x[r] * (ldexp(second, -b) * x[c]));
+    }
+}
+
+static void all_ways_to_add_a_row_give_the_same_integers(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int share = 0; share < 2; share++) {
+            struct both both = both_new(shapes[s], s + 1);
+            struct objective_sample sample = sample_of(both.sparse);
+            int64_t *sparse = new_triangle(&shapes[s]), *dense = new_triangle(&shapes[s]);
+            sample.derivative_exponent = 3;
+            sample.drawing.floor = share ? 0.3 : 1;
+            struct objective_curved first = curve(both.sparse, &sample, 8, sparse);
+            struct objective_curved second = curve(both.dense, &sample, 8, dense);
+            assert_int_equal(first.drawn, second.drawn);
+            assert_memory_equal(sparse, dense, triangle_elements(&shapes[s]) * sizeof *sparse);
+            if (shapes[s].outputs == 1 && !share) {
+                memset(sparse, 0, triangle_elements(&shapes[s]) * sizeof *sparse);
+                term_by_term(both.dense, 3, sparse);
+                assert_memory_equal(sparse, dense, triangle_elements(&shapes[s]) * sizeof *sparse);
+            }
+            free(both.sparse);
+            free(both.dense);
+            free(sparse);
+            free(dense);
+        }
+}
+
+static void blocks_add_up_to_the_same_integers_in_any_order(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            struct canned *a = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 1);
+            struct canned *b = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 2);
+            struct objective_sample sample = sample_of(a);
+            sample.drawing = (struct objective_drawing){.rate = 0.02, .floor = 0.5, .dice = 4};
+            sample.derivative_exponent = 2;
+            int64_t *first = new_triangle(&shapes[s]), *second = new_triangle(&shapes[s]);
+            curve(a, &sample, 1, first);
+            curve(b, &sample, 2, first);
+            curve(b, &sample, 2, second);
+            curve(a, &sample, 1, second);
+            assert_memory_equal(first, second, triangle_elements(&shapes[s]) * sizeof *first);
+            free(a);
+            free(b);
+            free(first);
+            free(second);
+        }
+}
+
+/* ---- drawing ---- */
+
+/* Row i has one value, in column i: element (i, i) tells whether it was drawn, and its weight. */
+enum { LOTS = 3000 };
+
+struct lottery {
+    struct objective_shape shape;
+    struct rows rows;
+    uint32_t start[LOTS + 1], feature[LOTS];
+    double value[LOTS], label[LOTS], parameters[LOTS];
+    int16_t exponent[LOTS + 1];
+    int64_t triangle[LOTS * (LOTS + 1) / 2];
+    double weight[LOTS];
+};
+
+static struct lottery *lottery_new(enum objective_kind kind) {
+    struct lottery *lottery = memory_new(1, sizeof *lottery);
+    lottery->shape = (struct objective_shape){kind, LOTS, 1, false};
+    lottery->rows = (struct rows){.count = LOTS,
+                                  .features = LOTS,
+                                  .values = LOTS,
+                                  .type = VALUE_DOUBLE,
+                                  .start = lottery->start,
+                                  .feature = lottery->feature,
+                                  .value = lottery->value,
+                                  .label = lottery->label};
+    for (uint32_t i = 0; i < LOTS; i++) {
+        lottery->start[i + 1] = i + 1;
+        lottery->feature[i] = i;
+        lottery->value[i] = 1;
+        lottery->exponent[i] = 61;
+    }
+    return lottery;
+}
+
+static struct objective_curved draw(struct lottery *lottery, uint32_t number,
+                                    struct objective_drawing drawing) {
+    struct objective_sample sample = {.exponent = lottery->exponent,
+                                      .examples = 10,
+                                      .derivative_exponent = 20,
+                                      .drawing = drawing};
+    struct objective_scratch *scratch = objective_scratch_new(&lottery->shape);
+    struct objective_curved curved;
+    memset(lottery->triangle, 0, sizeof lottery->triangle);
+    objective_curvature(&lottery->shape, &sample, &lottery->rows, number, lottery->parameters,
+                        lottery->triangle, scratch, &curved);
+    objective_scratch_free(scratch);
+    for (size_t i = 0; i < LOTS; i++)
+        lottery->weight[i] = ldexp((double)lottery->triangle[i * (i + 3) / 2], 20 - 60) /
+                             (lottery->value[i] * lottery->value[i]);
+    return curved;
+}
+
+static uint32_t drawn_alike(const double *a, const double *b) {
+    uint32_t alike = 0;
+    for (size_t i = 0; i < LOTS; i++)
+        alike += (a[i] != 0) == (b[i] != 0);
+    return alike;
+}
+
+static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
+    (void)state;
+    struct lottery *lottery = lottery_new(OBJECTIVE_SQUARED);
+    double before[LOTS];
+    struct objective_drawing drawing = {.floor = 0.25, .dice = 9};
+    struct objective_curved curved = draw(lottery, 5, drawing);
+    memcpy(before, lottery->weight, sizeof before);
+    uint32_t drawn = 0;
+    for (size_t i = 0; i < LOTS; i++) {
+        assert_true(before[i] == 0 || before[i] == 4);
+        drawn += before[i] != 0;
+    }
+    assert_int_equal(curved.drawn, drawn);
+    assert_true(drawn > 0.21 * LOTS && drawn < 0.29 * LOTS);
+    for (size_t i = 0; i < LOTS; i++) {
+        lottery->value[i] = 1 - (double)(i % 3) / 4;
+        lottery->parameters[i] = (double)i;
+        lottery->label[i] = 1;
+    }
+    lottery->rows.count = LOTS / 2; /* the row is counted within its chunk */
+    draw(lottery, 5, drawing);
+    for (size_t i = 0; i < LOTS / 2; i++)
+        assert_true(before[i] == lottery->weight[i]);
+    lottery->rows.count = LOTS;
+    draw(lottery, 6, drawing);
+    assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS); /* of other chunks: 5/8 */
+    drawing.dice++;
+    draw(lottery, 5, drawing);
+    assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS);
+    free(lottery);
+}
+
+/* Trace 1 and leverage 10·|x|·2^(61 − 62): a chance of 0.1 + 0.1·5·|x|. */
+static void chances_rise_with_leverage_and_weights_undo_them(void **state) {
+    (void)state;
+    struct lottery *lottery = lottery_new(OBJECTIVE_SQUARED);
+    uint32_t drawn[3] = {0};
+    for (size_t i = 0; i < LOTS; i++)
+        lottery->value[i] = i % 3 == 0 ? 0.25 : i % 3 == 1 ? 1 : 1.9375;
+    struct objective_curved curved =
+        draw(lottery, 1, (struct objective_drawing){.rate = 0.1, .floor = 0.1, .dice = 3});
+    const double chance[] = {0.225, 0.6, 1};
+    for (size_t i = 0; i < LOTS; i++) {
+        drawn[i % 3] += lottery->weight[i] != 0;
+        if (lottery->weight[i] != 0)
+            assert_true(fabs(lottery->weight[i] - 1 / chance[i % 3]) < 1e-6);
+    }
+    for (int of = 0; of < 3; of++)
+        assert_true(fabs(drawn[of] - chance[of] * LOTS / 3) <= 0.05 * LOTS / 3);
+    assert_int_equal(drawn[2], LOTS / 3);
+    assert_near(curved.trace_leverage, 5 * (0.25 + 1 + 1.9375) * LOTS / 3);
+    assert_near(curved.trace, LOTS);
+    free(lottery);
+}
+
+/* Over many dice the mean comes as close to the sum over all rows as its standard error says. */
+static void a_sample_is_on_average_the_sum_over_all_rows(void **state) {
+    (void)state;
+    enum { DICE = 200 };
+    struct canned *canned = canned_new(shapes[0], false, VALUE_FLOAT, NULL, 3);
+    struct objective_sample sample = sample_of(canned);
+    size_t elements = triangle_elements(&canned->shape);
+    int64_t *all = new_triangle(&canned->shape), *some = new_triangle(&canned->shape);
+    double *sum = memory_new(elements, sizeof *sum), *squares = memory_new(elements, sizeof *sum);
+    sample.derivative_exponent = 4;
+    curve(canned, &sample, 1, all);
+    sample.drawing = (struct objective_drawing){.rate = 0.04, .floor = 0.05};
+    for (sample.drawing.dice = 0; sample.drawing.dice < DICE; sample.drawing.dice++) {
+        memset(some, 0, elements * sizeof *some);
+        curve(canned, &sample, 1, some);
+        for (size_t at = 0; at < elements; at++) {
+            double off = (double)(some[at] - all[at]);
+            sum[at] += off;
+            squares[at] += off * off;
+        }
+    }
+    double chi = 0;
+    for (size_t at = 0; at < elements; at++)
+        chi += sum[at] * sum[at] / squares[at] / (double)elements;
+    assert_true(chi > 0.3 && chi < 2); /* 1 on average; elements go together */
+    free(canned);
+    free(all);
+    free(some);
+    free(sum);
+    free(squares);
+}
+
+/* ---- the edges ---- */
+
+static void a_bound_that_does_not_hold_is_told(void **state) {
+    (void)state;
+    struct canned *canned = canned_new(shapes[0], true, VALUE_FLOAT, NULL, 3);
+    struct objective_sample sample = sample_of(canned);
+    int64_t *triangle = new_triangle(&canned->shape);
+    sample.drawing.floor = 0.125; /* weights up to 8 of up to 1/4 */
+    assert_false(curve(canned, &sample, 1, triangle).exceeded);
+    sample.derivative_exponent = 0;
+    assert_true(curve(canned, &sample, 1, triangle).exceeded);
+    sample.derivative_exponent = 1;
+    canned->parameters[3] = NAN;
+    assert_true(curve(canned, &sample, 1, triangle).exceeded);
+    free(triangle);
+    free(canned);
+}
+
+static void one_row_and_no_row_are_blocks(void **state) {
+    (void)state;
+    struct canned *canned = canned_new(shapes[0], true, VALUE_FLOAT, NULL, 3);
+    struct objective_sample sample = sample_of(canned);
+    int64_t *triangle = new_triangle(&canned->shape);
+    canned->rows.count = 0;
+    struct objective_curved curved = curve(canned, &sample, 1, triangle);
+    assert_true(curved.drawn == 0 && curved.trace == 0 && !curved.exceeded);
+    assert_int_equal(triangle[0], 0);
+    canned->rows.count = 1;
+    curved = curve(canned, &sample, 1, triangle);
+    assert_int_equal(curved.drawn, 1);
+    assert_true(triangle[0] > 0);
+    free(triangle);
+    free(canned);
+}
+
+static void without_a_triangle_only_the_totals_are_found(void **state) {
+    (void)state;
+    struct canned *canned = canned_new(shapes[4], false, VALUE_FLOAT, NULL, 3);
+    struct objective_sample sample = sample_of(canned);
+    sample.drawing = (struct objective_drawing){.rate = 0.02, .floor = 0.5, .dice = 4};
+    int64_t *triangle = new_triangle(&canned->shape);
+    struct objective_curved with = curve(canned, &sample, 1, triangle);
+    struct objective_curved without = curve(canned, &sample, 1, NULL);
+    assert_true(with.trace == without.trace && with.trace_leverage == without.trace_leverage);
+    assert_int_equal(with.drawn, without.drawn);
+    assert_true(with.terms > 0 && without.terms == 0);
+    free(triangle);
+    free(canned);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    numeric_setup();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_triangle_of_all_rows_is_that_of_the_definitions),
+        cmocka_unit_test(columns_of_any_scale_keep_their_precision),
+        cmocka_unit_test(all_ways_to_add_a_row_give_the_same_integers),
+        cmocka_unit_test(blocks_add_up_to_the_same_integers_in_any_order),
+        cmocka_unit_test(a_draw_depends_on_dice_chunk_and_row_alone),
+        cmocka_unit_test(chances_rise_with_leverage_and_weights_undo_them),
+        cmocka_unit_test(a_sample_is_on_average_the_sum_over_all_rows),
+        cmocka_unit_test(a_bound_that_does_not_hold_is_told),
+        cmocka_unit_test(one_row_and_no_row_are_blocks),
+        cmocka_unit_test(without_a_triangle_only_the_totals_are_found),
+    };
+    return cmocka_run_group_tests_name("curvature", tests, set_up, NULL);
+}
