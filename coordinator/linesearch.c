@@ -8,7 +8,7 @@
 #define INTERVAL_LEAST 1e-15 /* relative width at which an interval is exhausted */
 #define EXTRAPOLATION_LEAST 1.1
 #define EXTRAPOLATION_MOST 4.0
-#define UNSCALED_SHARE 0.5   /* of the way to the minimiser of the quadratic */
+#define UNSCALED_CURVATURE 0.5 /* c₂ where the length of the first trial was a guess */
 #define UNSCALED_MOST 1e9    /* times the trial: beyond, the difference of the slopes is rounding */
 #define FRACTION_LEAST 1e-12 /* of an interval: below, the cubic is rounding */
 #define SHRINK 0.1           /* after a trial that was not finite */
@@ -85,7 +85,7 @@ static double step_for_unscaled(const struct linesearch *search,
         return search->upper; /* steeper */
     if (flattened < 1 / UNSCALED_MOST)
         secant = most;
-    return fmax(search->lower, UNSCALED_SHARE * fmin(secant, most));
+    return fmax(search->lower, fmin(secant, most));
 }
 
 /* Case 3: a lower value and a slope that flattens. The cubic only where it tends to infinity in
@@ -234,7 +234,8 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
     }
 
     double enough = search->value0 + SUFFICIENT_DECREASE * trial.step * search->slope0;
-    if (trial.value <= enough && fabs(slope) <= CURVATURE * -search->slope0)
+    double flat = (search->unscaled ? UNSCALED_CURVATURE : CURVATURE) * -search->slope0;
+    if (trial.value <= enough && fabs(slope) <= flat)
         return LINESEARCH_ACCEPT;
     if (search->last_chance)
         return trial.value <= enough ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;

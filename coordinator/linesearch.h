@@ -12,9 +12,9 @@
  * A trial whose value or slope is not finite is a failed one: the step shrinks.
  *
  * Where the length of the first trial was a guess ("unscaled": no curvature is known yet), a trial
- * that is too short tells the curvature: the next goes half of the way to the minimiser of the
- * quadratic with the two slopes, however far that is, instead of a few times as far. Half, because
- * L-BFGS needs fewer steps from there than from the minimiser along the negative gradient.
+ * that is too short tells the curvature: the next is the minimiser of the quadratic with the two
+ * slopes, however far that is, instead of a few times as far. There c₂ is 0.5, elsewhere 0.9:
+ * the length of the first step scales all that follow.
  *
  * The struct is plain data: it can be stored and resumed between any two trials. */
 #ifndef DML_COORDINATOR_LINESEARCH_H

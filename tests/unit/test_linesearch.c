@@ -121,6 +121,26 @@ static void an_unscaled_first_trial_tells_how_far_to_go(void **state) {
     }
 }
 
+/* The step length of a search from a trial that the usual condition would accept: it is short of
+ * the minimiser by the factor `short_by`. */
+static double step_from(double short_by, bool unscaled) {
+    struct linesearch search;
+    struct value start = quadratic(0), here;
+    double minimiser = -start.slope / (quadratic(1).slope - start.slope);
+    linesearch_begin(&search, start.phi, start.slope, 0, minimiser / short_by, unscaled);
+    do
+        here = quadratic(search.step);
+    while (linesearch_next(&search, here.phi, here.slope) == LINESEARCH_TRY);
+    return search.step / minimiser;
+}
+
+static void an_unscaled_first_trial_must_come_near_the_minimum_or_the_next_does(void **state) {
+    (void)state;
+    assert_true(fabs(step_from(5, false) - 0.2) < 1e-9);
+    assert_true(fabs(step_from(5, true) - 1) < 1e-9);
+    assert_true(fabs(step_from(1.5, true) - 1 / 1.5) < 1e-9);
+}
+
 /* Downhill without end: the search goes on to its largest step, and is content with it. */
 static struct value linear(double a) {
     return (struct value){-a, -1};
@@ -144,6 +164,7 @@ int main(void) {
         cmocka_unit_test(a_minimiser_far_beyond_the_first_trial_is_reached),
         cmocka_unit_test(a_minimiser_far_before_the_first_trial_is_reached),
         cmocka_unit_test(an_unscaled_first_trial_tells_how_far_to_go),
+        cmocka_unit_test(an_unscaled_first_trial_must_come_near_the_minimum_or_the_next_does),
         cmocka_unit_test(a_function_that_falls_without_end_is_followed_to_the_largest_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
