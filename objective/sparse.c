@@ -3,13 +3,32 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
+/* With so many features and more, parameters and sums do not fit into the second cache. Then the
+ * kernels for K = 1 ask for the memory of a value AHEAD values early: the processor itself looks
+ * ahead no further than half of that. With fewer features that would only cost time. */
+#define WIDE_FEATURES 65536
+#define AHEAD 64
+
+/* Asks for the elements of `vector` that `count` values from i on will need. */
+LANES_INLINE void ask_ahead(const struct rows *rows, size_t i, size_t count, const void *vector,
+                            size_t size) {
+    if (i + AHEAD + count > rows->start[rows->count])
+        return;
+    for (size_t k = 0; k < count; k++)
+        __builtin_prefetch((const char *)vector + rows->feature[i + AHEAD + k] * size);
+}
+
 /* Four sums, because each addition to a single sum would wait for the one before it. The order of
  * the additions depends on the row alone. */
-LANES_INLINE double row_margin(enum value_type type, size_t begin, size_t end,
-                               const uint32_t *feature, const void *value, const double *x) {
+LANES_INLINE double row_margin(enum value_type type, bool wide, size_t begin, size_t end,
+                               const struct rows *rows, const double *x) {
+    const uint32_t *feature = rows->feature;
+    const void *value = rows->value;
     double a = 0, b = 0, c = 0, d = 0;
     size_t i = begin;
     for (; i + 4 <= end; i += 4) {
+        if (wide)
+            ask_ahead(rows, i, 4, x, sizeof *x);
         a += value_at(type, value, i) * x[feature[i]];
         b += value_at(type, value, i + 1) * x[feature[i + 1]];
         c += value_at(type, value, i + 2) * x[feature[i + 2]];
@@ -44,18 +63,27 @@ LANES_INLINE void row_margins(enum value_type type, size_t outputs, size_t begin
     }
 }
 
-LANES_INLINE void typed_margins(enum value_type type, size_t outputs, const struct batch *batch,
-                                const double *x, double *margins) {
+LANES_INLINE void typed_margins(enum value_type type, size_t outputs, bool wide,
+                                const struct batch *batch, const double *x, double *margins) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
         size_t end = rows->start[batch->first + i + 1];
         if (outputs == 1)
-            margins[i] = row_margin(type, begin, end, rows->feature, rows->value, x);
+            margins[i] = row_margin(type, wide, begin, end, rows, x);
         else
             row_margins(type, outputs, begin, end, rows->feature, rows->value, x,
                         margins + i * outputs);
     }
+}
+
+/* Lets the compiler make one copy of the loops for each case. */
+LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct batch *batch,
+                             const double *x, double *margins) {
+    if (batch->rows->features >= WIDE_FEATURES)
+        typed_margins(type, outputs, true, batch, x, margins);
+    else
+        typed_margins(type, outputs, false, batch, x, margins);
 }
 
 VECTOR_CLONES
@@ -63,31 +91,38 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
                     const double *parameters, double *margins) {
     switch (batch->rows->type) {
     case VALUE_ONES:
-        typed_margins(VALUE_ONES, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_ONES, shape->outputs, batch, parameters, margins);
         break;
     case VALUE_FLOAT:
-        typed_margins(VALUE_FLOAT, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_FLOAT, shape->outputs, batch, parameters, margins);
         break;
     case VALUE_DOUBLE:
-        typed_margins(VALUE_DOUBLE, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_DOUBLE, shape->outputs, batch, parameters, margins);
         break;
     }
 }
 
 /* K = 1. If there are no exponents by column, the derivative already includes the exponent of all
  * columns; if all values are 1 too, every value adds the same term. */
-LANES_INLINE void row_gradient(enum value_type type, size_t begin, size_t end,
+LANES_INLINE void row_gradient(enum value_type type, bool wide, size_t begin, size_t end,
                                const struct rows *rows, const int16_t *exponent, double derivative,
                                int64_t *sum) {
     const uint32_t *feature = rows->feature;
     const void *value = rows->value;
     if (type == VALUE_ONES && !exponent) {
         const int64_t term = fixed_term(derivative);
-        for (size_t i = begin; i < end; i++)
+        for (size_t i = begin; i < end; i++) {
+            if (wide)
+                ask_ahead(rows, i, 1, sum, sizeof *sum);
             fixed_add_term(&sum[feature[i]], term);
+        }
         return;
     }
     for (size_t i = begin; i < end; i++) {
+        if (wide)
+            ask_ahead(rows, i, 1, sum, sizeof *sum);
+        if (wide && exponent)
+            ask_ahead(rows, i, 1, exponent, sizeof *exponent);
         double term = derivative * value_at(type, value, i);
         if (exponent)
             term *= fixed_power(exponent[feature[i]]);
@@ -116,9 +151,9 @@ LANES_INLINE void row_gradients(enum value_type type, size_t outputs, size_t beg
     }
 }
 
-LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, const int16_t *exponent,
-                                 const struct batch *batch, const double *derivatives,
-                                 int64_t *sum) {
+LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide,
+                                 const int16_t *exponent, const struct batch *batch,
+                                 const double *derivatives, int64_t *sum) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
@@ -127,17 +162,22 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, const int
         if (outputs > 1)
             row_gradients(type, outputs, begin, end, rows, exponent, d, sum);
         else
-            row_gradient(type, begin, end, rows, exponent, d[0], sum);
+            row_gradient(type, wide, begin, end, rows, exponent, d[0], sum);
     }
 }
 
-/* Lets the compiler make one copy of the loops with exponents by column and one without. */
+/* The same with exponents by column and without. */
 LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
                               const struct batch *batch, const double *derivatives, int64_t *sum) {
-    if (exponent)
-        typed_gradient(type, outputs, exponent, batch, derivatives, sum);
+    bool wide = batch->rows->features >= WIDE_FEATURES;
+    if (exponent && wide)
+        typed_gradient(type, outputs, true, exponent, batch, derivatives, sum);
+    else if (exponent)
+        typed_gradient(type, outputs, false, exponent, batch, derivatives, sum);
+    else if (wide)
+        typed_gradient(type, outputs, true, NULL, batch, derivatives, sum);
     else
-        typed_gradient(type, outputs, NULL, batch, derivatives, sum);
+        typed_gradient(type, outputs, false, NULL, batch, derivatives, sum);
 }
 
 VECTOR_CLONES
