@@ -6,7 +6,9 @@
 Each row is a problem of problems.py, chosen by a part of its name; all without any. The columns:
 
     evaluations   when F first came within the problem's gap of the optimum, relatively
-    passes        the same with what evaluations of curvature cost, counted in gradient passes
+    passes        the same, with an evaluation of the curvature counted as what it costs in passes for
+                  a gradient, as the coordinator estimates it
+    measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
     reason        why it ended
@@ -19,7 +21,9 @@ tests.
 
 import argparse
 import pathlib
+import re
 import sqlite3
+import statistics
 import sys
 import tempfile
 
@@ -31,13 +35,30 @@ from problems import PROBLEMS, Missing  # noqa: E402
 WITHOUT_TOLERANCES = {'gradient_tolerance': 0, 'loss_tolerance': 0, 'max_steps': 3000,
                       'max_seconds': 120}
 NAME = 28
+COLUMNS = ('evaluations', 'passes', 'measured', 'all', 'gap', 'seconds', 'reason')
+CURVATURE = 'curvature'  # the outcome of such an evaluation
+REFRESH = re.compile(r'refresh \d+, .* in ([\d.]+) s, about ([\d.e+-]+) pass')
 
 
 def trace(state):
-    """(loss, outcome) of every evaluation, in order."""
+    """Of every evaluation, in order: its loss, its outcome, and what it cost in passes, as estimated
+    and as measured."""
     with sqlite3.connect(state / 'dml.db') as store:
-        return store.execute('SELECT loss, outcome FROM evaluations '
+        rows = store.execute('SELECT loss, outcome, seconds FROM evaluations '
                              'ORDER BY attempt, evaluation').fetchall()
+        events = store.execute('SELECT text FROM events ORDER BY event').fetchall()
+    refreshes = [REFRESH.search(text) for text, in events if REFRESH.search(text)]
+    gradient = statistics.median([seconds for _, outcome, seconds in rows if outcome != CURVATURE])
+    found = []
+    for loss, outcome, seconds in rows:
+        estimate = measured = 1.0
+        if outcome == CURVATURE:
+            # One that gave no preconditioner has no event.
+            refresh = refreshes.pop(0) if refreshes else None
+            measured = (float(refresh[1]) if refresh else seconds) / gradient
+            estimate = float(refresh[2]) if refresh else measured
+        found.append((loss, outcome, estimate, measured))
+    return found
 
 
 def trained(job, state, settings):
@@ -50,10 +71,11 @@ def trained(job, state, settings):
 
 def reached(evaluations, problem):
     """How many evaluations and passes there were when F is near enough, or None."""
-    enough = problem.optimum * (1 + problem.gap)
-    for number, (loss, outcome) in enumerate(evaluations, 1):
+    enough, passes, seconds = problem.optimum * (1 + problem.gap), 0.0, 0.0
+    for number, (loss, outcome, estimate, measured) in enumerate(evaluations, 1):
+        passes, seconds = passes + estimate, seconds + measured
         if outcome == 'accepted' and loss is not None and loss <= enough:
-            return number, number
+            return number, f'{passes:.1f}', f'{seconds:.1f}'
     return None
 
 
@@ -64,8 +86,8 @@ def measured(problem, data, folder, settings):
     counts = reached(evaluations, problem)
     if not counts:
         _, longer = trained(job, folder / 'longer.state', {**WITHOUT_TOLERANCES, **settings})
-        counts = [f'{count}*' for count in reached(longer, problem) or [f'>{len(longer)}'] * 2]
-    return {'evaluations': counts[0], 'passes': counts[1],
+        counts = [f'{count}*' for count in reached(longer, problem) or [f'>{len(longer)}'] * 3]
+    return {'evaluations': counts[0], 'passes': counts[1], 'measured': counts[2],
             'all': len(evaluations), 'gap': f'{result["loss"] / problem.optimum - 1:.1e}',
             'seconds': f'{result["seconds"]["total"]:.2f}', 'reason': result['reason']}
 
@@ -88,8 +110,8 @@ def beside(row, before):
 
 
 def line_of(name, row, more):
-    return (f'{name:{NAME}}{row["evaluations"]:>12}{row["passes"]:>9}{row["all"]:>7}'
-            f'{row["gap"]:>9}{row["seconds"]:>9}{more}  {row["reason"]}')
+    return (f'{name:{NAME}}{row["evaluations"]:>12}{row["passes"]:>9}{row["measured"]:>10}'
+            f'{row["all"]:>7}{row["gap"]:>9}{row["seconds"]:>9}{more}  {row["reason"]}')
 
 
 def main():
@@ -103,9 +125,7 @@ def main():
     options = parser.parse_args()
     settings = dict(word.split('=', 1) for word in options.set)
     earlier = read_earlier(options.beside) if options.beside else {}
-    header = {'evaluations': 'evaluations', 'passes': 'passes', 'all': 'all', 'gap': 'gap',
-              'seconds': 'seconds', 'reason': 'reason'}
-    print(line_of('', header, '    before  ratio' if earlier else ''), flush=True)
+    print(line_of('', {name: name for name in COLUMNS}, '    before  ratio' if earlier else ''), flush=True)
     for problem in PROBLEMS:
         if options.rows and not any(row in problem.name for row in options.rows):
             continue

@@ -96,16 +96,15 @@ class Scorer:
 
 
 def search(contender, problem, text, folder, scorer, limit):
-    """{'tolerance', 'gap', 'seconds'} of the loosest tolerance that comes near enough; without
-    'tolerance' if none does, with 'why'."""
+    """{'tolerance', 'gap'} of the loosest tolerance that comes near enough, {'why'} if none does."""
     for tolerance in contender.tolerances:
         try:
-            seconds, model = contender.run(problem, text, folder, tolerance, limit)
+            _, model = contender.run(problem, text, folder, tolerance, limit)
         except TooLong:
             return {'why': f'more than {limit:g} s at {tolerance:g}'}
         gap = scorer.gap(contender, model)
         if gap <= problem.gap:
-            return {'tolerance': tolerance, 'gap': gap, 'seconds': seconds}
+            return {'tolerance': tolerance, 'gap': gap}
     return {'why': f'{gap:.0e} is the smallest gap'}
 
 
@@ -126,12 +125,12 @@ def take_turns(row, problem, text, folder, found, options):
     seconds, parts = {contender.name: [] for contender in row}, []
     for turn in range(options.turns):
         for contender in row:
-            what = found[contender.name]
-            if 'tolerance' not in what or (turn and what['seconds'] > options.long):
+            what, before = found[contender.name], seconds[contender.name]
+            if 'tolerance' not in what or (turn and (not before or before[0] > options.long)):
                 continue
             with contextlib.suppress(TooLong):
                 taken, _ = contender.run(problem, text, folder, what['tolerance'], options.limit)
-                seconds[contender.name].append(taken)
+                before.append(taken)
                 parts.extend([contender.parts] if contender.kind == 'dml' else [])
     return seconds, parts
 
