@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/factor.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -35,7 +36,8 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
                                          .first = registers->first,
                                          .count = registers->count,
                                          .history_type = registers->history_type,
-                                         .points = POINTS_LEAST};
+                                         .points = POINTS_LEAST,
+                                         .factor = registers_factor_serial(registers)};
     memcpy(header->magic, magic, sizeof magic);
     size_t length = strcspn(run, "~"); /* a copy of the state goes on from the same checkpoints */
     memcpy(header->run, run, length < sizeof header->run ? length : sizeof header->run);
@@ -60,6 +62,14 @@ static size_t history_bytes(const struct checkpoint_header *header) {
     return header->count * history_size((enum history_type)header->history_type);
 }
 
+static size_t bytes_of_factor(const struct checkpoint_header *header) {
+    return header->factor ? factor_bytes(header->count) : 0;
+}
+
+static uint64_t factor_offset(const struct checkpoint_header *header) {
+    return header->header_bytes + header->points * register_bytes(header);
+}
+
 /* How many of the first `pairs` pairs lie in the file itself. */
 static uint32_t own_pairs(const struct checkpoint *checkpoint, uint32_t pairs) {
     uint32_t own = 0;
@@ -72,7 +82,7 @@ static uint32_t own_pairs(const struct checkpoint *checkpoint, uint32_t pairs) {
  * ends. */
 static uint64_t pair_offset(const struct checkpoint *checkpoint, uint32_t pair) {
     const struct checkpoint_header *header = &checkpoint->header;
-    return header->header_bytes + header->points * register_bytes(header) +
+    return factor_offset(header) + bytes_of_factor(header) +
            (uint64_t)own_pairs(checkpoint, pair) * 2 * history_bytes(header);
 }
 
@@ -117,6 +127,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     job->checkpoint.pairs = memory_new(pairs, sizeof *job->checkpoint.pairs);
     job->vectors = memory_new(pairs, sizeof *job->vectors);
     job->bytes = register_bytes(header);
+    job->factor = factor_hold(registers->factor);
     for (uint32_t i = 0; i < header->points; i++)
         job->points[i] = copy_register(registers, points[i]);
     for (uint32_t i = 0; i < pairs; i++) {
@@ -140,6 +151,7 @@ void checkpoint_job_free(struct checkpoint_job *job) {
      * the number of points any more. Unmapping NULL does nothing. */
     for (uint32_t i = 0; i < CHECKPOINT_POINTS_MAX; i++)
         memory_unmap(job->points[i], job->bytes);
+    factor_drop(job->factor);
     free(job->vectors);
     free(job->folder);
     checkpoint_release(&job->checkpoint);
@@ -157,6 +169,9 @@ static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pie
     size_t count = 0;
     for (uint32_t i = 0; i < header->points; i++)
         pieces[count++] = summed(job->points[i], register_bytes(header), &header->checksums[i]);
+    if (bytes_of_factor(header))
+        pieces[count++] =
+            summed(job->factor->elements, bytes_of_factor(header), &header->factor_checksum);
     for (uint32_t i = 0; i < header->pairs; i++)
         for (size_t part = 0; part < 2 && job->vectors[i][part]; part++)
             pieces[count++] = summed(job->vectors[i][part], history_bytes(header),
@@ -189,7 +204,7 @@ static void tell_taken(void *context) {
 }
 
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
-    struct disk_piece pieces[1 + CHECKPOINT_POINTS_MAX + 2 * SLOTS_MAX];
+    struct disk_piece pieces[1 + CHECKPOINT_POINTS_MAX + 1 + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
     pieces[0] = seal_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
@@ -351,6 +366,28 @@ static int load_points(const struct reader *reader, const struct registers *regi
     return code;
 }
 
+/* What the registers had is dropped, also if the file has none: the directions of a step need the
+ * preconditioner of that step. */
+static int load_factor(const struct reader *reader, struct registers *registers) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    size_t bytes = bytes_of_factor(header);
+    if (header->factor && !registers->precondition)
+        return error_set(ERROR_DATA, "%s holds a preconditioner, which this run has not",
+                         reader->path);
+    if (registers->factor && mutant(FACTOR_KEPT))
+        return 0;
+    struct factor *factor = header->factor ? factor_new(header->factor, registers->count) : NULL;
+    int code = bytes ? load_section(reader, factor_offset(header), factor->elements, bytes,
+                                    header->factor_checksum)
+                     : 0;
+    if (code) {
+        factor_drop(factor);
+        factor = NULL;
+    }
+    registers_set_factor(registers, factor);
+    return code;
+}
+
 /* Finds the place of a pair in the list of the file that holds it. */
 static int find_pair(const struct reader *reader, const struct checkpoint_pair *wanted,
                      uint32_t *place) {
@@ -420,6 +457,8 @@ int checkpoint_load(const struct disk *disk, const char *folder,
                       reader.path);
     if (!code)
         code = load_points(&reader, registers);
+    if (!code)
+        code = load_factor(&reader, registers);
     if (!code)
         code = load_pairs(&reader, folder, expected, registers);
     *loaded = (struct checkpoint){0};

@@ -1,7 +1,8 @@
 /* Checkpoints as bytes: what a shard must have again to go on from a step.
  *
- * A file `step-STEP` holds x, g, the best point if that is another one, and those pairs that no
- * earlier file of the shard holds, and lists all pairs in use with the file that holds each.
+ * A file `step-STEP` holds x, g, the best point if that is another one, the preconditioner if there
+ * is one, and those pairs that no earlier file of the shard holds, and lists all pairs in use with
+ * the file that holds each.
  * doc/FORMATS.md shows the layout. */
 #ifndef DML_SHARD_CHECKPOINT_H
 #define DML_SHARD_CHECKPOINT_H
@@ -15,14 +16,14 @@
 
 /* Raised whenever a file of the old version would be read wrongly or lacks something. Files of
  * another version are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 2
+#define CHECKPOINT_VERSION 3
 
 #define CHECKPOINT_RUN_BYTES 64
 #define CHECKPOINT_POINTS_MAX 3
 
 /* The beginning of a file, byte for byte. The pairs follow, and zeros up to `header_bytes`, a
- * multiple of 64; then, without gaps, x, g, best if `points` is 3, and s and y of each pair that
- * this file holds. */
+ * multiple of 64; then, without gaps, x, g, best if `points` is 3, the factor if it has a serial
+ * number (as shard/factor.h lays it out), and s and q of each pair that this file holds. */
 struct checkpoint_header {
     char magic[8];
     uint32_t version;
@@ -39,6 +40,8 @@ struct checkpoint_header {
     uint32_t points; /* 2: x and g; 3: and best */
     uint32_t zero;
     uint64_t checksums[CHECKPOINT_POINTS_MAX]; /* of each of them */
+    uint64_t factor;                           /* serial number of the preconditioner; 0: none */
+    uint64_t factor_checksum;                  /* 0 if it has no bytes */
 };
 
 struct checkpoint_pair {
@@ -46,10 +49,10 @@ struct checkpoint_pair {
     uint32_t zero;
     uint64_t serial;       /* the step that formed it */
     uint64_t file;         /* the step of the file that holds it */
-    uint64_t checksums[2]; /* of s and of y */
+    uint64_t checksums[2]; /* of s and of q */
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 168, "the header is laid out without gaps");
+_Static_assert(sizeof(struct checkpoint_header) == 184, "the header is laid out without gaps");
 _Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
 
 /* The header and the list of pairs of a file. */
@@ -61,7 +64,8 @@ struct checkpoint {
 
 void checkpoint_release(struct checkpoint *checkpoint);
 
-/* Names run, shard, range and history of a checkpoint of `step`, with x and g alone. */
+/* Names run, shard, range, history and factor of a checkpoint of `step`, with the points x and g.
+ */
 void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
                             const struct registers *registers, uint64_t step);
 
@@ -76,7 +80,8 @@ struct checkpoint_job {
     struct checkpoint checkpoint;          /* writing it fills in checksums, lengths and digest */
     double *points[CHECKPOINT_POINTS_MAX]; /* copies, as many as the header says; owned */
     size_t bytes;                          /* of each of them */
-    const void *(*vectors)[2]; /* s and y of each pair that is to be written; NULL, NULL for one
+    struct factor *factor;                 /* held, as it never changes; or NULL */
+    const void *(*vectors)[2]; /* s and q of each pair that is to be written; NULL, NULL for one
                                   that an earlier file holds. Owned, not what they point to: it
                                   must stay as it is until the job has taken it. */
     atomic_bool taken;         /* the registers are not read any more */

@@ -161,13 +161,18 @@ static void tell_checkpointed(const struct shard *shard, uint32_t to, uint32_t a
     shard_answer(shard, to, message, out);
 }
 
-static int check_pairs(const struct shard *shard, const struct message_checkpoint *wanted) {
+static int check_wanted(const struct shard *shard, const struct message_checkpoint *wanted) {
+    uint64_t serial = registers_factor_serial(&shard->registers);
     if (!shard->ready || !shard->saving.folder)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint, but this shard was given no "
                                          "folder for it");
     if (wanted->best && !shard->registers.keeps_best)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint of a best point, but this shard "
                                          "keeps none");
+    if (wanted->factor != serial && !mutant(FACTOR_KEPT))
+        return error_set(ERROR_INTERNAL,
+                         "asked for a checkpoint of preconditioner %llu, but this shard has %llu",
+                         (unsigned long long)wanted->factor, (unsigned long long)serial);
     for (uint32_t i = 0; i < wanted->slots.length; i++)
         if (wanted->slots.items[i] >= shard->registers.slots)
             return error_set(ERROR_INTERNAL, "asked for a checkpoint of slot %llu of %u",
@@ -175,7 +180,8 @@ static int check_pairs(const struct shard *shard, const struct message_checkpoin
     return 0;
 }
 
-/* Copies the points; pairs are written from the history itself (see disturbs_writing()). */
+/* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
+ * from where it is: FACTOR makes another one elsewhere. */
 static struct checkpoint_job *take_snapshot(const struct shard *shard,
                                             const struct message_checkpoint *wanted) {
     const struct saving *saving = &shard->saving;
@@ -200,7 +206,7 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
         shard->counters.stale++;
         return;
     }
-    int code = check_pairs(shard, wanted);
+    int code = check_wanted(shard, wanted);
     if (code) {
         tell_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(), out);
         error_clear();

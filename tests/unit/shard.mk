@@ -2,6 +2,7 @@ if HAVE_CMOCKA
 SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_interpreter \
 	tests/unit/test_factor tests/unit/test_precondition \
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
+	tests/unit/test_checkpoint_factor \
 	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined
 check_PROGRAMS += $(SHARD_TESTS)
 TESTS += $(SHARD_TESTS)
@@ -15,8 +16,11 @@ tests_unit_test_interpreter_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_factor_SOURCES = tests/unit/test_factor.c tests/unit/shard_bench.h
 tests_unit_test_factor_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_factor_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
-tests_unit_test_precondition_SOURCES = tests/unit/test_precondition.c tests/unit/shard_saving.h \
-	tests/unit/shard_bench.h
+SHARD_FACTOR_BENCH = tests/unit/shard_factor.h tests/unit/shard_saving.h tests/unit/shard_bench.h
+tests_unit_test_precondition_SOURCES = tests/unit/test_precondition.c $(SHARD_FACTOR_BENCH)
+tests_unit_test_checkpoint_factor_SOURCES = tests/unit/test_checkpoint_factor.c \
+	$(SHARD_FACTOR_BENCH)
+tests_unit_test_checkpoint_factor_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_precondition_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_confined_SOURCES = tests/unit/test_confined.c tests/unit/folder_fixture.h
 tests_unit_test_confined_LDADD = $(SHARD_TEST_LIBS)
