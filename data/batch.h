@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/digits.h"
 #include "data/source.h"
+
+/* Zeros behind a text: its end, and what a parser may read beyond. */
+#define TEXT_END_BYTES (1 + DIGITS_READ_PAST)
 
 struct bad_line {
     uint64_t line;
@@ -15,7 +19,7 @@ struct bad_line {
 };
 
 struct batch {
-    char *text; /* owned, with a 0 behind it; parsers may write into it */
+    char *text; /* owned, TEXT_END_BYTES zeros behind it; parsers may write into it */
     size_t text_length, text_capacity;
     uint64_t first_line;
 

@@ -18,9 +18,9 @@ void blocks_release(struct blocks *blocks) {
 }
 
 static void reserve_text(struct batch *batch, size_t length) {
-    if (batch->text_capacity >= length + 1)
+    if (batch->text_capacity >= length + TEXT_END_BYTES)
         return;
-    batch->text_capacity = length + length / 2 + 1;
+    batch->text_capacity = length + length / 2 + TEXT_END_BYTES;
     batch->text = memory_resize(batch->text, batch->text_capacity, 1);
 }
 
@@ -71,7 +71,7 @@ static void drop_byte_order_mark(struct batch *batch) {
     if (batch->text_length < 3 || memcmp(batch->text, "\xef\xbb\xbf", 3))
         return;
     batch->text_length -= 3;
-    memmove(batch->text, batch->text + 3, batch->text_length + 1);
+    memmove(batch->text, batch->text + 3, batch->text_length + TEXT_END_BYTES);
 }
 
 int blocks_next(struct blocks *blocks, struct batch *batch) {
@@ -95,7 +95,7 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     }
     keep_rest(blocks, batch, whole);
     batch->text_length = whole;
-    batch->text[whole] = '\0';
+    memset(batch->text + whole, 0, TEXT_END_BYTES);
     blocks->next_line += count_lines(batch->text, whole);
     if (batch->first_line == 1)
         drop_byte_order_mark(batch);

@@ -76,19 +76,24 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values)
 static void gather_row(struct gathered *gathered, const struct filling *filling,
                        const struct row_walk *walk, uint32_t row) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    const uint32_t *column_of = filling->columns->of_pack[walk->pack];
+    const struct pack_rows rows = walk->rows;
     uint32_t count = gathered->count;
+    bool sorted = true, values = filling->type != VALUE_ONES;
     int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
-        uint32_t column = column_of(filling, walk, first, i);
+        uint32_t column = column_of[pack_feature(&rows, first, i)];
         if (column == DICTIONARY_NONE)
             continue;
-        gathered->sorted &= before < column;
+        sorted &= before < column;
         before = column;
         gathered->key[count] = (uint64_t)column << 32 | count;
-        gathered->value[count] = pack_value(&walk->rows, i);
+        if (values)
+            gathered->value[count] = pack_value(&rows, i);
         gathered->row[count++] = row;
     }
     gathered->count = count;
+    gathered->sorted &= sorted;
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -120,12 +125,17 @@ static void sort_by_column(struct gathered *gathered, uint32_t columns) {
 }
 
 /* Hands each value to its row; so rows get their values by rising column. */
-static void put_sparse(struct filling *filling, const struct gathered *gathered, uint32_t *next) {
+static void put_sparse(const struct filling *filling, const struct gathered *gathered,
+                       uint32_t *next) {
+    const enum value_type type = filling->type;
     for (uint32_t i = 0; i < gathered->count; i++) {
         uint32_t from = (uint32_t)gathered->key[i];
         uint32_t at = next[gathered->row[from]]++;
         filling->feature[at] = (uint32_t)(gathered->key[i] >> 32);
-        put_value(filling, at, gathered->value[from]);
+        if (type == VALUE_DOUBLE)
+            ((double *)filling->value)[at] = gathered->value[from];
+        else if (type == VALUE_FLOAT)
+            ((float *)filling->value)[at] = (float)gathered->value[from];
     }
 }
 

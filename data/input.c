@@ -34,22 +34,27 @@ struct input {
     ZSTD_DStream *zstd;
 };
 
-/* Reads more of the file once everything read before was used. */
-static int refill(struct input *input) {
-    if (input->at < input->end || input->ended)
-        return 0;
+/* Reads more of the file. */
+static int read_stored(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
     ssize_t got;
     do {
-        got = read(input->descriptor, input->stored, STORED_BYTES_AT_ONCE);
+        got = read(input->descriptor, buffer, capacity);
     } while (got < 0 && errno == EINTR);
     if (got < 0)
         return error_set_errno(ERROR_IO, "cannot read %s", input->path);
-    hash_stream_add(input->hash, input->stored, (size_t)got);
+    hash_stream_add(input->hash, buffer, (size_t)got);
     input->stored_bytes += (uint64_t)got;
-    input->at = 0;
-    input->end = (size_t)got;
     input->ended = got == 0;
+    *length = (size_t)got;
     return 0;
+}
+
+/* The same, once everything read before was used. */
+static int refill(struct input *input) {
+    if (input->at < input->end || input->ended)
+        return 0;
+    input->at = input->end = 0;
+    return read_stored(input, input->stored, STORED_BYTES_AT_ONCE, &input->end);
 }
 
 struct source_stamp input_stamp_of(const struct stat *status) {
@@ -222,6 +227,8 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
             return code;
         if (input->at < input->end)
             continue;
+        if (input->compression == PLAIN && !input->ended) /* what is used as it is, is not copied */
+            return read_stored(input, buffer, capacity, length);
         if (input->ended)
             return input->inside
                        ? error_set(ERROR_DATA, "%s is truncated: the compressed data ends early",

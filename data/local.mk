@@ -7,6 +7,7 @@ libdata_a_SOURCES = \
 	data/container.c data/container.h \
 	data/csv.c data/csv_layout.c \
 	data/dictionary.c data/dictionary.h \
+	data/digits.h \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \
 	data/input.c data/input.h \

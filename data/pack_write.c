@@ -43,17 +43,25 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     return layout;
 }
 
+/* Values are looked at in runs without an early end, which the compiler turns into vectors. */
+#define RUN 256
+
 static enum value_type narrowest_type(const double *value, uint64_t count) {
     bool ones = true, floats = true;
-    for (uint64_t i = 0; i < count && floats; i++) {
-        ones &= value[i] == 1;
-        floats &= pack_is_float(value[i]);
+    for (uint64_t first = 0; first < count && floats; first += RUN) {
+        uint64_t end = count - first < RUN ? count : first + RUN, others = 0, doubles = 0;
+        for (uint64_t i = first; i < end; i++) {
+            others += value[i] != 1;
+            doubles += !pack_is_float(value[i]);
+        }
+        ones &= !others;
+        floats &= !doubles;
     }
     return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
 }
 
-static void count_values(struct pack_writer *writer, uint32_t feature, uint32_t values) {
-    if (feature >= writer->count_capacity) {
+static inline void count_values(struct pack_writer *writer, uint32_t feature, uint32_t values) {
+    if (__builtin_expect(feature >= writer->count_capacity, 0)) {
         uint32_t capacity = 2 * writer->count_capacity + 1024;
         if (capacity <= feature)
             capacity = feature + 1;
@@ -85,7 +93,7 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
         if (rows->position)
             show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
         for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
-            uint32_t number = dictionary_add(&writer->features, rows->id[i]);
+            uint32_t number = dictionary_number(&writer->features, rows->id[i]);
             if (number == DICTIONARY_NONE)
                 return false;
             count_values(writer, number, times);

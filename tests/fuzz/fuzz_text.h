@@ -15,7 +15,7 @@ static int fuzz_text(const uint8_t *data, size_t length, const struct source_opt
     struct batch batch;
     batch_init(&batch);
     batch.first_line = 1;
-    batch.text = memory_new(length + 1, 1);
+    batch.text = memory_new(length + TEXT_END_BYTES, 1);
     batch.text_length = length;
     if (length)
         memcpy(batch.text, data, length);
