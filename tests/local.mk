@@ -1,4 +1,10 @@
 # A fragment a subject, so that each can be read beside what it tests.
+# The tests that take long, or wait long, are begun first: else the last ones run alone at the end.
+include tests/fault/local.mk
+include tests/sim/local.mk
+include tests/browser/local.mk
+include tests/integration/local.mk
+include tests/fuzz/local.mk
 include tests/unit/base.mk
 include tests/unit/wire.mk
 include tests/unit/numeric.mk
@@ -9,11 +15,6 @@ include tests/unit/store.mk
 include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
-include tests/fuzz/local.mk
-include tests/integration/local.mk
-include tests/browser/local.mk
-include tests/sim/local.mk
-include tests/fault/local.mk
 
 SOURCE_TESTS = tests/layering.py tests/style.py tests/shape.py
 TESTS += $(SOURCE_TESTS)

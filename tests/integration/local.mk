@@ -1,12 +1,17 @@
 # Python scripts that run the real programs. Each prints TAP.
 INTEGRATION_TESTS = \
+	tests/integration/test_optima.py \
+	tests/integration/test_bits.py \
+	tests/integration/test_http.py \
+	tests/integration/test_retrain.py \
+	tests/integration/test_loop.py \
+	tests/integration/test_start.py \
+	tests/integration/test_rounds.py \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \
 	tests/integration/test_names.py \
-	tests/integration/test_http.py \
-	tests/integration/test_loop.py \
 	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
@@ -17,13 +22,8 @@ INTEGRATION_TESTS = \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
-	tests/integration/test_rounds.py \
-	tests/integration/test_optima.py \
 	tests/integration/test_objectives.py \
-	tests/integration/test_bits.py \
 	tests/integration/test_reading.py \
-	tests/integration/test_start.py \
-	tests/integration/test_retrain.py \
 	tests/integration/test_nights.py
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \

@@ -336,20 +336,30 @@ def crowd(server, connections):
 
 
 def train_in_a_crowd(folder, files, connections, **settings):
-    """The result of a run that may open so many files while so many connections come."""
+    """The result of a run that may open so many files while so many connections come. Late in it
+    the replicas stop themselves, so that it does not end before the crowd is there."""
     folder.mkdir()
+    late = ','.join(f'replica{i}.receive_EVALUATE:{settings["max_steps"] * 3 // 4}:stop'
+                    for i in range(settings['replicas']))
     process = Process(COORDINATOR, 'run', endless_job(folder, http='127.0.0.1:0', **settings),
                       '--json', prefix=('prlimit', f'--nofile={files}'),
-                      DML_HTTP_DEADLINE_MS=str(DEADLINE_MS))
+                      DML_HTTP_DEADLINE_MS=str(DEADLINE_MS), DML_FAILPOINT=late,
+                      DML_FAILPOINT_ONCE=str(folder / 'fired'))
     clients = []
     try:
         server = Server(process, url_of(process))
         process.until(lambda: server.ask('/readyz')[0].status == 200, 'it is ready')
         clients = crowd(server, connections)
-        assert server.json('/api/v1/status')['state'] == 'running'
         process.until(lambda: server.refused('crowded') >= connections / 2, 'others make room')
         assert server.refused('descriptors') == 0
         assert server.metrics()['dml_http_connections', ()] <= files / 4
+        for i in range(settings['replicas']):
+            process.until((folder / f'fired.{i}').exists, f'replica {i} stops itself')
+        state = server.json('/api/v1/status')
+        assert state['state'] == 'running'
+        for replica in state['processes']:
+            if replica['role'] == 'replica':
+                os.kill(replica['pid'], signal.SIGCONT)
         finished = process.wait()
     finally:
         for client in clients:
@@ -363,7 +373,7 @@ def train_in_a_crowd(folder, files, connections, **settings):
 
 @test
 def more_connections_than_there_are_places_harm_nobody(folder):
-    settings = {'max_steps': 2500, 'replicas': 2, 'shards': 2}
+    settings = {'max_steps': 400, 'replicas': 2, 'shards': 2}
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     (folder / 'plain').mkdir()
     expected = train(endless_job(folder / 'plain', **settings))['model_sha256']
