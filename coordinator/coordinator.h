@@ -145,6 +145,7 @@ struct coordinator_view {
     struct optimizer_point answer; /* the model, if the run ended now */
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */
+    struct preconditioner preconditioner;
     uint64_t safeguards[SAFEGUARDS];
 };
 struct coordinator_view coordinator_view(const struct coordinator *coordinator);

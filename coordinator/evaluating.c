@@ -12,8 +12,10 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
         .attempt = c->recovery.attempt,
         .evaluation = c->steering->evaluation.number,
         .derivative_exponent = c->steering->evaluation.derivative_exponent,
+        .rate = c->steering->evaluation.sampling.rate,
+        .floor = c->steering->evaluation.sampling.floor,
+        .dice = c->steering->evaluation.sampling.dice,
         .parts = evaluation_list(&c->steering->evaluation.parts),
-        .floor = 1,
     };
     send_to(c, link, message, out);
 }

@@ -16,8 +16,9 @@ void lbfgs_init(struct lbfgs *history, uint32_t memory) {
     history->gamma = 1;
 }
 
-void lbfgs_reset(struct lbfgs *history) {
+void lbfgs_reset(struct lbfgs *history, bool preconditioned) {
     history->pairs = 0;
+    history->preconditioned = preconditioned;
     history->gamma = 1;
 }
 
@@ -59,7 +60,8 @@ void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, 
     }
     if (!keep)
         return;
-    history->gamma = products[pairs].sy / products[pairs].yy;
+    if (!history->preconditioned)
+        history->gamma = products[pairs].sy / products[pairs].yy;
     if (history->pairs == history->memory)
         drop_oldest(history);
     history->slot[history->pairs++] = new_slot;

@@ -7,8 +7,12 @@
  *     w = R⁻¹ Sᵀg    u = R⁻ᵀ ((D + γ YᵀY) w − γ Yᵀg)    d = −γ g − S u + γ Y w
  *
  * (Byrd, Nocedal and Schnabel, "Representations of quasi-Newton matrices and their use in limited
- * memory methods", 1994, theorem 2.2.) R is scaled on both sides by (s_i·y_i)^-½ before it is
- * judged and solved with; while it is ill-conditioned the oldest pairs are dropped.
+ * memory methods", 1994, theorem 2.2.) With a preconditioner P in place of γ the shards keep
+ * q_i = P y_i in place of y_i. Then Q takes the place of γY, and YᵀP Y and YᵀP g are products of Q
+ * with y and with g: only the products with the newest pair need its y, which is at hand then. So γ
+ * is 1, `yy` holds q_i·y_j and `yg` q_i·g, and g in the first term becomes P g. R is scaled on both
+ * sides by (s_i·y_i)^-½ before it is judged and solved with; while it is ill-conditioned the oldest
+ * pairs are dropped.
  *
  * The struct is plain data: it can be stored and resumed. */
 #ifndef DML_COORDINATOR_LBFGS_H
@@ -25,21 +29,24 @@ struct lbfgs {
     uint16_t slot[HISTORY_MAX];      /* their slots, oldest first */
     uint16_t candidate;              /* the slot that the next pair is formed in */
     uint64_t serial[SLOTS_MAX];      /* of the pair in each slot: the step that formed it */
-    double gamma;                    /* scale of the initial inverse Hessian; 1 without pairs */
+    bool preconditioned;             /* by P, else by γ */
+    double gamma;                    /* scale of the initial inverse Hessian; 1 without pairs, and
+                                        with P */
     double sy[SLOTS_MAX][SLOTS_MAX]; /* s_i·y_j by slot; meaningful where i is not newer than j */
     double yy[SLOTS_MAX][SLOTS_MAX]; /* y_i·y_j, symmetric */
     double sg[SLOTS_MAX], yg[SLOTS_MAX]; /* s_i·g, y_i·g at the current point */
 };
 
-/* Products of one pair i with the gradient h at a trial and with the candidate pair's y. */
+/* Products of one pair i with the gradient h at a trial and with the candidate pair's y. With P,
+ * q_i stands for y_i. */
 struct lbfgs_products {
     double sh, yh, sy, yy; /* s_i·h, y_i·h, s_i·y, y_i·y */
 };
 
 void lbfgs_init(struct lbfgs *history, uint32_t memory);
 
-/* Forgets all pairs. */
-void lbfgs_reset(struct lbfgs *history);
+/* Forgets all pairs; those to come are preconditioned or not. */
+void lbfgs_reset(struct lbfgs *history, bool preconditioned);
 
 /* The trial was accepted as step `step`: h is the gradient now, and `candidate` becomes the newest
  * pair if `keep`. products[0 … pairs) belong to the pairs, oldest first, products[pairs] to the

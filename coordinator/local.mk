@@ -14,7 +14,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/optimizer.c coordinator/optimizer.h \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
+	coordinator/preconditioner.c coordinator/preconditioner.h \
 	coordinator/reading.c \
+	coordinator/refreshing.c \
 	coordinator/reason.c coordinator/reason.h \
 	coordinator/recording.c \
 	coordinator/recovery.c coordinator/recovery.h \

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mutant.h"
 #include "wire/program.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
@@ -40,15 +41,26 @@ static void add_swap(struct bytes *program, uint8_t a, uint8_t b) {
     program_add(program, &(struct operation){.code = OPERATION_SWAP, .a = a, .b = b});
 }
 
-/* Puts an accepted trial into x and g, and x into best if it is that; changes names only. */
+/* Puts an accepted trial into x, g and pg, and x into best if it is that; changes names only. */
 static void add_acceptance(struct optimizer *o, struct bytes *program) {
     if (!o->accepted)
         return;
     add_swap(program, REGISTER_X, REGISTER_T);
     add_swap(program, REGISTER_G, REGISTER_H);
+    if (o->history.preconditioned)
+        add_swap(program, REGISTER_PG, REGISTER_PH);
     if (o->leaves_best)
         add_swap(program, REGISTER_T, REGISTER_BEST);
     o->accepted = o->leaves_best = false;
+}
+
+/* a = P·b. */
+static void add_preconditioned(const struct optimizer *o, struct bytes *program, uint8_t a,
+                               uint8_t b) {
+    program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
+                                             .a = a,
+                                             .b = b,
+                                             .serial = o->preconditioner.refreshes});
 }
 
 static void add_dot(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
@@ -65,9 +77,10 @@ static void add_trial(struct bytes *program, double step) {
 }
 
 static void add_direction(const struct optimizer *o, struct bytes *program) {
+    bool conditioned = o->history.preconditioned;
     struct operation operation = {.code = OPERATION_DIRECTION,
                                   .a = REGISTER_D,
-                                  .b = REGISTER_G,
+                                  .b = conditioned ? REGISTER_PG : REGISTER_G,
                                   .alpha = o->history.gamma,
                                   .count = o->history.pairs};
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
@@ -109,7 +122,7 @@ static enum optimizer_want search_along(struct optimizer *o, double first_step,
 
 /* The negative gradient, with a first step of length 1 at most: no curvature is known. */
 static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *program) {
-    lbfgs_reset(&o->history);
+    lbfgs_reset(&o->history, false);
     o->steepest = true;
     add_acceptance(o, program);
     add_direction(o, program);
@@ -118,12 +131,13 @@ static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *pr
 }
 
 static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x, uint8_t g) {
+    bool conditioned = o->history.preconditioned;
     program_add(program, &(struct operation){.code = OPERATION_PAIR,
                                              .slot = o->history.candidate,
                                              .a = REGISTER_T,
                                              .b = x,
-                                             .c = REGISTER_H,
-                                             .d = g,
+                                             .c = conditioned ? REGISTER_PH : REGISTER_H,
+                                             .d = conditioned ? REGISTER_PG : g,
                                              .e = REGISTER_H,
                                              .f = g});
 }
@@ -158,6 +172,8 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
                                                  .a = REGISTER_H,
                                                  .b = REGISTER_T,
                                                  .alpha = o->settings.l2});
+    if (o->history.preconditioned)
+        add_preconditioned(o, program, REGISTER_PH, REGISTER_H);
     add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_D);
     add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_H);
     add_dot(program, OPERATION_MAX_ABS, REGISTER_H, 0);
@@ -166,7 +182,7 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
         add_pair(o, program, REGISTER_X, REGISTER_G);
         add_history_dots(o, program);
     }
-    o->measuring_trial = true;
+    o->measuring = MEASURING_TRIAL;
     o->rounds++;
     return OPTIMIZER_MEASURE;
 }
@@ -175,11 +191,56 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
 static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *program) {
     o->steepest = false;
     add_acceptance(o, program);
+    if (o->history.preconditioned && o->unconditioned)
+        add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
+    o->unconditioned = false;
     add_direction(o, program);
     add_dot(program, OPERATION_DOT, REGISTER_G, REGISTER_D);
-    o->measuring_trial = false;
+    o->measuring = MEASURING_DIRECTION;
     o->rounds++;
     return OPTIMIZER_MEASURE;
+}
+
+/* ---- refreshes of the preconditioner ---- */
+
+/* The evaluation finds its point in t. Nothing is counted before the factor is there: a checkpoint
+ * that is taken meanwhile begins the same refresh again. */
+static enum optimizer_want refresh(struct optimizer *o, struct bytes *program) {
+    o->refreshing = true;
+    add_acceptance(o, program);
+    program_add(program,
+                &(struct operation){
+                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
+    return OPTIMIZER_CURVATURE;
+}
+
+enum optimizer_want optimizer_curved(struct optimizer *o, const struct drawn *drawn,
+                                     struct bytes *program) {
+    o->drawn = *drawn;
+    program_add(program, &(struct operation){.code = OPERATION_FACTOR,
+                                             .alpha = o->settings.l2,
+                                             .serial = o->preconditioner.refreshes + 1});
+    o->measuring = MEASURING_FACTOR;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+/* Products with the old P are of no use with the new one: the pairs go. */
+static void take_factor(struct optimizer *o, double added) {
+    const struct preconditioner_settings *settings = &o->settings.preconditioner;
+    o->refreshing = false;
+    if (added > 0)
+        fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
+    if (isfinite(added) && isfinite(o->drawn.score)) {
+        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->drawn, added);
+        o->unconditioned = true;
+    } else {
+        preconditioner_unfactored(&o->preconditioner, settings, o->loss);
+    }
+    if (mutant(PAIRS_KEPT))
+        o->history.preconditioned = o->preconditioner.in_force;
+    else
+        lbfgs_reset(&o->history, o->preconditioner.in_force);
 }
 
 /* ---- decisions ---- */
@@ -207,11 +268,26 @@ static enum reason reason_to_end(const struct optimizer *o) {
     return REASON_NONE;
 }
 
+/* Where the direction is of no use: without the pairs, and then without the preconditioner. */
+static enum optimizer_want retry(struct optimizer *o, enum safeguard safeguard,
+                                 struct bytes *program) {
+    if (o->history.preconditioned && o->history.pairs) {
+        fire(o, safeguard);
+        lbfgs_reset(&o->history, true);
+        return measure_direction(o, program);
+    }
+    if (o->history.preconditioned) {
+        safeguard = SAFEGUARD_PRECONDITIONER_LEFT;
+        preconditioner_failed(&o->preconditioner);
+    }
+    fire(o, safeguard);
+    return search_steepest(o, program);
+}
+
 static enum optimizer_want search_failed(struct optimizer *o, struct bytes *program) {
     if (o->steepest)
         return finish(o, REASON_STALLED, program);
-    fire(o, SAFEGUARD_SEARCH_RETRIED);
-    return search_steepest(o, program);
+    return retry(o, SAFEGUARD_SEARCH_RETRIED, program);
 }
 
 /* What follows a trial that the line search did not accept. */
@@ -234,14 +310,20 @@ static void accept_pair(struct optimizer *o, const struct lbfgs_products *produc
         fire(o, SAFEGUARD_PAIRS_DROPPED);
 }
 
+static enum optimizer_want step_from(struct optimizer *o, struct bytes *program) {
+    if (o->history.pairs == 0 && !o->history.preconditioned)
+        return search_steepest(o, program);
+    return measure_direction(o, program);
+}
+
 /* What follows an accepted point. */
 static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
     enum reason reason = reason_to_end(o);
     if (reason)
         return finish(o, reason, program);
-    if (o->history.pairs == 0)
-        return search_steepest(o, program);
-    return measure_direction(o, program);
+    if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
+        return refresh(o, program);
+    return step_from(o, program);
 }
 
 /* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
@@ -263,6 +345,7 @@ static enum optimizer_want accepted(struct optimizer *o, double loss, struct byt
         o->step++;
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
+        preconditioner_stepped(&o->preconditioner, o->search.trials);
     }
     o->started = true;
     o->accepted = true;
@@ -308,10 +391,8 @@ static enum optimizer_want trial_measured(struct optimizer *o, const double *sca
 
 static enum optimizer_want direction_measured(struct optimizer *o, double slope,
                                               struct bytes *program) {
-    if (!(slope < 0) || !isfinite(slope)) {
-        fire(o, SAFEGUARD_HISTORY_RESET);
-        return search_steepest(o, program);
-    }
+    if (!(slope < 0) || !isfinite(slope))
+        return retry(o, SAFEGUARD_HISTORY_RESET, program);
     o->slope = slope;
     return search_along(o, 1, program);
 }
@@ -328,15 +409,26 @@ enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, d
 
 enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,
                                        struct bytes *program) {
-    if (o->measuring_trial)
+    switch (o->measuring) {
+    case MEASURING_TRIAL:
         return trial_measured(o, scalars, program);
-    return direction_measured(o, scalars[0], program);
+    case MEASURING_DIRECTION:
+        return direction_measured(o, scalars[0], program);
+    case MEASURING_FACTOR:
+        break;
+    }
+    take_factor(o, scalars[0]);
+    return step_from(o, program);
 }
 
 enum optimizer_want optimizer_resume(struct optimizer *o, const struct optimizer_settings *settings,
                                      struct bytes *program) {
     o->settings = *settings;
     o->accepted = o->leaves_best = false; /* x and g were restored: nothing waits in t and h */
+    o->refreshing = false;
+    o->unconditioned = true; /* pg was not */
+    if (mutant(REFRESH_TWICE) && o->history.preconditioned)
+        return refresh(o, program);
     o->reason = REASON_NONE;
     return leave(o, program);
 }
@@ -362,4 +454,9 @@ bool optimizer_keeps_best(const struct optimizer *o) {
 
 uint8_t optimizer_answer_register(const struct optimizer *o) {
     return optimizer_keeps_best(o) ? REGISTER_BEST : REGISTER_X;
+}
+
+uint64_t optimizer_keeps_factor(const struct optimizer *o) {
+    bool kept = o->history.preconditioned && !o->refreshing;
+    return kept ? o->preconditioner.refreshes : 0;
 }

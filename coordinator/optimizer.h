@@ -5,8 +5,9 @@
  * what is next. Two programs that return scalars an accepted step: one measures the trial (round
  * A), one forms the direction (round B).
  *
- * Invariants between calls: register x holds the last accepted point, which has the least loss, and
- * g its gradient; a trial that was accepted but not yet put into x is put there by the next
+ * Invariants between calls: register x holds the last accepted point, which has the least loss, g
+ * its gradient and, while a preconditioner P is in force, pg the product P·g unless
+ * `unconditioned`; a trial that was accepted but not yet put into x is put there by the next
  * program.
  *
  * With early stopping each point also has a loss on the holdout, and the one with the least is the
@@ -24,6 +25,7 @@
 #include "base/bytes.h"
 #include "coordinator/lbfgs.h"
 #include "coordinator/linesearch.h"
+#include "coordinator/preconditioner.h"
 #include "coordinator/reason.h"
 
 /* What kept a step from going wrong; counted, and named in the log. */
@@ -32,7 +34,9 @@
     X(SAFEGUARD_PAIRS_DROPPED, "oldest pairs dropped: ill-conditioned history")                    \
     X(SAFEGUARD_HISTORY_RESET, "history reset: not a descent direction")                           \
     X(SAFEGUARD_SEARCH_RETRIED, "line search failed: retried along the negative gradient")         \
-    X(SAFEGUARD_TRIAL_NOT_FINITE, "trial not finite: step shrunk")
+    X(SAFEGUARD_TRIAL_NOT_FINITE, "trial not finite: step shrunk")                                 \
+    X(SAFEGUARD_DIAGONAL_RAISED, "sampled Hessian not positive definite: diagonal raised")         \
+    X(SAFEGUARD_PRECONDITIONER_LEFT, "no descent with the preconditioner: left for now")
 
 enum safeguard {
 #define X(name, text) name,
@@ -49,6 +53,7 @@ struct optimizer_settings {
     uint64_t steps_max;
     uint32_t patience; /* steps without a better loss on the holdout before the end; 0: no early
                           stopping */
+    struct preconditioner_settings preconditioner;
 };
 
 /* An accepted point. */
@@ -60,10 +65,12 @@ struct optimizer_point {
 };
 
 enum optimizer_want {
-    OPTIMIZER_EVALUATE, /* run `program` (it forms t), evaluate at t, then optimizer_evaluated() */
-    OPTIMIZER_MEASURE,  /* run `program`, then optimizer_measured() with its scalars */
-    OPTIMIZER_FINISH,   /* run `program` (it may be empty); then optimizer_answer() is where
-                           optimizer_answer_register() says, and `reason` says why */
+    OPTIMIZER_EVALUATE,  /* run `program` (it forms t), evaluate at t, then optimizer_evaluated() */
+    OPTIMIZER_CURVATURE, /* run `program` (it puts x into t), add up the curvature at t over the
+                            rows that preconditioner_sampling() says, then optimizer_curved() */
+    OPTIMIZER_MEASURE,   /* run `program`, then optimizer_measured() with its scalars */
+    OPTIMIZER_FINISH,    /* run `program` (it may be empty); then optimizer_answer() is where
+                            optimizer_answer_register() says, and `reason` says why */
 };
 
 #define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */
@@ -73,27 +80,35 @@ struct optimizer {
     struct lbfgs history;
     struct linesearch search;
     enum reason reason;
-    bool measuring_trial;   /* the scalars to come are those of round A, not B */
-    bool started;           /* x has been evaluated */
-    bool accepted;          /* t and h are to become x and g with the next program */
-    bool steepest;          /* d is −g scaled, not a quasi-Newton direction */
-    bool leaves_best;       /* x, which is to be left with the next program, is the best point */
-    uint64_t step;          /* accepted steps */
-    uint64_t evaluations;   /* asked for */
-    uint64_t rounds;        /* programs that return scalars */
-    uint64_t retries;       /* evaluations beyond the first of a line search */
-    double mean_loss;       /* of the trial, without L2 */
-    double trial_holdout;   /* of the trial, as in struct optimizer_point */
-    double loss;            /* F at x */
-    double gradient_max;    /* max|∂F| at x */
-    double gradient_square; /* g·g at x */
-    double slope;           /* g·d */
+    enum optimizer_measuring {
+        MEASURING_TRIAL,     /* round A */
+        MEASURING_DIRECTION, /* round B */
+        MEASURING_FACTOR,    /* of the preconditioner */
+    } measuring;             /* what the scalars to come are of */
+    bool started;            /* x has been evaluated */
+    bool accepted;           /* t and h are to become x and g with the next program */
+    bool steepest;           /* d is −g scaled, not a quasi-Newton direction */
+    bool refreshing;         /* a refresh of the preconditioner is under way */
+    bool unconditioned;      /* register pg does not hold P·g yet */
+    bool leaves_best;        /* x, which is to be left with the next program, is the best point */
+    uint64_t step;           /* accepted steps */
+    uint64_t evaluations;    /* asked for */
+    uint64_t rounds;         /* programs that return scalars */
+    uint64_t retries;        /* evaluations beyond the first of a line search */
+    double mean_loss;        /* of the trial, without L2 */
+    double trial_holdout;    /* of the trial, as in struct optimizer_point */
+    double loss;             /* F at x */
+    double gradient_max;     /* max|∂F| at x */
+    double gradient_square;  /* g·g at x */
+    double slope;            /* g·d */
     double last_step_length;
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
     double holdout_loss;            /* at x */
     struct optimizer_point best;    /* on the holdout; with patience, and once started */
+    struct preconditioner preconditioner;
+    struct drawn drawn; /* of the refresh under way, once its evaluation is complete */
     uint64_t safeguards[SAFEGUARDS];
     uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
 };
@@ -114,6 +129,11 @@ enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *p
  * is out of reach), and over the holdout (ignored without patience). */
 enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
                                         double holdout_loss, struct bytes *program);
+
+/* Takes what the evaluation of the curvature found; a score that is not a number means that there
+ * are no sums. */
+enum optimizer_want optimizer_curved(struct optimizer *optimizer, const struct drawn *drawn,
+                                     struct bytes *program);
 
 /* The scalars of the program asked for, merged over the shards. */
 enum optimizer_want optimizer_measured(struct optimizer *optimizer, const double *scalars,
@@ -140,5 +160,9 @@ uint8_t optimizer_answer_register(const struct optimizer *optimizer);
 
 /* Whether that is another register than x: then a checkpoint must hold it as well. */
 bool optimizer_keeps_best(const struct optimizer *optimizer);
+
+/* The serial number of the factor that a checkpoint must hold; 0: none. A refresh under way is done
+ * again after it, so the factor from before is of no use. */
+uint64_t optimizer_keeps_factor(const struct optimizer *optimizer);
 
 #endif

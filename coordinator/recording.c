@@ -9,7 +9,7 @@
 void recording_evaluation(const struct coordinator *c, uint64_t step, double step_length,
                           const char *outcome, int64_t now_ns, struct output *out) {
     struct record *record = output_add(out, RECORD_EVALUATION);
-    bool exceeded = c->steering->evaluation.exceeded;
+    bool exceeded = c->steering->evaluation.exceeded || c->steering->want == OPTIMIZER_CURVATURE;
     record->evaluation = (struct store_evaluation){
         .evaluation = c->steering->evaluations,
         .attempt = c->recovery.attempt,

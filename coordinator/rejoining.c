@@ -35,11 +35,16 @@ static bool folds_fit(const struct coordinator *c, const struct message_holding 
            mutant(JOURNAL_NOT_COMPARED);
 }
 
+/* Whether the program that was sent last began an evaluation. */
+static bool begins_evaluation(const struct steering *s) {
+    return s->want == OPTIMIZER_EVALUATE || s->want == OPTIMIZER_CURVATURE;
+}
+
 bool steering_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct steering *s = c->steering;
     if (holding->number + 1 == s->round.number) /* not run yet: nothing can have been folded */
         return c->recovery.rejoined.length == 0;
-    bool evaluating = s->want == OPTIMIZER_EVALUATE;
+    bool evaluating = begins_evaluation(s);
     return holding->number == s->round.number &&
            holding->hash == program_hash(s->program.data, s->program.length) &&
            (!evaluating || (holding->evaluation == s->evaluation.number && folds_fit(c, holding)));
@@ -50,6 +55,6 @@ bool steering_fits(const struct coordinator *c, const struct message_holding *ho
 void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     c->steering->round.number--;
     steering_send_program(c, out);
-    if (c->steering->want == OPTIMIZER_EVALUATE)
+    if (begins_evaluation(c->steering))
         evaluating_rejoin(c, now_ns, out);
 }

@@ -75,6 +75,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .uniform_exponent = data->uniform_exponent,
         .start = starts(c),
         .keeps_best = c->settings.optimizer.patience > 0,
+        .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .folder = folder,
     };
     send_to(c, link, message, out);
@@ -100,6 +101,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .shards = c->settings.shards,
         .threads = c->settings.threads,
         .flush_ms = c->settings.flush_ms,
+        .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
     };
     send_to(c, link, message, out);
     bytes_release(&layout);

@@ -18,14 +18,19 @@
  */
 enum { PART_TRAINING, PART_HOLDOUT };
 
+struct evaluation_part steering_training_part(const struct coordinator_settings *settings,
+                                              uint32_t kind) {
+    const struct set_info *data = settings->data;
+    return (struct evaluation_part){kind, 0, data->chunks - data->holdout_chunks};
+}
+
 static struct evaluation_parts parts_to_evaluate(const struct coordinator_settings *settings) {
     const struct set_info *data = settings->data;
-    uint32_t border = data->chunks - data->holdout_chunks;
     struct evaluation_parts parts = {.count = 1};
-    parts.items[PART_TRAINING] = (struct evaluation_part){EVALUATION_GRADIENT, 0, border};
+    parts.items[PART_TRAINING] = steering_training_part(settings, EVALUATION_GRADIENT);
     if (settings->optimizer.patience && data->holdout_chunks) {
-        parts.items[PART_HOLDOUT] =
-            (struct evaluation_part){EVALUATION_LOSS, border, data->holdout_chunks};
+        parts.items[PART_HOLDOUT] = (struct evaluation_part){
+            EVALUATION_LOSS, parts.items[PART_TRAINING].count, data->holdout_chunks};
         parts.count++;
     }
     return parts;
@@ -110,6 +115,7 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
         serials[i] = history->serial[history->slot[i]];
     }
     message->best = optimizer_keeps_best(&c->steering->optimizer);
+    message->factor = optimizer_keeps_factor(&c->steering->optimizer);
     message->slots = (struct u64_list){.items = slots, .length = history->pairs};
     message->serials = (struct u64_list){.items = serials, .length = history->pairs};
 }
@@ -143,22 +149,29 @@ static int next_derivative_exponent(const struct coordinator *c) {
     return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 
-/* Sends the program, which forms t if it must, and begins an evaluation at t. */
-static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
-                     struct output *out) {
+void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
+                               struct output *out) {
     struct evaluating *evaluation = &c->steering->evaluation;
-    c->steering->want = OPTIMIZER_EVALUATE;
+    c->steering->want = want;
     c->steering->evaluations++;
     evaluation->number++;
-    evaluation->parts = parts_to_evaluate(&c->settings);
-    evaluation->derivative_exponent = derivative_exponent;
     program_add(&c->steering->program,
                 &(struct operation){.code = OPERATION_BEGIN,
                                     .evaluation = evaluation->number,
                                     .sums = evaluation_sums(&evaluation->parts),
-                                    .derivative_exponent = derivative_exponent});
+                                    .derivative_exponent = evaluation->derivative_exponent});
     steering_send_program(c, out);
     evaluating_begin(c, now_ns, out);
+}
+
+/* Sends the program, which forms t if it must, and begins an evaluation at t. */
+static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
+                     struct output *out) {
+    struct evaluating *evaluation = &c->steering->evaluation;
+    evaluation->parts = parts_to_evaluate(&c->settings);
+    evaluation->derivative_exponent = derivative_exponent;
+    evaluation->sampling = (struct sampling){.floor = 1};
+    steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
 }
 
 static void finish(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -175,6 +188,9 @@ void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t no
     switch (want) {
     case OPTIMIZER_EVALUATE:
         evaluate(c, next_derivative_exponent(c), now_ns, out);
+        break;
+    case OPTIMIZER_CURVATURE:
+        refreshing_begin(c, now_ns, out);
         break;
     case OPTIMIZER_MEASURE:
         c->steering->want = want;
@@ -216,11 +232,7 @@ static double total_of(const struct coordinator *c, uint32_t part) {
     return exact_value(&evaluation->totals.sum[first]);
 }
 
-void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bytes_clear(&c->steering->program);
-    program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
-                                                           .hash = c->steering->verdicts.fold_hash,
-                                                           .folds = c->steering->verdicts.folds});
+static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     double loss = total_of(c, PART_TRAINING) / (double)c->settings.data->rows;
     if (c->steering->evaluation.exceeded && isfinite(loss) &&
         isfinite(c->steering->evaluation.derivative_max)) {
@@ -239,10 +251,22 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
     steering_follow(c, want, now_ns, out);
 }
 
+void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
+    bytes_clear(&c->steering->program);
+    program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
+                                                           .hash = c->steering->verdicts.fold_hash,
+                                                           .folds = c->steering->verdicts.folds});
+    if (c->steering->want == OPTIMIZER_CURVATURE)
+        refreshing_evaluated(c, now_ns, out);
+    else
+        trial_evaluated(c, now_ns, out);
+}
+
 static void measured(struct coordinator *c, int64_t now_ns, struct output *out) {
     static _Thread_local double scalars[SCALARS_MAX];
     struct optimizer *o = &c->steering->optimizer;
-    bool was_trial = o->measuring_trial, was_started = o->started;
+    enum optimizer_measuring was = o->measuring;
+    bool was_started = o->started;
     uint64_t step_before = o->step;
     double step_length = o->search.step;
 
@@ -250,7 +274,9 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
     bytes_clear(&c->steering->program);
     enum optimizer_want want = optimizer_measured(o, scalars, &c->steering->program);
     bool accepted = o->step > step_before || o->started != was_started;
-    if (was_trial)
+    if (was == MEASURING_FACTOR)
+        refreshing_factored(c, now_ns, out);
+    if (was == MEASURING_TRIAL)
         recording_evaluation(c, step_before + was_started, step_length,
                              accepted ? "accepted" : "rejected", now_ns, out);
     if (accepted) {

@@ -37,7 +37,8 @@ struct evaluating {
     bool running;
     bool exceeded; /* some derivative was beyond the bound */
     struct evaluation_parts parts;
-    int derivative_exponent;
+    int derivative_exponent;  /* or, of the curvature, the bound on a row's part */
+    struct sampling sampling; /* of the curvature */
     double derivative_max;
     int64_t started_ns;
     struct totals totals; /* over the chunks counted */
@@ -78,8 +79,23 @@ void steering_send_program(struct coordinator *c, struct output *out);
 /* Does what the optimizer wants next, with the program that it left in steering->program. */
 void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
                      struct output *out);
+/* Sends the program, with BEGIN at its end, and begins the evaluation that `evaluation` describes.
+ */
+void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
+                               struct output *out);
+/* The chunks of the training rows. */
+struct evaluation_part steering_training_part(const struct coordinator_settings *settings,
+                                              uint32_t kind);
 /* The evaluation that ran is complete. */
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+
+/* ---- refreshing.c ---- */
+/* Begins an evaluation of the curvature, for the preconditioner. */
+void refreshing_begin(struct coordinator *c, int64_t now_ns, struct output *out);
+/* It is complete: sends the program that factors it. */
+void refreshing_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+/* The factor is there, or there is none: tells of it. */
+void refreshing_factored(const struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- starting.c ---- */
 /* A curvature pair has been formed: loads the next one, or starts the optimizer. */

@@ -7,6 +7,7 @@ static void code_history(struct coder *coder, struct lbfgs *history) {
     code_u32(coder, &history->memory);
     code_u32(coder, &history->pairs);
     code_u16(coder, &history->candidate);
+    code_bool(coder, &history->preconditioned);
     code_f64(coder, &history->gamma);
     code_fails_if(coder, history->memory > HISTORY_MAX || history->pairs > history->memory ||
                              history->candidate >= SLOTS_MAX);
@@ -54,17 +55,41 @@ static void code_search(struct coder *coder, struct linesearch *search) {
     code_u32(coder, &search->trials);
 }
 
+static void code_drawn(struct coder *coder, struct drawn *drawn) {
+    code_f64(coder, &drawn->rows);
+    code_f64(coder, &drawn->terms);
+    code_f64(coder, &drawn->score);
+}
+
+static void code_preconditioner(struct coder *coder, struct preconditioner *p) {
+    code_bool(coder, &p->in_force);
+    code_u64(coder, &p->refreshes);
+    code_u64(coder, &p->evaluations);
+    code_u64(coder, &p->sample);
+    code_drawn(coder, &p->drawn);
+    code_f64(coder, &p->loss);
+    code_f64(coder, &p->added);
+    code_u64(coder, &p->steps);
+    code_u64(coder, &p->passes);
+    code_f64(coder, &p->price_total);
+    code_u32(coder, &p->failures);
+}
+
 static void code_optimizer(struct coder *coder, struct optimizer *o) {
-    uint32_t reason = o->reason;
+    uint32_t reason = o->reason, measuring = o->measuring;
     code_history(coder, &o->history);
     code_search(coder, &o->search);
     code_u32(coder, &reason);
     code_fails_if(coder, reason >= REASONS);
     o->reason = reason;
-    code_bool(coder, &o->measuring_trial);
+    code_u32(coder, &measuring);
+    code_fails_if(coder, measuring > MEASURING_FACTOR);
+    o->measuring = measuring;
     code_bool(coder, &o->started);
     code_bool(coder, &o->accepted);
     code_bool(coder, &o->steepest);
+    code_bool(coder, &o->refreshing);
+    code_bool(coder, &o->unconditioned);
     code_bool(coder, &o->leaves_best);
     code_u64(coder, &o->step);
     code_u64(coder, &o->evaluations);
@@ -87,6 +112,8 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_f64(coder, &o->best.loss);
     code_f64(coder, &o->best.gradient_max);
     code_f64(coder, &o->best.holdout_loss);
+    code_preconditioner(coder, &o->preconditioner);
+    code_drawn(coder, &o->drawn);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         code_u64(coder, &o->safeguards[i]);
     code_u32(coder, &o->fired);
@@ -131,6 +158,9 @@ void steering_code(struct coder *coder, struct coordinator *c) {
     code_u32(coder, &s->evaluation.number);
     code_parts(coder, &s->evaluation.parts, s->plan.chunks);
     code_i64(coder, &exponent);
+    code_f64(coder, &s->evaluation.sampling.rate);
+    code_f64(coder, &s->evaluation.sampling.floor);
+    code_u64(coder, &s->evaluation.sampling.dice);
     code_bool(coder, &s->evaluation.exceeded);
     code_f64(coder, &s->evaluation.derivative_max);
     code_u64(coder, &s->evaluations);

@@ -59,6 +59,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .answer = optimizer_answer(o),
         .gradient_tolerance = o->settings.gradient_tolerance,
         .steps_max = o->settings.steps_max,
+        .preconditioner = o->preconditioner,
     };
     memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);
     return view;

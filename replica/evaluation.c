@@ -48,6 +48,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->number = message->evaluation;
     evaluation->parts = evaluation_parts_of(&message->parts);
     evaluation->derivative_exponent = (int)message->derivative_exponent;
+    evaluation->drawing = (struct objective_drawing){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
 }
@@ -146,9 +147,9 @@ static void want(struct replica *replica, struct outbox *out) {
         out);
 }
 
-/* Whether the integer sums of the current portions are needed. */
-static bool has_sums(const struct evaluation *evaluation) {
-    return !evaluation->exceeded && evaluation_sums(&evaluation->parts) != SUMS_NONE;
+/* Which integer sums of the current portions are needed. */
+static enum sums_layout sums_needed(const struct evaluation *evaluation) {
+    return evaluation->exceeded ? SUMS_NONE : evaluation_sums(&evaluation->parts);
 }
 
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
@@ -157,10 +158,10 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
-    bool sums = has_sums(evaluation);
+    bool sums = sums_needed(evaluation) != SUMS_NONE;
     /* Nothing is accrued, so sums that are not zero are left over: from an abandoned evaluation, or
      * from portions that exceeded the bound. */
-    bool clear = sums && replica->sums_dirty && !evaluation->accrual.count;
+    bool clear = sums && replica->sums_dirty && !evaluation->accrual.count && !mutant(SUMS_KEPT);
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
     replica->started_ns = now_ns;
@@ -172,6 +173,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                      .parts = evaluation->parts,
                                      .parameters = replica->parameters,
                                      .derivative_exponent = evaluation->derivative_exponent,
+                                     .drawing = evaluation->drawing,
                                      .sums = sums,
                                      .clear = clear,
                                  }});
@@ -236,7 +238,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
                           replica->sequence + 1};
-    bool sums = has_sums(evaluation) && !evaluation->accrual.exceeded;
+    enum sums_layout sums = evaluation->accrual.exceeded ? SUMS_NONE : sums_needed(evaluation);
     struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual, sums);
     if (!flush)
         return false;
@@ -248,7 +250,10 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     }
     replica->activity = ACTIVITY_GATHERING;
     replica->gathering = flush;
-    replica_act(replica, &(struct action){.kind = ACTION_GATHER, .into = flush->buffer->start});
+    replica_act(replica,
+                &(struct action){.kind = ACTION_GATHER,
+                                 .into = flush->buffer->start,
+                                 .sums = evaluation_sums_total(sums, replica->flushes.parameters)});
     return true;
 }
 

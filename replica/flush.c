@@ -32,8 +32,11 @@ void flush_pool_release(struct flush_pool *pool) {
     *pool = (struct flush_pool){0};
 }
 
-void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters) {
-    *pool = (struct flush_pool){.shards = shards, .parameters = parameters};
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters,
+                     enum precondition precondition) {
+    *pool = (struct flush_pool){.shards = shards,
+                                .parameters = parameters,
+                                .sums_most = evaluation_sums_most(precondition, parameters)};
 }
 
 static struct segment *take_buffer(struct flush_pool *pool) {
@@ -42,17 +45,18 @@ static struct segment *take_buffer(struct flush_pool *pool) {
     if (pool->made == FLUSH_BUFFERS_MAX)
         return NULL;
     pool->made++;
-    return segment_new(pool->parameters * sizeof(int64_t));
+    return segment_new(pool->sums_most * sizeof(int64_t));
 }
 
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued, bool sums) {
+                          struct accrual *accrued, enum sums_layout sums) {
     struct segment *buffer = NULL;
-    if (sums && !(buffer = take_buffer(pool)))
+    if (sums != SUMS_NONE && !(buffer = take_buffer(pool)))
         return NULL;
     struct flush *flush = memory_new(1, sizeof *flush);
     flush->id = *id;
     flush->buffer = buffer;
+    flush->sums = sums;
     flush->accrued = *accrued;
     *accrued = (struct accrual){0};
     accrual_clear(accrued, flush->accrued.totals.count);
@@ -88,28 +92,30 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
-/* Whether most of the gradient must be zero, because few values were seen. Each value touches
- * `outputs` elements, and a bias adds `outputs` more. */
+/* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
+ * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
+ * triangle as it has pairs of values: that is not known here, so they are counted. */
 static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
-    return (flush->accrued.values + 1) * outputs < pool->parameters / 4;
+    return flush->sums != SUMS_PARAMETERS ||
+           (flush->accrued.values + 1) * outputs < pool->parameters / 4;
 }
 
-static void encode_slice(struct slice *slice, struct segment *buffer, const struct range *range,
+static void encode_slice(struct slice *slice, struct segment *buffer, struct sums_range range,
                          bool sparse) {
-    const int64_t *elements = (const int64_t *)buffer->start + range->first;
-    uint64_t entries = sparse ? count_nonzero(elements, range->count) : range->count;
-    if (entries < range->count / 4) {
+    const int64_t *elements = (const int64_t *)buffer->start + range.first;
+    uint64_t entries = sparse ? count_nonzero(elements, range.count) : range.count;
+    if (entries < range.count / 4) {
         slice->encoding = STAGE_SPARSE;
-        slice->sparse = make_sparse(elements, range->count, entries);
+        slice->sparse = make_sparse(elements, range.count, entries);
         slice->entries = entries;
         slice->bulk.data = slice->sparse;
         slice->bulk.length = stage_sparse_bytes(entries);
         return;
     }
     slice->encoding = STAGE_DENSE;
-    slice->entries = range->count;
+    slice->entries = range.count;
     slice->bulk.data = elements;
-    slice->bulk.length = range->count * sizeof(int64_t);
+    slice->bulk.length = range.count * sizeof(int64_t);
     slice->bulk.segment = buffer;
 }
 
@@ -117,7 +123,9 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
                   uint64_t outputs) {
     bool sparse = is_sparse(pool, flush, outputs), dense = false;
     for (uint32_t i = 0; i < pool->shards; i++) {
-        encode_slice(&flush->slices[i], flush->buffer, &ranges[i], sparse);
+        struct sums_range range =
+            evaluation_sums_range(flush->sums, pool->parameters, ranges[i].first, ranges[i].count);
+        encode_slice(&flush->slices[i], flush->buffer, range, sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
     }
     if (!dense)

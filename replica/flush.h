@@ -1,7 +1,7 @@
 /* Flushes in flight: from the moment that accrued portions become a flush until its verdict.
  *
- * The elements lie in a buffer: one segment of shared memory for the whole gradient, with each
- * shard's slice at its range. A shard on this host reads its slice in place. So a buffer is free
+ * The elements lie in a buffer: one segment of shared memory for all sums, with each shard's
+ * slice at its range. A shard on this host reads its slice in place. So a buffer is free
  * again only after the verdict, or when every shard has begun another evaluation. */
 #ifndef DML_REPLICA_FLUSH_H
 #define DML_REPLICA_FLUSH_H
@@ -27,6 +27,7 @@ struct flush {
     struct flush *next;
     struct flush_id id;
     struct accrual accrued;
+    enum sums_layout sums;  /* SUMS_NONE if it has none */
     struct bytes totals;    /* encoded */
     struct segment *buffer; /* NULL if there are no sums or every slice is sparse */
     struct slice *slices;   /* a shard each */
@@ -38,22 +39,24 @@ struct flush {
 struct flush_pool {
     uint32_t shards;
     uint64_t parameters;
+    uint64_t sums_most;  /* of any evaluation */
     struct flush *first; /* in flight, in no particular order */
     struct segment *free[FLUSH_BUFFERS_MAX];
     uint32_t free_count, made;
 };
 
 /* Zeroed memory holds no flushes. */
-void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters);
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters,
+                     enum precondition precondition);
 void flush_pool_release(struct flush_pool *pool);
 
-/* Makes a flush of what is accrued, and empties `accrued`. A flush with `sums` gets a buffer; NULL,
+/* Makes a flush of what is accrued, and empties `accrued`. A flush with sums gets a buffer; NULL,
  * and nothing changes, if all buffers are in use. */
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued, bool sums);
+                          struct accrual *accrued, enum sums_layout sums);
 
-/* Cuts a flush, its buffer filled, into slices. A value of the data adds to
- * `outputs` elements, which is a row of the first tensor. */
+/* Cuts a flush, its buffer filled, into slices; `ranges` are of the parameters. A value of the data
+ * adds to `outputs` elements of a gradient, which is a row of the first tensor. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs);
 

@@ -4,12 +4,13 @@
 
 #include "base/error.h"
 
-typedef void kernel(const struct kernel_place *place, const struct rows *rows, struct exact *totals,
-                    struct computed *computed);
+typedef void kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                    struct exact *totals, struct computed *computed);
 
 /* The loss is the total. Once a derivative has exceeded the bound the sums are of no use. */
-static void gradient(const struct kernel_place *place, const struct rows *rows,
+static void gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      struct exact *totals, struct computed *computed) {
+    (void)number;
     struct objective_result result;
     objective_block(place->shape, place->scale, rows, place->parameters,
                     computed->exceeded ? NULL : place->sums, place->scratch, &result);
@@ -21,20 +22,26 @@ static void gradient(const struct kernel_place *place, const struct rows *rows,
 }
 
 /* The loss alone. Derivatives of these rows go into no sum, so the bound does not apply. */
-static void loss(const struct kernel_place *place, const struct rows *rows, struct exact *totals,
-                 struct computed *computed) {
-    (void)computed;
+static void loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                 struct exact *totals, struct computed *computed) {
+    (void)number, (void)computed;
     struct objective_result result;
     objective_block(place->shape, place->scale, rows, place->parameters, NULL, place->scratch,
                     &result);
     exact_add(&totals[0], result.loss);
 }
 
-/* There is no sum of second derivatives yet. */
-static void curvature(const struct kernel_place *place, const struct rows *rows,
+/* Second derivatives of the rows that are drawn; the totals are over all rows. */
+static void curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                       struct exact *totals, struct computed *computed) {
-    (void)place, (void)rows, (void)totals;
-    computed->exceeded = true;
+    struct objective_curved curved;
+    objective_curvature(place->shape, place->sample, rows, number, place->parameters,
+                        computed->exceeded ? NULL : place->sums, place->scratch, &curved);
+    exact_add(&totals[0], curved.trace_leverage);
+    exact_add(&totals[1], (double)curved.drawn);
+    exact_add(&totals[2], (double)curved.terms);
+    computed->exceeded |= curved.exceeded;
+    computed->values += rows->values;
 }
 
 static kernel *const kernels[] = {
@@ -48,7 +55,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     if (index == parts->count)
         return error_set(ERROR_INTERNAL, "chunk %u is of no part of the evaluation", number);
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, index)];
-    kernels[parts->items[index].kind](place, rows, totals, computed);
+    kernels[parts->items[index].kind](place, number, rows, totals, computed);
     return 0;
 }
 

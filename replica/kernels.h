@@ -11,8 +11,9 @@
 struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
-    const double *parameters; /* the point */
-    int64_t *sums;            /* of the evaluation's layout; NULL: only totals and maxima */
+    const struct objective_sample *sample; /* of the curvature */
+    const double *parameters;              /* the point */
+    int64_t *sums; /* of the evaluation's layout; NULL: only totals and maxima */
     struct objective_scratch *scratch;
 };
 

@@ -28,7 +28,7 @@ enum action_kind {
     ACTION_CLOSE,    /* close `link` */
     ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
     ACTION_STOP,     /* stop the computation at its next chunk; it is answered all the same */
-    ACTION_GATHER,   /* the workers' sums into `into`, n elements; answer replica_gathered() */
+    ACTION_GATHER,   /* the workers' sums into `into`, `sums` elements; answer replica_gathered() */
 };
 
 /* The data set and objective to work on. */
@@ -36,7 +36,8 @@ struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
     struct layout layout;          /* of the parameters */
-    uint32_t threads;              /* 0: as many as there are processors */
+    enum precondition precondition;
+    uint32_t threads; /* 0: as many as there are processors */
 };
 
 struct action {
@@ -47,6 +48,7 @@ struct action {
     uint32_t link;
     struct computation computation;
     int64_t *into;
+    uint64_t sums; /* of the evaluation */
 };
 
 /* What a replica says of itself in WELCOME. The texts must outlive it. */

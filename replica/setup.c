@@ -175,7 +175,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
            !strcmp(setup->objective, message->objective) && layout_equal(&setup->layout, layout) &&
-           setup->threads == message->threads;
+           setup->threads == message->threads && setup->precondition == message->precondition;
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -193,6 +193,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .objective = memory_copy_string(message->objective),
         .layout = *layout,
         .threads = message->threads,
+        .precondition = message->precondition,
     };
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
 }
@@ -225,7 +226,7 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
         return;
     }
     flush_pool_init(&replica->flushes, replica->shard_count,
-                    layout_parameters(&replica->setup.layout));
+                    layout_parameters(&replica->setup.layout), replica->setup.precondition);
     replica->opened = true;
     check_ready(replica, now_ns, out);
 }

@@ -33,6 +33,7 @@ struct evaluation {
     uint32_t attempt, number;
     struct evaluation_parts parts;
     int derivative_exponent;
+    struct objective_drawing drawing;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */
     bool resting;             /* REST came, and no portion since */

@@ -6,15 +6,17 @@
 #include <stdint.h>
 
 #include "numeric/totals.h"
+#include "objective/objective.h"
 #include "wire/evaluation.h"
 
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
-    const double *parameters; /* the point; does not change before the answer */
-    int derivative_exponent;  /* b of the evaluation */
-    bool sums;                /* false: only totals and maxima, no integer sums */
-    bool clear;               /* zero the sums first: they hold something useless */
+    const double *parameters;         /* the point; does not change before the answer */
+    int derivative_exponent;          /* b of the evaluation */
+    struct objective_drawing drawing; /* of the curvature */
+    bool sums;                        /* false: only totals and maxima, no integer sums */
+    bool clear;                       /* zero the sums first: they hold something useless */
 };
 
 struct computed {

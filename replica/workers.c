@@ -25,7 +25,7 @@ enum sum_state {
 struct worker {
     struct workers *pool;
     pthread_t thread;
-    int64_t *sum; /* n elements */
+    int64_t *sum; /* sums_most elements; those of the current layout are the first */
     enum sum_state state;
     struct objective_scratch *scratch;
     struct computed computed; /* its part */
@@ -33,7 +33,7 @@ struct worker {
 
 struct workers {
     struct workers_settings settings;
-    uint64_t parameters;
+    uint64_t sums_most; /* of any evaluation */
     struct worker *workers;
 
     pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
@@ -54,13 +54,23 @@ struct workers {
     uint64_t shuffles;
 };
 
+static uint64_t parameters_of(const struct workers *pool) {
+    return objective_parameters(&pool->settings.shape);
+}
+
+/* Elements of the sums of the last computation. */
+static uint64_t sums_of(const struct workers *pool) {
+    return evaluation_sums_total(evaluation_sums(&pool->computation.parts), parameters_of(pool));
+}
+
 /* ---- a computation ---- */
 
+/* What is void may be of another layout: all of it goes. */
 static void set_sum_state(struct worker *worker) {
     if (!worker->pool->computation.sums)
         return;
     if (worker->state == SUM_VOID)
-        memset(worker->sum, 0, worker->pool->parameters * sizeof *worker->sum);
+        memset(worker->sum, 0, worker->pool->sums_most * sizeof *worker->sum);
     worker->state = SUM_HELD;
 }
 
@@ -80,8 +90,15 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
         .uniform = pool->settings.uniform,
         .derivative_exponent = computation->derivative_exponent,
     };
+    const struct objective_sample sample = {
+        .exponent = pool->settings.exponents,
+        .examples = pool->settings.examples,
+        .derivative_exponent = computation->derivative_exponent,
+        .drawing = computation->drawing,
+    };
     const struct kernel_place place = {.shape = &pool->settings.shape,
                                        .scale = &scale,
+                                       .sample = &sample,
                                        .parameters = computation->parameters,
                                        .sums = computation->sums ? worker->sum : NULL,
                                        .scratch = worker->scratch};
@@ -149,7 +166,7 @@ static void gather(struct workers *pool) {
         uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
         if (piece >= pool->pieces)
             return;
-        uint64_t first = piece * GATHER_ELEMENTS, left = pool->parameters - first;
+        uint64_t first = piece * GATHER_ELEMENTS, left = sums_of(pool) - first;
         gather_range(pool, first, left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS);
     }
 }
@@ -245,13 +262,14 @@ void workers_compute(struct workers *pool, const struct computation *computation
 }
 
 bool workers_gather(struct workers *pool, int64_t *into) {
+    uint64_t sums = sums_of(pool);
     pool->into = into;
-    if (pool->parameters < GATHER_ELEMENTS) {
-        gather_range(pool, 0, pool->parameters);
+    if (sums < GATHER_ELEMENTS) {
+        gather_range(pool, 0, sums);
         set_gathered(pool);
         return true;
     }
-    post(pool, WORK_GATHER, (pool->parameters + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
+    post(pool, WORK_GATHER, (sums + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
     return false;
 }
 
@@ -276,7 +294,7 @@ enum work workers_take(struct workers *pool, struct computed *computed) {
 
 static void start_thread(struct workers *pool, struct worker *worker) {
     worker->pool = pool;
-    worker->sum = memory_map(pool->parameters * sizeof *worker->sum);
+    worker->sum = memory_map(pool->sums_most * sizeof *worker->sum);
     worker->scratch = objective_scratch_new(&pool->settings.shape);
     int code = pthread_create(&worker->thread, NULL, work, worker);
     if (code) {
@@ -288,7 +306,7 @@ static void start_thread(struct workers *pool, struct worker *worker) {
 struct workers *workers_new(const struct workers_settings *settings) {
     struct workers *pool = memory_new(1, sizeof *pool);
     pool->settings = *settings;
-    pool->parameters = objective_parameters(&settings->shape);
+    pool->sums_most = evaluation_sums_most(settings->precondition, parameters_of(pool));
     pool->workers = memory_new(settings->threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->posted, NULL);
@@ -309,7 +327,7 @@ void workers_free(struct workers *pool) {
         struct worker *worker = &pool->workers[i];
         pthread_join(worker->thread, NULL);
         objective_scratch_free(worker->scratch);
-        memory_unmap(worker->sum, pool->parameters * sizeof *worker->sum);
+        memory_unmap(worker->sum, pool->sums_most * sizeof *worker->sum);
     }
     pthread_mutex_destroy(&pool->mutex);
     pthread_cond_destroy(&pool->posted);

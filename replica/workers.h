@@ -14,6 +14,9 @@ struct workers_settings {
     struct objective_shape shape;
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
+    const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
+    uint64_t examples;
+    enum precondition precondition;
 
     /* Gives the rows of a chunk; called by any thread. 0, or an error code with its text recorded.
      */
@@ -35,8 +38,9 @@ void workers_free(struct workers *workers); /* stops the current work and discar
 /* Starts a computation. No other work may be going on. */
 void workers_compute(struct workers *workers, const struct computation *computation);
 
-/* Moves the sum over all threads into `into` (n elements) and zeroes the threads' sums. True: done
- * at once, as the vector is short. False: the work has started, and `done` will be called. */
+/* Moves the sum of the last computation over all threads into `into`, as many elements as its
+ * layout has, and zeroes the threads' sums. True: done at once, as there are few. False: the work
+ * has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, int64_t *into);
 
 /* Ends the current computation at the next chunk of each thread. */

@@ -88,6 +88,12 @@ uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters) {
     return layout == SUMS_PARAMETERS ? parameters : 0;
 }
 
+uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameters) {
+    uint64_t triangle =
+        precondition == PRECONDITION_FULL ? evaluation_sums_total(SUMS_TRIANGLE, parameters) : 0;
+    return triangle > parameters ? triangle : parameters;
+}
+
 struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
                                         uint64_t first, uint64_t count) {
     uint64_t total = evaluation_sums_total(layout, parameters);

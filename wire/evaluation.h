@@ -66,6 +66,9 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
  */
 uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters);
 
+/* The most sums of any evaluation of a run. */
+uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameters);
+
 /* Which of these are on the shard with the parameters [first, first + count) of `parameters`. */
 struct sums_range {
     uint64_t first, count;

@@ -31,6 +31,8 @@ struct job {
     bool intercept;
     uint32_t history;
     enum history_type history_type;
+    enum job_precondition { PRECONDITION_AUTO, PRECONDITION_OFF, PRECONDITION_BLOCK } precondition;
+    uint32_t precondition_block; /* most parameters in the dense block */
     double gradient_tolerance;
     double loss_tolerance;
     uint64_t max_steps;

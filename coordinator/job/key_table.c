@@ -42,11 +42,14 @@ static const char *const objectives[] = {
 #include "objective/objectives.def"
     NULL};
 static const char *const history_types[] = {"float", "double", NULL};
+static const char *const preconditions[] = {"auto", "none", "block", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
+_Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2,
+               "as `preconditions`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
 /* All weights are 0 long before this value. With larger values a step that no longer moves the
@@ -93,6 +96,11 @@ const struct key keys[] = {
      .initial = "auto", .help = "curvature pairs kept; auto: depends on the shape of the data"},
     {"history_type", KEY_CHOICE, AT(history_type), .choices = history_types, .initial = "float",
      .help = "how curvature pairs are stored"},
+    {"precondition", KEY_CHOICE, AT(precondition), .choices = preconditions, .initial = "auto",
+     .help = "whether the Hessian of a sample preconditions L-BFGS; auto: if the model is small"},
+    {"precondition_block", KEY_COUNT32, AT(precondition_block),
+     RANGE(1, PRECONDITION_PARAMETERS_MAX), .initial = "1024",
+     .help = "the most parameters that such a Hessian may have"},
     {"gradient_tolerance", KEY_NUMBER, AT(gradient_tolerance), RANGE(0, NUMBER_MAX), CHANGES,
      .initial = "1e-5", .help = "stop when no component of the gradient is larger than this"},
     {"loss_tolerance", KEY_NUMBER, AT(loss_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-9",

@@ -1,7 +1,10 @@
 #include "coordinator/job/sizing.h"
 
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/memory.h"
 
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
 
@@ -68,5 +71,63 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
         uint32_t share = cpus / sizing->replicas;
         sizing->threads = share ? least(share, THREADS_MAX) : 1;
     }
+    return 0;
+}
+
+/* ---- the preconditioner ---- */
+
+/* What a term of the Hessian and a product of its factorisation take, in products of a pass for a
+ * gradient: measured ratios. Those of dense rows are cheaper than those of sparse ones. */
+#define TERM_PRICE_SPARSE 1.5
+#define TERM_PRICE_DENSE 3.0
+#define FACTOR_PRICE 0.3
+
+/* The trace of the second derivatives of a row's loss by its margins, where these are 0. */
+static double trace_first(const struct objective *objective, uint32_t outputs) {
+    const double label = 0;
+    double *margins = memory_new(3 * (size_t)outputs, sizeof *margins);
+    double *work = margins + outputs, *diagonal = margins + 2 * outputs, loss, trace = 0;
+    objective->losses(1, outputs, &label, margins, &loss, work);
+    objective->second(1, outputs, &label, margins, diagonal);
+    for (uint32_t k = 0; k < outputs; k++)
+        trace += diagonal[k];
+    free(margins);
+    return trace;
+}
+
+static void set_prices(const struct set_info *data, double outputs,
+                       struct preconditioner_settings *settings) {
+    double n = (double)settings->parameters;
+    double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
+    settings->price_all = 0.5 + FACTOR_PRICE * n * n * n / 3 / pass;
+    settings->price_term = (data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE) / pass;
+}
+
+/* A model that fits, and whose refreshes cost less than what they save: those of a few rows cost
+ * nothing, so there is no least size. */
+int sizing_precondition(const struct job *job, const struct set_info *data,
+                        const struct objective_shape *shape,
+                        struct preconditioner_settings *settings) {
+    const struct objective *objective = objective_of(shape->kind);
+    uint64_t parameters = objective_parameters(shape);
+    bool fits = objective->second && parameters <= job->precondition_block;
+    *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
+    if (job->precondition == PRECONDITION_BLOCK && !fits)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `precondition`: the model has %llu parameters, more than the %u "
+                         "of `precondition_block`; raise that (to %u at most), or take `auto`",
+                         job->file, (unsigned long long)parameters, job->precondition_block,
+                         PRECONDITION_PARAMETERS_MAX);
+    if (job->precondition == PRECONDITION_OFF || !fits)
+        return 0;
+    *settings = (struct preconditioner_settings){
+        .form = PRECONDITION_FULL,
+        .rows = data->rows,
+        .parameters = parameters,
+        .columns = (uint64_t)shape->features + shape->intercept,
+        .constant = objective->second_constant,
+        .trace_first = trace_first(objective, shape->outputs),
+    };
+    set_prices(data, shape->outputs, settings);
     return 0;
 }

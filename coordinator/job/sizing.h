@@ -3,7 +3,9 @@
 #define DML_COORDINATOR_JOB_SIZING_H
 
 #include "coordinator/job/job.h"
+#include "coordinator/preconditioner.h"
 #include "data/set.h"
+#include "objective/objective.h"
 
 struct sizing {
     uint32_t history; /* curvature pairs */
@@ -16,5 +18,11 @@ struct sizing {
  * depend on them. ERROR_CONFIG if numbers in the job contradict each other. */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
+
+/* Whether the run has a preconditioner, and what its refreshes cost: from the job and the shape of
+ * the data alone. ERROR_CONFIG if the job asks for one that the model is too large for. */
+int sizing_precondition(const struct job *job, const struct set_info *data,
+                        const struct objective_shape *shape,
+                        struct preconditioner_settings *settings);
 
 #endif

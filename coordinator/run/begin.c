@@ -44,8 +44,9 @@ static int work_on_opening(void *context) {
 static int work_on_start(void *context) {
     const struct starting *starting = context;
     const struct training *run = starting->run;
+    uint32_t pairs = run->preconditioner.form ? 0 : run->sizing.history;
     return start_write(run->shards_folder, run->uuid, starting->model, &run->layout,
-                       run->job->vanished == VANISHED_KEEP, run->sizing.history);
+                       run->job->vanished == VANISHED_KEEP, pairs);
 }
 
 /* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log

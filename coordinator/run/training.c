@@ -112,8 +112,10 @@ static int size_up(struct training *run) {
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
-    return sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
-                     &run->sizing);
+    int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
+    return code ? code
+                : sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
+                            &run->sizing);
 }
 
 /* ---- workers ---- */
@@ -201,9 +203,10 @@ static uint32_t pairs_to_keep(const struct training *run) {
 }
 
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
- * not push them out at once. */
+ * not push them out at once. With a preconditioner there are none, and none are kept: the first
+ * refresh would drop them. */
 static void size_history(struct training *run) {
-    run->pairs_kept = pairs_to_keep(run);
+    run->pairs_kept = run->preconditioner.form ? 0 : pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
     if (run->sizing.history > HISTORY_MAX)
@@ -219,7 +222,8 @@ static int make_coordinator(struct training *run) {
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,
                       .steps_max = job->max_steps,
-                      .patience = job->early_stopping},
+                      .patience = job->early_stopping,
+                      .preconditioner = run->preconditioner},
         .shape = run->shape,
         .layout = run->parameters,
         .history_type = job->history_type,

@@ -38,6 +38,7 @@ struct training {
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
     struct layout parameters;
+    struct preconditioner_settings preconditioner;
     struct sizing sizing;
     char uuid[37];
     char name[64]; /* that the workers know it by */

@@ -73,7 +73,7 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
     bool judged = coordinator_settings(c)->optimizer.patience && view->started;
     return json_pack(
         "{s:o, s:I, s:i, s:s, s:n, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
-        "s:o, s:I, s:o}",
+        "s:o, s:I, s:o, s:o}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "converged", "step", (json_int_t)view->step, "loss",
         number_json(view->started ? view->loss : NAN), "gradient_max",
@@ -82,7 +82,8 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
         "evaluations", (json_int_t)view->evaluations, "attempt", (int)view->attempt, "started_ms",
         (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
         live->seconds, "seconds_left", number_json(live->seconds_left), "backup_copies",
-        (json_int_t)view->backup_copies, "safeguards", result_safeguards_json(view));
+        (json_int_t)view->backup_copies, "safeguards", result_safeguards_json(view),
+        "preconditioner", result_preconditioner_json(c, view));
 }
 
 /* What the run is. */

@@ -16,6 +16,15 @@ json_t *result_safeguards_json(const struct coordinator_view *view) {
     return all;
 }
 
+json_t *result_preconditioner_json(const struct coordinator *c,
+                                   const struct coordinator_view *view) {
+    const struct preconditioner *p = &view->preconditioner;
+    bool any = coordinator_settings(c)->optimizer.preconditioner.form != PRECONDITION_NONE;
+    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", any ? "block" : "none", "in_force",
+                     p->in_force, "refreshes", (json_int_t)p->refreshes, "evaluations",
+                     (json_int_t)p->evaluations, "passes", p->price_total, "rows", p->drawn.rows);
+}
+
 static json_t *early_stopping_json(const struct optimizer_point *best) {
     return json_pack("{s:I, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
                      number_json(best->holdout_loss));
@@ -27,7 +36,7 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
     const struct coordinator_settings *settings = coordinator_settings(c);
     return json_pack(
         "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
-        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o*, s:b}",
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o, s:o*, s:b}",
         "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
         "objective", objective_name(settings->shape.kind), "loss",
         number_json(view.started ? view.answer.loss : NAN), "gradient_max",
@@ -40,7 +49,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         (json_int_t)view.backup_copies, "restarts", "coordinator",
         (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard, "replica",
         (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack", seconds->pack,
-        "train", seconds->train, "safeguards", result_safeguards_json(&view), "early_stopping",
+        "train", seconds->train, "safeguards", result_safeguards_json(&view), "preconditioner",
+        result_preconditioner_json(c, &view), "early_stopping",
         settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL, "converged",
         reason_has_converged(view.reason));
 }

@@ -25,6 +25,12 @@ json_t *result_json(const struct coordinator *coordinator, const char *job, int6
 /* Adds the model that the run started from: its hash, and its run if that is not 0. */
 void result_add_start(json_t *result, const char *sha256, int64_t run);
 
+/* The preconditioner: kind ("none", "block"), whether it is in force, refreshes, evaluations of the
+ * curvature, passes (what they cost, in passes for a gradient, by the optimizer's measure), and
+ * rows that the last one drew. */
+json_t *result_preconditioner_json(const struct coordinator *coordinator,
+                                   const struct coordinator_view *view);
+
 /* How often each safeguard fired, without those that did not: {text: count}. A new reference. */
 json_t *result_safeguards_json(const struct coordinator_view *view);
 

@@ -48,6 +48,7 @@ class Mock:
         self.nulls = False          # whatever may be null is
         self.holdout = False        # the steps carry a holdout loss
         self.events, self.safeguards = [], {}
+        self.preconditioner = {'kind': 'none', 'in_force': False, 'refreshes': 0, 'passes': 0}
         self.notes = {}             # by step
         self.earlier = 2            # runs before this one
         self.host = 'vm'
@@ -154,6 +155,7 @@ class Mock:
             'seconds_left': None if nulls else max(0, .05 * (self.steps_whole - self.step)),
             'objective': 'logistic', 'examples': 32561, 'features': 123, 'parameters': 124,
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,
+            'preconditioner': self.preconditioner,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             'holdout_loss': self.row(self.step)['holdout_loss'] if self.holdout else None,
             'settings': self.settings, 'http': self.url, 'version': '0.5.0'}

@@ -209,6 +209,14 @@ def a_key_reads_a_step_off_the_charts(mock, page):
 
 
 @in_browser
+def refreshes_of_the_preconditioner_are_told_with_what_they_cost(mock, page):
+    tab = page(mock(step=4, preconditioner={'kind': 'block', 'in_force': True, 'refreshes': 2,
+                                            'passes': 1.26}))
+    text = tab.text('safeguards')
+    assert '2 refreshes of the preconditioner, in force, 1.3 passes' in text, text
+
+
+@in_browser
 def earlier_runs_are_drawn_beside_this_one(mock, page):
     job = mock(step=40, earlier=8, run=9)
     tab = page(job)

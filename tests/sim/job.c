@@ -143,6 +143,27 @@ static void choose_start(struct job *job) {
         job->origin[i] = ldexp(random_unit(&random) - 0.5, -3);
 }
 
+/* A third have a preconditioner, if the model is small enough for one. Prices are so low that it is
+ * refreshed often, with samples that need not grow far to have all rows. Drawn from a generator of
+ * its own. */
+static void choose_preconditioner(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0xc0dd));
+    if (random_below(&random, 3) || job->parameters > PRECONDITION_PARAMETERS_MAX)
+        return;
+    job->optimizer.preconditioner = (struct preconditioner_settings){
+        .form = PRECONDITION_FULL,
+        .rows = job->data.rows,
+        .parameters = random_below(&random, 2) ? 1 : job->parameters,
+        .columns = job->shape.features + job->shape.intercept,
+        .constant = job->shape.kind == OBJECTIVE_SQUARED,
+        .trace_first = 0.5,
+        .price_all = 0.1 + random_unit(&random),
+        .price_term = random_unit(&random) / 1000,
+    };
+    job->pair_count = 0;
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -167,6 +188,7 @@ void job_init(struct job *job, uint64_t seed) {
     job->data.fingerprint = "simulated";
     job->parameters = objective_parameters(&job->shape);
     choose_start(job);
+    choose_preconditioner(job);
 }
 
 void job_release(struct job *job) {

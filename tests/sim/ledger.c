@@ -62,7 +62,7 @@ static void count_flush(struct ledger *ledger, const struct ledger_flush *flush)
 }
 
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
-                const struct flush_id *folded, size_t count) {
+                uint32_t chunks, const struct flush_id *folded, size_t count) {
     memset(ledger->counted, 0, ledger->chunks);
     ledger->used++;
     for (size_t i = 0; i < count; i++) {
@@ -74,7 +74,7 @@ void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint
             count_flush(ledger, flush);
     }
     for (uint32_t chunk = 0; chunk < ledger->chunks; chunk++)
-        if (ledger->counted[chunk] != 1)
+        if (ledger->counted[chunk] != (chunk < chunks))
             world_fail(ledger->world, "%s counted chunk %u %u times in evaluation %u of attempt %u",
                        shard, chunk, ledger->counted[chunk], evaluation, attempt);
 }

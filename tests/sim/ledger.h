@@ -38,10 +38,10 @@ void ledger_release(struct ledger *ledger);
 /* A slice reached a shard. Fails the world if the same flush said other chunks before. */
 void ledger_stage(struct ledger *ledger, const struct message_stage *stage);
 
-/* A shard lets its sum of these flushes be used as the gradient of one evaluation. Fails the world
- * unless every chunk is in them once. */
+/* A shard lets its sum of these flushes be used as that of one evaluation, over the first `chunks`
+ * chunks. Fails the world unless each of them is in the flushes once, and no other. */
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
-                const struct flush_id *folded, size_t count);
+                uint32_t chunks, const struct flush_id *folded, size_t count);
 
 /* A coordinator tells a shard to fold, hears that it did, and sends a program that uses the folds
  * of this attempt. Fails the world if it did not hear of all of them before. */

@@ -4,7 +4,8 @@ libsimulated_a_SOURCES = \
 	coordinator/coordinator.c coordinator/durability.c coordinator/evaluating.c \
 	coordinator/flushes.c coordinator/handing.c coordinator/lbfgs.c coordinator/linesearch.c \
 	coordinator/membership.c coordinator/optimizer.c coordinator/output.c coordinator/plan.c \
-	coordinator/reading.c coordinator/reason.c coordinator/recording.c \
+	coordinator/preconditioner.c coordinator/reading.c coordinator/reason.c \
+	coordinator/recording.c coordinator/refreshing.c \
 	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
 	coordinator/starting.c coordinator/state.c coordinator/steering.c \
 	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \

@@ -73,12 +73,18 @@ static void end(struct process *process) {
 
 /* ---- arithmetic ---- */
 
+/* Of any evaluation of the job. */
+static size_t sums_bytes(const struct job *job) {
+    uint64_t sums = evaluation_sums_most(job->optimizer.preconditioner.form, job->parameters);
+    return (sums * sizeof(int64_t) + 63) / 64 * 64;
+}
+
 static void open_set(struct process *process) {
     struct replica_process *self = process->state;
     const struct job *job = cluster_of(process)->job;
     drop_set(self);
     self->scratch = objective_scratch_new(&job->shape);
-    size_t bytes = (job->parameters * sizeof *self->sum + 63) / 64 * 64;
+    size_t bytes = sums_bytes(job);
     self->sum = aligned_alloc(64, bytes);
     memset(self->sum, 0, bytes);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
@@ -89,8 +95,13 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
                                           .uniform = job->data.uniform_exponent,
                                           .derivative_exponent = computation->derivative_exponent};
+    const struct objective_sample sample = {.exponent = job->exponent,
+                                            .examples = job->data.rows,
+                                            .derivative_exponent = computation->derivative_exponent,
+                                            .drawing = computation->drawing};
     const struct kernel_place place = {.shape = &job->shape,
                                        .scale = &scale,
+                                       .sample = &sample,
                                        .parameters = computation->parameters,
                                        .sums = computation->sums ? self->sum : NULL,
                                        .scratch = self->scratch};
@@ -102,7 +113,7 @@ static void compute(const struct process *process, struct replica_process *self,
     const struct job *job = cluster_of(process)->job;
     const struct computation *computation = &self->action.computation;
     if (computation->clear)
-        memset(self->sum, 0, job->parameters * sizeof *self->sum);
+        memset(self->sum, 0, sums_bytes(job));
     computed_init(&self->computed, &computation->parts);
     self->computed.stopped = chunks < computation->count;
     for (uint32_t i = 0; i < chunks && !self->computed.error; i++)
@@ -137,7 +148,7 @@ static void finish_work(struct process *process) {
     int64_t now_ns = process->world->now_ns;
     self->working = false;
     if (self->gathering) {
-        size_t bytes = cluster_of(process)->job->parameters * sizeof *self->sum;
+        size_t bytes = self->action.sums * sizeof *self->sum;
         memcpy(self->action.into, self->sum, bytes);
         memset(self->sum, 0, bytes);
         replica_gathered(self->replica, now_ns, &self->host.out);

@@ -44,6 +44,12 @@ TESTS += tests/unit/test_linesearch
 tests_unit_test_linesearch_SOURCES = tests/unit/test_linesearch.c
 tests_unit_test_linesearch_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_preconditioner
+TESTS += tests/unit/test_preconditioner
+tests_unit_test_preconditioner_SOURCES = tests/unit/test_preconditioner.c \
+	tests/unit/memory_backend.c tests/unit/memory_backend.h
+tests_unit_test_preconditioner_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_optimizer
 TESTS += tests/unit/test_optimizer
 tests_unit_test_optimizer_SOURCES = tests/unit/test_optimizer.c \

@@ -11,9 +11,12 @@
 struct backend {
     uint32_t n;
     double *vector[REGISTERS];
-    double *s[SLOTS_MAX], *y[SLOTS_MAX];
-    double *y_now; /* of the last PAIR */
-    double *sum;   /* the gradient that GRADIENT takes */
+    double *s[SLOTS_MAX], *q[SLOTS_MAX];
+    double *y;       /* of the pair formed last */
+    double *sum;     /* the gradient that GRADIENT takes */
+    double *hessian; /* n×n, at the point of the last evaluation of the curvature */
+    double *factor;  /* n×n: what PRECONDITION solves with */
+    uint64_t serial; /* of the factor */
 };
 
 static double *vector_new(uint32_t n) {
@@ -26,10 +29,13 @@ static void backend_init(struct backend *backend, uint32_t n) {
         backend->vector[i] = vector_new(n);
     for (int i = 0; i < SLOTS_MAX; i++) {
         backend->s[i] = vector_new(n);
-        backend->y[i] = vector_new(n);
+        backend->q[i] = vector_new(n);
     }
-    backend->y_now = vector_new(n);
+    backend->y = vector_new(n);
     backend->sum = vector_new(n);
+    backend->hessian = vector_new(n * n);
+    backend->factor = vector_new(n * n);
+    backend->serial = 0;
 }
 
 static void backend_release(struct backend *backend) {
@@ -37,10 +43,12 @@ static void backend_release(struct backend *backend) {
         free(backend->vector[i]);
     for (int i = 0; i < SLOTS_MAX; i++) {
         free(backend->s[i]);
-        free(backend->y[i]);
+        free(backend->q[i]);
     }
-    free(backend->y_now);
+    free(backend->y);
     free(backend->sum);
+    free(backend->hessian);
+    free(backend->factor);
 }
 
 static double dot(const struct backend *backend, const double *a, const double *b) {
@@ -63,19 +71,19 @@ static void run_direction(struct backend *backend, const struct operation *o) {
         double sum = -o->alpha * backend->vector[o->b][i];
         for (uint32_t k = 0; k < o->count; k++)
             sum += -o->u[k] * backend->s[o->slots[k]][i] +
-                   o->alpha * o->w[k] * backend->y[o->slots[k]][i];
+                   o->alpha * o->w[k] * backend->q[o->slots[k]][i];
         out[i] = sum;
     }
 }
 
 static uint32_t run_history_dots(struct backend *backend, const struct operation *o,
                                  double *scalars) {
-    const double *a = backend->vector[o->a], *y = backend->y_now;
+    const double *a = backend->vector[o->a], *y = backend->y;
     for (uint32_t k = 0; k < o->count; k++) {
         *scalars++ = dot(backend, backend->s[o->slots[k]], a);
-        *scalars++ = dot(backend, backend->y[o->slots[k]], a);
+        *scalars++ = dot(backend, backend->q[o->slots[k]], a);
         *scalars++ = dot(backend, backend->s[o->slots[k]], y);
-        *scalars++ = dot(backend, backend->y[o->slots[k]], y);
+        *scalars++ = dot(backend, backend->q[o->slots[k]], y);
     }
     return 4 * o->count;
 }
@@ -84,9 +92,41 @@ static void run_pair(struct backend *backend, const struct operation *o) {
     double *const *v = backend->vector;
     for (uint32_t i = 0; i < backend->n; i++) {
         backend->s[o->slot][i] = v[o->a][i] - v[o->b][i];
-        backend->y[o->slot][i] = v[o->c][i] - v[o->d][i];
-        backend->y_now[i] = v[o->e][i] - v[o->f][i];
+        backend->q[o->slot][i] = v[o->c][i] - v[o->d][i];
+        backend->y[i] = v[o->e][i] - v[o->f][i];
     }
+}
+
+/* Keeps Hessian + λ. Answers what FACTOR yields. */
+static double run_factor(struct backend *backend, const struct operation *o) {
+    uint32_t n = backend->n;
+    memcpy(backend->factor, backend->hessian, (size_t)n * n * sizeof(double));
+    for (uint32_t i = 0; i < n; i++)
+        backend->factor[(size_t)i * n + i] += o->alpha;
+    backend->serial = o->serial;
+    return 0;
+}
+
+/* By Gauss's elimination, as the matrix is positive definite. */
+static void run_precondition(struct backend *backend, const struct operation *o) {
+    uint32_t n = backend->n;
+    double *m = memory_new((size_t)n * n, sizeof *m), *x = backend->vector[o->a];
+    assert(o->serial == backend->serial);
+    memcpy(m, backend->factor, (size_t)n * n * sizeof *m);
+    memcpy(x, backend->vector[o->b], n * sizeof *x);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n; j++) {
+            double ratio = m[(size_t)j * n + i] / m[(size_t)i * n + i];
+            for (uint32_t k = i; k < n; k++)
+                m[(size_t)j * n + k] -= ratio * m[(size_t)i * n + k];
+            x[j] -= ratio * x[i];
+        }
+    for (uint32_t i = n; i-- > 0;) {
+        for (uint32_t k = i + 1; k < n; k++)
+            x[i] -= m[(size_t)i * n + k] * x[k];
+        x[i] /= m[(size_t)i * n + i];
+    }
+    free(m);
 }
 
 /* Runs one operation; answers how many scalars it wrote. */
@@ -128,10 +168,14 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
         return 1;
     case OPERATION_HISTORY_DOTS:
         return run_history_dots(backend, o, scalars);
+    case OPERATION_FACTOR:
+        *scalars = run_factor(backend, o);
+        return 1;
+    case OPERATION_PRECONDITION:
+        run_precondition(backend, o);
+        return 0;
     case OPERATION_CHECK:
     case OPERATION_BEGIN:
-    case OPERATION_FACTOR:
-    case OPERATION_PRECONDITION:
     case OPERATIONS:
         break;
     }
@@ -149,16 +193,29 @@ static void run_program(struct backend *backend, const struct bytes *program, do
 
 /* What is in no checkpoint holds anything after a restart. */
 static void lose_all_else(struct backend *backend, const struct optimizer *optimizer) {
-    static const enum vector_register scratch[] = {REGISTER_T, REGISTER_H, REGISTER_D};
+    static const enum vector_register scratch[] = {REGISTER_T, REGISTER_H, REGISTER_D, REGISTER_PG,
+                                                   REGISTER_PH};
     for (unsigned i = 0; i < sizeof scratch / sizeof *scratch; i++)
         memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
     if (!optimizer_keeps_best(optimizer))
         memset(backend->vector[REGISTER_BEST], 0xff, backend->n * sizeof(double));
+    if (!optimizer_keeps_factor(optimizer)) {
+        memset(backend->factor, 0xff, backend->n * backend->n * sizeof(double));
+        backend->serial = 0;
+    }
 }
 
-void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,
-                      const double *start, const struct optimizer_settings *settings,
-                      struct minimization *result) {
+/* What is minimised. */
+struct problem {
+    test_function *function;
+    test_hessian *hessian;
+    double score;
+    test_holdout *holdout;
+    bool resumes;
+};
+
+static void run(const struct problem *problem, uint32_t n, const double *start,
+                const struct optimizer_settings *settings, struct minimization *result) {
     static double scalars[4 * SLOTS_MAX + 8];
     struct backend backend;
     struct bytes program;
@@ -177,14 +234,21 @@ void minimize_watched(test_function *function, test_holdout *holdout, bool resum
         run_program(&backend, &program, scalars);
         bytes_clear(&program);
         uint64_t step = optimizer->step;
-        if (resumes && step > resumed) {
+        if (problem->resumes && step > resumed) {
             resumed = step;
             lose_all_else(&backend, optimizer);
             want = optimizer_resume(optimizer, settings, &program);
         } else if (want == OPTIMIZER_EVALUATE) {
             const double *t = backend.vector[REGISTER_T];
-            double loss = function(n, t, backend.sum);
-            want = optimizer_evaluated(optimizer, loss, holdout ? holdout(n, t) : NAN, &program);
+            double loss = problem->function(n, t, backend.sum);
+            double held = problem->holdout ? problem->holdout(n, t) : NAN;
+            want = optimizer_evaluated(optimizer, loss, held, &program);
+        } else if (want == OPTIMIZER_CURVATURE) {
+            problem->hessian(n, backend.vector[REGISTER_T], backend.hessian);
+            struct drawn drawn = {.rows = (double)settings->preconditioner.rows,
+                                  .terms = n * n,
+                                  .score = problem->score};
+            want = optimizer_curved(optimizer, &drawn, &program);
         } else {
             want = optimizer_measured(optimizer, scalars, &program);
         }
@@ -203,4 +267,19 @@ void minimize_watched(test_function *function, test_holdout *holdout, bool resum
 void minimize(test_function *function, uint32_t n, const double *start,
               const struct optimizer_settings *settings, struct minimization *result) {
     minimize_watched(function, NULL, false, n, start, settings, result);
+}
+
+void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,
+                      const double *start, const struct optimizer_settings *settings,
+                      struct minimization *result) {
+    struct problem problem = {.function = function, .holdout = holdout, .resumes = resumes};
+    run(&problem, n, start, settings, result);
+}
+
+void minimize_conditioned(test_function *function, test_hessian *hessian, double score,
+                          bool resumes, uint32_t n, const double *start,
+                          const struct optimizer_settings *settings, struct minimization *result) {
+    struct problem problem = {
+        .function = function, .hessian = hessian, .score = score, .resumes = resumes};
+    run(&problem, n, start, settings, result);
 }

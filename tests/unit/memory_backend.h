@@ -23,6 +23,16 @@ void minimize(test_function *function, uint32_t n, const double *start,
 /* The loss on a holdout. */
 typedef double test_holdout(uint32_t n, const double *x);
 
+/* Writes the Hessian (n×n) at x. */
+typedef void test_hessian(uint32_t n, const double *x, double *hessian);
+
+/* The same with a preconditioner that takes the Hessian at x, without l2, for what the rows of a
+ * sample give; `score` is what each evaluation of it finds. If `resumes`, all but what a checkpoint
+ * holds is lost after each step, and the optimizer goes on from that. */
+void minimize_conditioned(test_function *function, test_hessian *hessian, double score,
+                          bool resumes, uint32_t n, const double *start,
+                          const struct optimizer_settings *settings, struct minimization *result);
+
 /* The same with a holdout, to the optimizer's answer. If `resumes`, all but what a checkpoint holds
  * is lost after each step, and the optimizer goes on from that. */
 void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,

@@ -48,6 +48,18 @@ void objective_block(const struct objective_shape *shape, const struct objective
                   (double)((int64_t)random_next(&random) >> 12));
 }
 
+/* A chunk adds its number plus one to every element of the triangle. */
+void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct rows *rows, uint32_t number, const double *parameters,
+                         int64_t *triangle, struct objective_scratch *scratch,
+                         struct objective_curved *curved) {
+    (void)rows, (void)parameters, (void)scratch;
+    uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, shape->features);
+    for (uint64_t i = 0; triangle && i < elements; i++)
+        triangle[i] += number + 1;
+    *curved = (struct objective_curved){.trace_leverage = sample->drawing.rate, .drawn = 1};
+}
+
 static double labels[CHUNKS];
 static const double one[1] = {1};
 
@@ -88,6 +100,7 @@ static void bench_init(struct bench *bench, unsigned threads, uint32_t parameter
     bench->gated = false;
     bench->workers = workers_new(&(struct workers_settings){.threads = threads,
                                                             .shape = {.features = parameters},
+                                                            .precondition = PRECONDITION_FULL,
                                                             .chunk = chunk,
                                                             .done = done,
                                                             .context = bench,
@@ -285,6 +298,46 @@ static void where_nobody_needs_them_the_sums_stay_as_they_are(void **state) {
     bench_release(&bench);
 }
 
+static struct computation curvature(uint32_t count) {
+    struct computation wanted = computation(0, count);
+    wanted.parts.items[0].kind = EVALUATION_CURVATURE;
+    wanted.drawing.rate = 2;
+    return wanted;
+}
+
+/* Sums that were left behind are of another layout. */
+static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, 2, SHORT, 0);
+    uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, SHORT);
+    int64_t *triangle = new_sum((uint32_t)elements), *sum = new_sum(SHORT);
+    int64_t *expected = new_sum(SHORT);
+    struct exact loss;
+    struct computed computed;
+    run(&bench, curvature(7), &computed); /* never gathered */
+    struct computation clearing = computation(0, CHUNKS);
+    clearing.clear = true;
+    run(&bench, clearing, &computed);
+    gather(&bench, sum);
+    plain_loop(SHORT, 0, CHUNKS, expected, &loss);
+    assert_memory_equal(sum, expected, SHORT * sizeof *sum);
+
+    run(&bench, computation(0, CHUNKS), &computed); /* never gathered */
+    clearing = curvature(CHUNKS);
+    clearing.clear = true;
+    run(&bench, clearing, &computed);
+    gather(&bench, triangle);
+    for (uint64_t i = 0; i < elements; i++)
+        assert_int_equal(triangle[i], CHUNKS * (CHUNKS + 1) / 2);
+    assert_true(exact_value(&computed.totals.sum[0]) == 2 * CHUNKS);
+    assert_true(exact_value(&computed.totals.sum[1]) == CHUNKS);
+    free(triangle);
+    free(sum);
+    free(expected);
+    bench_release(&bench);
+}
+
 static void a_chunk_that_is_of_no_part_ends_the_computation_with_its_number(void **state) {
     (void)state;
     struct bench bench;
@@ -349,6 +402,7 @@ int main(void) {
         cmocka_unit_test(a_clear_throws_away_what_was_accrued),
         cmocka_unit_test(beyond_the_bound_loss_and_largest_derivative_stay_exact),
         cmocka_unit_test(where_nobody_needs_them_the_sums_stay_as_they_are),
+        cmocka_unit_test(curvature_and_gradient_leave_no_trace_in_each_other),
         cmocka_unit_test(a_chunk_that_is_of_no_part_ends_the_computation_with_its_number),
         cmocka_unit_test(a_damaged_chunk_ends_the_computation_with_its_text),
         cmocka_unit_test(a_stopped_computation_ends_at_the_next_chunk),

@@ -1,0 +1,104 @@
+#include "coordinator/preconditioner.h"
+
+#include <math.h>
+
+#define SAMPLE_A_PARAMETER 20
+#define SAMPLE_GROWTH 4
+#define STEPS_LEAST 2
+#define LOSS_CHANGE 0.05
+#define PASSES_TO_GROW 4 /* times the price */
+#define UNIFORM_SHARE 0.1
+#define FAILURES_MAX 3
+
+static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) {
+    return rows < s->rows ? rows : s->rows;
+}
+
+static uint64_t first_sample(const struct preconditioner_settings *s) {
+    return s->constant ? s->rows : at_most(SAMPLE_A_PARAMETER * s->parameters, s);
+}
+
+double preconditioner_price(const struct preconditioner *p,
+                            const struct preconditioner_settings *s) {
+    return s->price_all + p->drawn.terms * s->price_term;
+}
+
+/* Whether the sample was too small to be of help for so long. */
+static bool must_grow(const struct preconditioner *p, const struct preconditioner_settings *s) {
+    return p->sample < s->rows && (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
+}
+
+bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
+                        double loss) {
+    if (s->form == PRECONDITION_NONE || p->failures >= FAILURES_MAX)
+        return false;
+    if (!p->sample)
+        return true;
+    if (p->steps < STEPS_LEAST || (s->constant && p->in_force))
+        return false;
+    if ((double)p->passes <= preconditioner_price(p, s) * (p->refreshes > 1 ? 2 : 1))
+        return false;
+    bool changed = fabs(loss - p->loss) > LOSS_CHANGE * fabs(p->loss);
+    return changed || !p->in_force || must_grow(p, s);
+}
+
+uint64_t preconditioner_sample(const struct preconditioner *p,
+                               const struct preconditioner_settings *s) {
+    if (!p->sample)
+        return first_sample(s);
+    return must_grow(p, s) ? at_most(SAMPLE_GROWTH * p->sample, s) : p->sample;
+}
+
+/* The chances of all rows add up to about the sample. Σ leverage_i is at most rows·columns: the
+ * score before the first refresh. */
+struct sampling preconditioner_sampling(const struct preconditioner *p,
+                                        const struct preconditioner_settings *s) {
+    uint64_t sample = preconditioner_sample(p, s);
+    double score = p->drawn.score;
+    if (!(score > 0))
+        score = s->trace_first * (double)s->rows * (double)s->columns;
+    struct sampling all = {.floor = 1, .dice = p->refreshes + 1};
+    double rate = (1 - UNIFORM_SHARE) * (double)sample / score;
+    if (sample >= s->rows || !isfinite(rate))
+        return all;
+    return (struct sampling){.rate = rate,
+                             .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
+                             .dice = p->refreshes + 1};
+}
+
+void preconditioner_stepped(struct preconditioner *p, uint64_t passes) {
+    p->steps++;
+    p->passes += passes;
+}
+
+/* A refresh was made: the next one is due from here on. */
+static void begin_anew(struct preconditioner *p, const struct preconditioner_settings *s,
+                       double loss) {
+    p->evaluations++;
+    p->sample = preconditioner_sample(p, s);
+    p->loss = loss;
+    p->steps = p->passes = 0;
+}
+
+void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
+                              double loss, const struct drawn *drawn, double added) {
+    begin_anew(p, s, loss);
+    p->drawn = *drawn;
+    p->added = added;
+    p->in_force = true;
+    p->refreshes++;
+    p->price_total += preconditioner_price(p, s);
+}
+
+void preconditioner_failed(struct preconditioner *p) {
+    p->in_force = false;
+    p->failures++;
+    p->steps = p->passes = 0;
+}
+
+void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,
+                               double loss) {
+    begin_anew(p, s, loss);
+    preconditioner_failed(p);
+    p->price_total += preconditioner_price(p, s);
+}

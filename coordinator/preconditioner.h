@@ -1,0 +1,98 @@
+/* When the curvature is taken, on how many rows, and whether it is in force.
+ *
+ * The preconditioner P = (Hessian of the loss + l2)⁻¹ is the initial inverse Hessian of L-BFGS
+ * (lbfgs.h). The Hessian is a sample's, taken at an accepted point by a refresh. When to refresh
+ * follows from the data's shape and from losses at accepted points, never from time, so that it is
+ * the same however the run went:
+ *
+ *   the first refresh   at the starting point, on SAMPLE_A_PARAMETER rows a parameter
+ *   then                after two steps, once the passes over the data since the last refresh
+ *                       exceed its price (twice that from the second one on), if the loss has
+ *                       changed by more than 5 %
+ *   a larger sample     four times as many rows, once those passes exceed four times the price
+ *
+ * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
+ * If the second derivatives are constant the first refresh takes all rows and is the only one.
+ *
+ * Rows are drawn by leverage: row i with chance min(1, floor + rate·h_i·leverage_i), where h_i is
+ * the trace of its second derivatives by the margins; objective/objective.h has the formulae. A
+ * drawn row weighs 1/chance.
+ *
+ * The struct is plain data, and changes only where an accepted point, a refresh or a failure is
+ * reported: it is stored and resumed with the optimizer. */
+#ifndef DML_COORDINATOR_PRECONDITIONER_H
+#define DML_COORDINATOR_PRECONDITIONER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/evaluation.h"
+
+struct preconditioner_settings {
+    enum precondition form; /* PRECONDITION_NONE: none, and the rest is not used */
+    uint64_t rows;          /* trained on */
+    uint64_t parameters;
+    uint64_t columns;   /* features, and the intercept */
+    bool constant;      /* the second derivatives do not depend on the point */
+    double trace_first; /* the trace of a row's second derivatives at the starting point, about */
+    double price_all;   /* the price of what a refresh does for every row, and of the factor, */
+    double price_term;  /* and that of a term that is added to the Hessian */
+};
+
+/* What an evaluation of the curvature found. */
+struct drawn {
+    double rows;  /* that were drawn */
+    double terms; /* that these added to the Hessian */
+    double score; /* Σ h_i·leverage_i over all rows */
+};
+
+/* Which rows an evaluation of the curvature draws. */
+struct sampling {
+    double rate, floor;
+    uint64_t dice; /* the draws of a row follow from this and the row's place alone */
+};
+
+struct preconditioner {
+    bool in_force;
+    uint64_t refreshes;   /* that succeeded; also the serial number of the factor in force */
+    uint64_t evaluations; /* of the curvature, those that gave no factor included */
+    uint64_t sample;      /* rows that the last refresh aimed at */
+    struct drawn drawn;   /* what it found; zeros before it */
+    double loss;          /* F at its point */
+    double added;         /* to the diagonal, relative: 0 if the matrix was positive definite */
+    uint64_t steps;       /* since then */
+    uint64_t passes;      /* since then */
+    double price_total;   /* of all refreshes */
+    uint32_t failures;    /* of P: no descent, or no factor */
+};
+
+/* Whether a refresh is due at an accepted point with loss F. */
+bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
+                        double loss);
+
+/* The refresh that is due: rows aimed at, and how they are drawn. */
+uint64_t preconditioner_sample(const struct preconditioner *p,
+                               const struct preconditioner_settings *s);
+struct sampling preconditioner_sampling(const struct preconditioner *p,
+                                        const struct preconditioner_settings *s);
+
+/* The price of the last refresh. */
+double preconditioner_price(const struct preconditioner *p,
+                            const struct preconditioner_settings *s);
+
+/* A step was accepted after so many passes. */
+void preconditioner_stepped(struct preconditioner *p, uint64_t passes);
+
+/* A refresh at a point with loss F found this, and its factor is in force. */
+void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
+                              double loss, const struct drawn *drawn, double added);
+
+/* A refresh at a point with loss F gave no factor. */
+void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,
+                               double loss);
+
+/* P is of no use where the run is: it is not in force until the next refresh. After the third
+ * failure there is none. */
+void preconditioner_failed(struct preconditioner *p);
+
+#endif

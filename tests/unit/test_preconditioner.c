@@ -1,0 +1,254 @@
+/* When the preconditioner is refreshed, and L-BFGS with it. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/memory_backend.h"
+
+/* ---- the rule ---- */
+
+static const struct preconditioner_settings rule = {
+    .form = PRECONDITION_FULL,
+    .rows = 100000,
+    .parameters = 100,
+    .columns = 100,
+    .trace_first = 0.25,
+    .price_all = 0.5,
+    .price_term = 1e-5,
+};
+
+/* What a sample of 2,000 rows finds: a refresh with it costs one pass. */
+static const struct drawn found = {.rows = 2010, .terms = 50000, .score = 1e6};
+
+static void the_first_refresh_is_due_at_the_start_and_draws_twenty_rows_a_parameter(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    assert_true(preconditioner_due(&p, &rule, 0.7));
+    assert_int_equal(preconditioner_sample(&p, &rule), 2000);
+    struct sampling sampling = preconditioner_sampling(&p, &rule);
+    /* If every row has its share of the leverage, the chances add up to the sample. */
+    double chance = sampling.floor + sampling.rate * 0.25 * 100;
+    assert_true(fabs(chance * 100000 - 2000) < 1e-6 * 2000);
+    assert_true(sampling.floor == 0.002);
+}
+
+static void there_is_no_refresh_without_a_form(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings none = rule;
+    none.form = PRECONDITION_NONE;
+    assert_false(preconditioner_due(&p, &none, 0.7));
+}
+
+static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    assert_false(preconditioner_due(&p, &rule, 0.1));
+    preconditioner_stepped(&p, 5);
+    assert_false(preconditioner_due(&p, &rule, 0.1)); /* one step */
+    preconditioner_stepped(&p, 1);
+    assert_true(preconditioner_due(&p, &rule, 0.1));
+    assert_true(preconditioner_due(&p, &rule, 0.69)); /* of no use for more than four prices */
+    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    preconditioner_stepped(&p, 2);
+    preconditioner_stepped(&p, 1);
+    assert_true(preconditioner_due(&p, &rule, 0.6));
+    assert_false(preconditioner_due(&p, &rule, 0.69)); /* the same loss, nearly */
+    preconditioner_refreshed(&p, &rule, 0.1, &found, 0);
+    preconditioner_stepped(&p, 1);
+    preconditioner_stepped(&p, 1);
+    assert_false(preconditioner_due(&p, &rule, 0.01)); /* twice the price from the second on */
+    preconditioner_stepped(&p, 1);
+    assert_true(preconditioner_due(&p, &rule, 0.01));
+}
+
+static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    uint64_t samples[] = {8000, 32000, 100000};
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 200; j++)
+            preconditioner_stepped(&p, 1);
+        assert_true(preconditioner_due(&p, &rule, p.loss));
+        assert_int_equal(preconditioner_sample(&p, &rule), samples[i]);
+        preconditioner_refreshed(&p, &rule, p.loss, &found, 0);
+    }
+    assert_true(preconditioner_sampling(&p, &rule).floor == 1);
+    for (int j = 0; j < 1000; j++)
+        preconditioner_stepped(&p, 1);
+    assert_false(preconditioner_due(&p, &rule, p.loss));
+}
+
+static void a_constant_curvature_is_taken_once_on_all_rows(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings constant = rule;
+    constant.constant = true;
+    assert_int_equal(preconditioner_sample(&p, &constant), 100000);
+    preconditioner_refreshed(&p, &constant, 0.7, &found, 0);
+    for (int j = 0; j < 1000; j++)
+        preconditioner_stepped(&p, 1);
+    assert_false(preconditioner_due(&p, &constant, 0.01));
+}
+
+static void after_three_failures_there_is_none(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 100; j++)
+            preconditioner_stepped(&p, 1);
+        assert_true(preconditioner_due(&p, &rule, 0.7));
+        preconditioner_unfactored(&p, &rule, 0.7);
+        assert_false(p.in_force);
+    }
+    for (int j = 0; j < 100; j++)
+        preconditioner_stepped(&p, 1);
+    assert_false(preconditioner_due(&p, &rule, 0.7));
+}
+
+/* A score that overflowed, or of no rows, must not make chances that are not numbers. */
+static void without_a_usable_score_all_rows_are_taken(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings extreme = rule;
+    extreme.trace_first = 0;
+    assert_true(preconditioner_sampling(&p, &extreme).floor == 1);
+    assert_true(preconditioner_sampling(&p, &extreme).rate == 0);
+}
+
+/* ---- the optimizer with it ---- */
+
+#define N 12
+
+/* A convex function with a Hessian that changes and is badly scaled:
+ * Σ_i c_i (e^{a_i·x} + e^{−a_i·x}) + ½ λ|x|² with c_i from 1 to 1e8, and a_i rows of a full matrix.
+ */
+static double coefficient(uint32_t i, uint32_t j) {
+    return (i == j) + 0.3 * sin(1.0 + i * 7 + j * 3);
+}
+
+static double weight(uint32_t i) {
+    return pow(10, 8.0 * i / (N - 1));
+}
+
+static double inner(uint32_t i, const double *x) {
+    double a = 0;
+    for (uint32_t j = 0; j < N; j++)
+        a += coefficient(i, j) * (x[j] - 0.1);
+    return a;
+}
+
+static double scaled_cosh(uint32_t n, const double *x, double *g) {
+    double f = 0;
+    memset(g, 0, n * sizeof *g);
+    for (uint32_t i = 0; i < n; i++) {
+        double a = inner(i, x);
+        f += weight(i) * 2 * cosh(a);
+        for (uint32_t j = 0; j < n; j++)
+            g[j] += weight(i) * 2 * sinh(a) * coefficient(i, j);
+    }
+    return f;
+}
+
+static void hessian_of_cosh(uint32_t n, const double *x, double *h) {
+    memset(h, 0, (size_t)n * n * sizeof *h);
+    for (uint32_t i = 0; i < n; i++) {
+        double second = weight(i) * 2 * cosh(inner(i, x));
+        for (uint32_t j = 0; j < n; j++)
+            for (uint32_t k = 0; k < n; k++)
+                h[j * n + k] += second * coefficient(i, j) * coefficient(i, k);
+    }
+}
+
+/* A matrix that is positive definite and of no use: the scales are turned round. */
+static void misleading_hessian(uint32_t n, const double *x, double *h) {
+    (void)x;
+    memset(h, 0, (size_t)n * n * sizeof *h);
+    for (uint32_t i = 0; i < n; i++)
+        h[i * n + i] = 1e-3 / weight(i);
+}
+
+static struct optimizer_settings settings_with(enum precondition form) {
+    return (struct optimizer_settings){
+        .memory = 10,
+        .gradient_tolerance = 1e-4,
+        .steps_max = 3000,
+        .preconditioner = {.form = form,
+                           .rows = 1000,
+                           .parameters = N,
+                           .columns = N,
+                           .trace_first = 1,
+                           .price_all = 0.5,
+                           .price_term = 0.005},
+    };
+}
+
+static struct minimization minimized(test_hessian *hessian, enum precondition form, bool resumes) {
+    const double start[N] = {1, -1, 0.5, 0.3, -0.2, 0.7, 1.5, -0.4, 0.2, 0.9, -1.1, 0.6};
+    struct optimizer_settings settings = settings_with(form);
+    struct minimization result;
+    minimize_conditioned(scaled_cosh, hessian, 1000, resumes, N, start, &settings, &result);
+    print_message("F %.9g, gradient %.2g, %llu steps, %llu evaluations, %llu refreshes, %s\n",
+                  result.optimizer.loss, result.optimizer.gradient_max,
+                  (unsigned long long)result.optimizer.step,
+                  (unsigned long long)result.optimizer.evaluations,
+                  (unsigned long long)result.optimizer.preconditioner.refreshes,
+                  reason_text(result.optimizer.reason));
+    return result;
+}
+
+static void a_badly_scaled_function_needs_far_fewer_evaluations(void **state) {
+    (void)state;
+    struct minimization plain = minimized(hessian_of_cosh, PRECONDITION_NONE, false);
+    struct minimization conditioned = minimized(hessian_of_cosh, PRECONDITION_FULL, false);
+    assert_int_equal(conditioned.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    assert_true(conditioned.optimizer.evaluations * 4 < plain.optimizer.evaluations);
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(conditioned.x[i] - 0.1) < 1e-4);
+    free(plain.x);
+    free(conditioned.x);
+}
+
+static void going_on_after_each_step_changes_no_bit(void **state) {
+    (void)state;
+    struct minimization quiet = minimized(hessian_of_cosh, PRECONDITION_FULL, false);
+    struct minimization resumed = minimized(hessian_of_cosh, PRECONDITION_FULL, true);
+    assert_memory_equal(quiet.x, resumed.x, N * sizeof(double));
+    assert_int_equal(quiet.optimizer.step, resumed.optimizer.step);
+    assert_int_equal(quiet.optimizer.preconditioner.refreshes,
+                     resumed.optimizer.preconditioner.refreshes);
+    free(quiet.x);
+    free(resumed.x);
+}
+
+static void a_misleading_preconditioner_keeps_no_one_from_the_minimum(void **state) {
+    (void)state;
+    struct minimization result = minimized(misleading_hessian, PRECONDITION_FULL, false);
+    assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    for (int i = 0; i < N; i++)
+        assert_true(fabs(result.x[i] - 0.1) < 1e-4);
+    free(result.x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_refresh_is_due_at_the_start_and_draws_twenty_rows_a_parameter),
+        cmocka_unit_test(there_is_no_refresh_without_a_form),
+        cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
+        cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
+        cmocka_unit_test(a_constant_curvature_is_taken_once_on_all_rows),
+        cmocka_unit_test(after_three_failures_there_is_none),
+        cmocka_unit_test(without_a_usable_score_all_rows_are_taken),
+        cmocka_unit_test(a_badly_scaled_function_needs_far_fewer_evaluations),
+        cmocka_unit_test(going_on_after_each_step_changes_no_bit),
+        cmocka_unit_test(a_misleading_preconditioner_keeps_no_one_from_the_minimum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
