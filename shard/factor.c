@@ -9,9 +9,10 @@
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
 
-/* What is added to a diagonal of 1, times the order, in the first attempt that adds anything. */
-#define ADDED_LEAST 1e-12
-#define ADDED_GROWTH 10
+/* What is always added to the diagonal of 1. It bounds P where columns repeat each other, and is
+ * far below what a sample of the rows leaves open. */
+#define ALWAYS_ADDED 1e-10
+#define ADDED_GROWTH 10 /* from one attempt to find a factor to the next */
 
 /* ---- memory ---- */
 
@@ -127,10 +128,10 @@ static void fill_scaled(const struct registers *registers, const struct scaling 
 /* If no correlation is beyond 1, a diagonal of more than the order is dominant and has a factor. */
 static bool find_factor(const struct registers *registers, const struct scaling *scaling,
                         struct factor *factor, double *added) {
-    const double least = ADDED_LEAST * (double)factor->order;
-    const double most = ADDED_GROWTH * (double)factor->order;
-    for (*added = 0; *added <= most; *added = *added > 0 ? *added * ADDED_GROWTH : least) {
-        fill_scaled(registers, scaling, *added, triangle_of(factor));
+    const double most = ADDED_GROWTH * (double)(factor->order + 1);
+    for (double now = ALWAYS_ADDED; now <= most; now *= ADDED_GROWTH) {
+        fill_scaled(registers, scaling, now, triangle_of(factor));
+        *added = now - ALWAYS_ADDED;
         if (cholesky_factor(factor->order, triangle_of(factor)))
             return true;
     }

@@ -32,8 +32,8 @@ size_t factor_bytes(size_t order);
 
 /* Makes the factor of H = sum/examples, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or an empty range. A row of
- * zeros counts as one of the unit matrix. If S is not positive definite to within rounding, as
- * little as helps is added to its diagonal, and `*added` says how much. NULL, with `*added`
+ * zeros counts as one of the unit matrix. To the diagonal of S 1e-10 is added, or, if that is not
+ * enough for a factor, as little as helps: `*added` says how much more. NULL, with `*added`
  * infinite, if that does not help either: something in H is not finite, or below 0 on the diagonal.
  */
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,

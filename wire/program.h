@@ -18,9 +18,10 @@
  *                                  taken, and the trial point is given out once the program is
  *                                  through
  *   first  FACTOR lambda serial    P = (sum/examples, exponents undone, plus lambda on the diagonal
- *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Yields what
- *                                  was added to the diagonal to find a factor, relative to it:
- *                                  0: nothing; +infinity: there is none, and no P from now on
+ *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Relative to
+ *                                  the diagonal, 1e-10 is added to it. Yields what was added beyond
+ *                                  that to find a factor: +infinity if there is none, and no P from
+ *                                  now on
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
  *          GRADIENT a              a = sum/examples, exponents undone; the sum is of the parameters
