@@ -23,7 +23,9 @@ static struct curving *curving_new(const struct objective_shape *shape) {
     curving->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
     curving->column = memory_new(columns, sizeof(uint32_t));
     curving->value = memory_new(columns, sizeof(double));
+    curving->runs = memory_new(columns, sizeof *curving->runs);
     curving->second = memory_new(outputs, sizeof(double));
+    curving->seconds = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
     curving->right = memory_new(TRIANGLE_ROWS * columns * outputs, sizeof(double));
     curving->left = memory_new(TRIANGLE_ROWS * columns, sizeof(double));
     curving->derivatives = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
@@ -38,7 +40,9 @@ void curving_free(struct curving *curving) {
     free(curving->leverage);
     free(curving->column);
     free(curving->value);
+    free(curving->runs);
     free(curving->second);
+    free(curving->seconds);
     free(curving->right);
     free(curving->left);
     free(curving->derivatives);
@@ -160,7 +164,8 @@ static void draw_row(const struct objective_shape *shape, const struct objective
                               .value = curving->value,
                               .factor = fixed_power(-sample->derivative_exponent) / chance,
                               .label = batch->rows->label[batch->first + i],
-                              .derivatives = derivatives + i * shape->outputs};
+                              .derivatives = derivatives + i * shape->outputs,
+                              .second = curving->diagonal + i * shape->outputs};
     triangle_add(objective_of(shape->kind), curving, &row, triangle);
     curved->terms += touched * (touched + 1) / 2;
 }

@@ -11,7 +11,7 @@
 #include "objective/objective.h"
 
 #define BATCH_ROWS_MAX 256
-#define TRIANGLE_ROWS 8 /* that are added to a triangle in one go */
+#define TRIANGLE_ROWS 64 /* that are added to a triangle in one go */
 
 #define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
 #include "objective/objectives.def"
@@ -85,7 +85,13 @@ struct drawn {
     const double *value;    /* times 2^(e − 31): below 2³¹ */
     double factor;          /* weight·2^−b */
     double label;
-    const double *derivatives; /* K */
+    const double *derivatives, *second; /* K; the diagonal of the second derivatives */
+};
+
+/* Columns of a row that follow each other: their elements are side by side in the triangle. */
+struct column_run {
+    size_t first;     /* in the row's list */
+    size_t at, count; /* elements: from which on, and how many */
 };
 
 /* Scratch memory for curvature. */
@@ -96,14 +102,16 @@ struct curving {
     double *leverage; /* a row of a batch each */
     uint32_t *column; /* of the row being drawn */
     double *value;
-    double *second; /* K */
-    double *right;  /* TRIANGLE_ROWS × n */
+    struct column_run *runs;
+    double *second; /* K; a row of the second derivatives */
 
-    /* Rows that wait to be added together. */
+    /* Rows that wait to be added together; the last index counts them, up to TRIANGLE_ROWS. */
     size_t waiting;
-    double *left; /* TRIANGLE_ROWS × columns */
-    double *derivatives;
-    double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS];
+    double *left;        /* a column each */
+    double *seconds;     /* an output each */
+    double *right;       /* a parameter each; or of one row */
+    double *derivatives; /* TRIANGLE_ROWS × K */
+    double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS], waiting_second[TRIANGLE_ROWS];
 };
 void curving_free(struct curving *curving);
 

@@ -1,8 +1,8 @@
 /* Adds drawn rows to the triangle of second derivatives.
  *
  * A term is the product of `left`, x_j·2^(e_j − 31), and `right`, factor·S_kk'·x_l·2^(e_l − 31),
- * rounded to an integer. Rows with few values are added pair by pair; others wait until there are
- * several, and are added element by element of the triangle, which is passed over once for all of
+ * rounded to an integer. Rows with few values are added pair by pair. Others wait until there are
+ * many, and are added element by element of the triangle, which is passed over once for all of
  * them. All ways round to the same integers. */
 #include <math.h>
 #include <string.h>
@@ -10,76 +10,29 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-/* A row is added pair by pair if it has a value in less than one column of so many. */
-#define SPARSE_SHARE 4
+/* Half lanes: gcc keeps sums of these in registers, but not sums of whole lanes. */
+#define HALF 4
+typedef double half_lanes __attribute__((vector_size(32)));
+typedef uint64_t half_words __attribute__((vector_size(32)));
 
 static size_t triangle_row(size_t r) {
     return r * (r + 1) / 2;
 }
 
 /* Row k of the second derivatives of an example by its margins, times the row's factor. */
-static void scaled_second(const struct objective *objective, size_t outputs, double label,
-                          const double *derivatives, double factor, size_t k, double *row) {
-    if (objective->second_row)
+static void scaled_second(const struct objective *objective, size_t outputs, const double *second,
+                          double label, const double *derivatives, double factor, size_t k,
+                          double *row) {
+    row[0] = *second;
+    if (outputs > 1)
         objective->second_row(outputs, label, derivatives, k, row);
-    else
-        objective->second(1, 1, &label, derivatives, row);
     for (size_t other = 0; other < outputs; other++)
         row[other] *= factor;
 }
 
-/* ---- pair by pair ---- */
-
-LANES_INLINE void add_products(size_t count, double left, const double *right, int64_t *sum) {
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        lanes terms;
-        memcpy(&terms, right + i, sizeof terms);
-        terms *= left;
-        fixed_add_lanes(&sum[i], &terms);
-    }
-    for (; i < count; i++)
-        fixed_add(&sum[i], left * right[i]);
-}
-
-/* Row k of a drawn row's elements, for K outputs; right: its values times row k of S. */
-VECTOR_CLONES
-static void add_pairs(const struct drawn *row, size_t outputs, size_t k, const double *right,
-                      int64_t *triangle) {
-    for (size_t p = 0; p < row->count; p++) {
-        int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
-        double left = row->value[p];
-        if (outputs == 1)
-            for (size_t q = 0; q <= p; q++)
-                fixed_add(&out[row->column[q]], left * right[q]);
-        for (size_t q = 0; outputs > 1 && q <= p; q++)
-            add_products(q < p ? outputs : k + 1, left, right + q * outputs,
-                         out + row->column[q] * outputs);
-    }
-}
-
-static void add_sparse(const struct objective *objective, struct curving *curving,
-                       const struct drawn *row, int64_t *triangle) {
-    size_t outputs = curving->outputs;
-    for (size_t k = 0; k < outputs; k++) {
-        scaled_second(objective, outputs, row->label, row->derivatives, row->factor, k,
-                      curving->second);
-        for (size_t q = 0; q < row->count; q++)
-            for (size_t other = 0; other < outputs; other++)
-                curving->right[q * outputs + other] = curving->second[other] * row->value[q];
-        add_pairs(row, outputs, k, curving->right, triangle);
-    }
-}
-
-/* ---- element by element ---- */
-
-/* Half lanes: gcc keeps sums of these in registers, but not sums of whole lanes. */
-#define HALF 4
-typedef double half_lanes __attribute__((vector_size(32)));
-typedef uint64_t half_words __attribute__((vector_size(32)));
-
 /* total += the bits of left·right + 1.5·2⁵². Where no product reaches 2⁵¹ its low bits are those of
- * the rounded product. */
+ * the rounded product; TERM_BITS are the others. */
+#define TERM_BITS UINT64_C(0x4338000000000000)
 LANES_INLINE void add_term(half_words *total, const half_lanes *left, const double *right) {
     half_lanes term;
     half_words bits;
@@ -87,118 +40,6 @@ LANES_INLINE void add_term(half_words *total, const half_lanes *left, const doub
     term = term * *left + 0x1.8p52;
     memcpy(&bits, &term, sizeof bits);
     *total += bits;
-}
-
-/* sum[c] += Σ rint(left_w·right_w[c]) over several rows w at HALF columns. */
-LANES_INLINE void add_half(size_t rows, size_t stride, const half_lanes *left, const double *right,
-                           int64_t *sum) {
-    const uint64_t bits_of_that = UINT64_C(0x4338000000000000);
-    half_words total;
-    memcpy(&total, sum, sizeof total);
-    total -= rows * bits_of_that;
-    size_t w = 0;
-    for (; w + 4 <= rows; w += 4, right += 4 * stride) {
-        add_term(&total, left + w, right);
-        add_term(&total, left + w + 1, right + stride);
-        add_term(&total, left + w + 2, right + 2 * stride);
-        add_term(&total, left + w + 3, right + 3 * stride);
-    }
-    for (; w < rows; w++, right += stride)
-        add_term(&total, left + w, right);
-    memcpy(sum, &total, sizeof total);
-}
-
-/* The same for any number of columns. The last halves overlap those before them, which then count
- * as 0. */
-LANES_INLINE void add_rows_of(size_t rows, size_t count, size_t stride, const double *left,
-                              const double *right, int64_t *sum) {
-    half_lanes by[TRIANGLE_ROWS];
-    for (size_t w = 0; w < rows; w++)
-        by[w] = (half_lanes){left[w], left[w], left[w], left[w]};
-    size_t c = 0;
-    for (; c + HALF <= count; c += HALF)
-        add_half(rows, stride, by, right + c, sum + c);
-    if (c < count && count >= HALF) {
-        size_t at = count - HALF;
-        for (size_t w = 0; w < rows; w++)
-            for (size_t lane = 0; lane < c - at; lane++)
-                by[w][lane] = 0;
-        add_half(rows, stride, by, right + at, sum + at);
-        return;
-    }
-    for (; c < count; c++)
-        for (size_t w = 0; w < rows; w++)
-            fixed_add(&sum[c], left[w] * right[w * stride + c]);
-}
-
-VECTOR_CLONES
-static void add_rows(size_t rows, size_t count, size_t stride, const double *left,
-                     const double *right, int64_t *sum) {
-    if (rows == TRIANGLE_ROWS)
-        add_rows_of(TRIANGLE_ROWS, count, stride, left, right, sum);
-    else
-        add_rows_of(rows, count, stride, left, right, sum);
-}
-
-/* The same for one row whose products may be large. */
-VECTOR_CLONES
-static void add_large_row(size_t count, double left, const double *right, int64_t *sum) {
-    add_products(count, left, right, sum);
-}
-
-/* The multipliers of column j; false if all are 0. */
-static bool column_of(const struct curving *curving, size_t j, double *left) {
-    bool any = false;
-    for (size_t w = 0; w < curving->waiting; w++) {
-        left[w] = curving->left[w * curving->columns + j];
-        any |= left[w] != 0;
-    }
-    return any;
-}
-
-static void fill_right(const struct objective *objective, struct curving *curving, size_t k) {
-    size_t columns = curving->columns, outputs = curving->outputs;
-    for (size_t w = 0; w < curving->waiting; w++) {
-        double *right = curving->right + w * columns * outputs;
-        const double *left = curving->left + w * columns;
-        scaled_second(objective, outputs, curving->label[w], curving->derivatives + w * outputs,
-                      curving->factor[w], k, curving->second);
-        for (size_t j = 0; j < columns; j++)
-            for (size_t other = 0; other < outputs; other++)
-                right[j * outputs + other] = curving->second[other] * left[j];
-    }
-}
-
-static void add_waiting(const struct objective *objective, struct curving *curving, bool small,
-                        int64_t *triangle) {
-    size_t columns = curving->columns, outputs = curving->outputs;
-    double left[TRIANGLE_ROWS];
-    for (size_t k = 0; k < outputs && curving->waiting; k++) {
-        fill_right(objective, curving, k);
-        for (size_t j = 0; j < columns; j++) {
-            size_t r = j * outputs + k;
-            if (!column_of(curving, j, left))
-                continue;
-            if (small)
-                add_rows(curving->waiting, r + 1, columns * outputs, left, curving->right,
-                         triangle + triangle_row(r));
-            else
-                add_large_row(r + 1, left[0], curving->right, triangle + triangle_row(r));
-        }
-    }
-    curving->waiting = 0;
-}
-
-static void wait_for_more(struct curving *curving, const struct drawn *row) {
-    size_t w = curving->waiting++;
-    double *left = curving->left + w * curving->columns;
-    memset(left, 0, curving->columns * sizeof *left);
-    for (size_t q = 0; q < row->count; q++)
-        left[row->column[q]] = row->value[q];
-    memcpy(curving->derivatives + w * curving->outputs, row->derivatives,
-           curving->outputs * sizeof *row->derivatives);
-    curving->label[w] = row->label;
-    curving->factor[w] = row->factor;
 }
 
 /* Whether no product of the row comes near 2⁵¹. */
@@ -209,26 +50,213 @@ static bool is_small(const struct objective *objective, const struct drawn *row)
 #else
     double largest = 0;
     for (size_t q = 0; q < row->count; q++)
-        largest = fmax(largest, fabs(row->value[q]));
+        largest = fabs(row->value[q]) > largest ? fabs(row->value[q]) : largest;
     return objective->second_max * row->factor * largest * largest < 0x1p50;
 #endif
 }
 
-void triangle_add(const struct objective *objective, struct curving *curving,
-                  const struct drawn *row, int64_t *triangle) {
-    if (row->count * SPARSE_SHARE < curving->columns) {
-        add_sparse(objective, curving, row, triangle);
-        return;
+/* ---- pair by pair ---- */
+
+/* Elements that a run must have on average, to be worth it. */
+#define RUN_LEAST 5
+
+static size_t find_runs(const struct drawn *row, size_t outputs, struct column_run *runs) {
+    size_t count = 0;
+    for (size_t q = 0; q < row->count; q++) {
+        if (!q || row->column[q] != row->column[q - 1] + 1)
+            runs[count++] = (struct column_run){q, row->column[q] * outputs, 0};
+        runs[count - 1].count += outputs;
     }
-    bool small = is_small(objective, row);
-    if (!small)
-        triangle_finish(objective, curving, triangle);
-    wait_for_more(curving, row);
-    if (!small || curving->waiting == TRIANGLE_ROWS)
-        add_waiting(objective, curving, small, triangle);
+    return count;
 }
 
+LANES_INLINE void add_run(size_t count, double value, const double *right, int64_t *sum) {
+    const half_lanes left = {value, value, value, value};
+    size_t i = 0;
+    for (; i + HALF <= count; i += HALF) {
+        half_words total;
+        memcpy(&total, sum + i, sizeof total);
+        total -= TERM_BITS;
+        add_term(&total, &left, right + i);
+        memcpy(sum + i, &total, sizeof total);
+    }
+    for (; i < count; i++)
+        fixed_add(&sum[i], value * right[i]);
+}
+
+/* Row k of the elements of a drawn row, whose products are all small. */
+VECTOR_CLONES
+static void add_runs(const struct drawn *row, size_t outputs, const struct column_run *runs,
+                     size_t k, const double *right, int64_t *triangle) {
+    const struct column_run *own = runs; /* the one that p belongs to */
+    for (size_t p = 0; p < row->count; p++) {
+        int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
+        own += p && row->column[p] != row->column[p - 1] + 1;
+        for (const struct column_run *run = runs; run < own; run++)
+            add_run(run->count, row->value[p], right + run->first * outputs, out + run->at);
+        add_run((p - own->first) * outputs + k + 1, row->value[p], right + own->first * outputs,
+                out + own->at);
+    }
+}
+
+/* Row k of the elements of any drawn row. */
+static void add_pairs(const struct drawn *row, size_t outputs, size_t k, const double *right,
+                      int64_t *triangle) {
+    for (size_t p = 0; p < row->count; p++) {
+        int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
+        double left = row->value[p];
+        for (size_t q = 0; outputs == 1 && q <= p; q++)
+            fixed_add(&out[row->column[q]], left * right[q]);
+        for (size_t q = 0; outputs > 1 && q <= p; q++)
+            for (size_t other = 0; other < (q < p ? outputs : k + 1); other++)
+                fixed_add(&out[row->column[q] * outputs + other],
+                          left * right[q * outputs + other]);
+    }
+}
+
+static void add_sparse(const struct objective *objective, struct curving *curving,
+                       const struct drawn *row, bool small, int64_t *triangle) {
+    size_t outputs = curving->outputs;
+    size_t runs = find_runs(row, outputs, curving->runs);
+    bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
+    for (size_t k = 0; k < outputs; k++) {
+        scaled_second(objective, outputs, row->second, row->label, row->derivatives, row->factor, k,
+                      curving->second);
+        for (size_t q = 0; q < row->count; q++)
+            for (size_t other = 0; other < outputs; other++)
+                curving->right[q * outputs + other] = curving->second[other] * row->value[q];
+        if (by_runs)
+            add_runs(row, outputs, curving->runs, k, curving->right, triangle);
+        else
+            add_pairs(row, outputs, k, curving->right, triangle);
+    }
+}
+
+/* ---- element by element ---- */
+
+/* Columns of `right` that stay in the cache while rows of the triangle pass. */
+#define TILE 32
+
+LANES_INLINE void add_sum(int64_t *out, const half_words *total, size_t steps) {
+    *out +=
+        (int64_t)((*total)[0] + (*total)[1] + (*total)[2] + (*total)[3] - HALF * steps * TERM_BITS);
+}
+
+/* out[c] += Σ_w rint(left[w]·right[c][w]) at `count` columns, over `steps` × HALF rows w. */
+LANES_INLINE void add_columns(size_t steps, size_t count, const double *left, const double *right,
+                              int64_t *out) {
+    size_t c = 0;
+    for (; c + 4 <= count; c += 4) {
+        const double *column = right + c * TRIANGLE_ROWS;
+        half_words a = {0}, b = {0}, d = {0}, e = {0};
+        for (size_t step = 0; step < steps; step++, column += HALF) {
+            half_lanes by;
+            memcpy(&by, left + step * HALF, sizeof by);
+            add_term(&a, &by, column);
+            add_term(&b, &by, column + TRIANGLE_ROWS);
+            add_term(&d, &by, column + 2 * TRIANGLE_ROWS);
+            add_term(&e, &by, column + 3 * TRIANGLE_ROWS);
+        }
+        add_sum(out + c, &a, steps);
+        add_sum(out + c + 1, &b, steps);
+        add_sum(out + c + 2, &d, steps);
+        add_sum(out + c + 3, &e, steps);
+    }
+    for (; c < count; c++) {
+        half_words a = {0};
+        for (size_t step = 0; step < steps; step++) {
+            half_lanes by;
+            memcpy(&by, left + step * HALF, sizeof by);
+            add_term(&a, &by, right + c * TRIANGLE_ROWS + step * HALF);
+        }
+        add_sum(out + c, &a, steps);
+    }
+}
+
+/* All rows (j, k) of the triangle for one k, at the columns of a tile. */
+VECTOR_CLONES
+static void add_tile(const struct curving *curving, size_t steps, size_t k, size_t first,
+                     int64_t *triangle) {
+    const double *right = curving->right + first * TRIANGLE_ROWS;
+    for (size_t j = first / curving->outputs; j < curving->columns; j++) {
+        size_t r = j * curving->outputs + k;
+        size_t count = r < first ? 0 : r - first + 1;
+        add_columns(steps, count < TILE ? count : TILE, curving->left + j * TRIANGLE_ROWS, right,
+                    triangle + triangle_row(r) + first);
+    }
+}
+
+/* right[(l, k')][w] = factor·S_kk'·left[l][w] */
+VECTOR_CLONES
+static void multiply_columns(const struct curving *curving, size_t steps, double *right) {
+    for (size_t j = 0; j < curving->columns; j++)
+        for (size_t other = 0; other < curving->outputs; other++, right += TRIANGLE_ROWS)
+            for (size_t w = 0; w < steps * HALF; w += HALF) {
+                half_lanes left, second;
+                memcpy(&left, curving->left + j * TRIANGLE_ROWS + w, sizeof left);
+                memcpy(&second, curving->seconds + other * TRIANGLE_ROWS + w, sizeof second);
+                second *= left;
+                memcpy(right + w, &second, sizeof second);
+            }
+}
+
+static void fill_right(const struct objective *objective, struct curving *curving, size_t steps,
+                       size_t k) {
+    size_t outputs = curving->outputs;
+    for (size_t w = 0; w < curving->waiting; w++) {
+        scaled_second(objective, outputs, curving->waiting_second + w, curving->label[w],
+                      curving->derivatives + w * outputs, curving->factor[w], k, curving->second);
+        for (size_t other = 0; other < outputs; other++)
+            curving->seconds[other * TRIANGLE_ROWS + w] = curving->second[other];
+    }
+    multiply_columns(curving, steps, curving->right);
+}
+
+/* Rows that are missing to whole halves count as 0. */
 void triangle_finish(const struct objective *objective, struct curving *curving,
                      int64_t *triangle) {
-    add_waiting(objective, curving, true, triangle);
+    size_t steps = (curving->waiting + HALF - 1) / HALF, outputs = curving->outputs;
+    for (size_t j = 0; j < curving->columns; j++)
+        for (size_t w = curving->waiting; w < steps * HALF; w++)
+            curving->left[j * TRIANGLE_ROWS + w] = 0;
+    for (size_t k = 0; k < outputs && steps; k++) {
+        fill_right(objective, curving, steps, k);
+        for (size_t first = 0; first < curving->columns * outputs; first += TILE)
+            add_tile(curving, steps, k, first, triangle);
+    }
+    curving->waiting = 0;
+}
+
+static void wait_for_more(struct curving *curving, const struct drawn *row) {
+    size_t w = curving->waiting++;
+    double *left = curving->left + w;
+    if (row->count < curving->columns)
+        for (size_t j = 0; j < curving->columns; j++)
+            left[j * TRIANGLE_ROWS] = 0;
+    for (size_t q = 0; q < row->count; q++)
+        left[row->column[q] * TRIANGLE_ROWS] = row->value[q];
+    for (size_t k = 0; k < curving->outputs; k++)
+        curving->derivatives[w * curving->outputs + k] = row->derivatives[k];
+    curving->waiting_second[w] = *row->second;
+    curving->label[w] = row->label;
+    curving->factor[w] = row->factor;
+}
+
+/* Pair by pair costs more for a term, the most if there is one output, where no terms are next to
+ * each other. */
+static bool is_sparse(const struct curving *curving, const struct drawn *row) {
+    return curving->outputs == 1 ? row->count * 3 < curving->columns
+                                 : row->count * 3 < curving->columns * 2;
+}
+
+void triangle_add(const struct objective *objective, struct curving *curving,
+                  const struct drawn *row, int64_t *triangle) {
+    bool small = is_small(objective, row);
+    if (!small || is_sparse(curving, row)) {
+        add_sparse(objective, curving, row, small, triangle);
+        return;
+    }
+    wait_for_more(curving, row);
+    if (curving->waiting == TRIANGLE_ROWS)
+        triangle_finish(objective, curving, triangle);
 }
