@@ -36,8 +36,7 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
                                          .first = registers->first,
                                          .count = registers->count,
                                          .history_type = registers->history_type,
-                                         .points = POINTS_LEAST,
-                                         .factor = registers_factor_serial(registers)};
+                                         .points = POINTS_LEAST};
     memcpy(header->magic, magic, sizeof magic);
     size_t length = strcspn(run, "~"); /* a copy of the state goes on from the same checkpoints */
     memcpy(header->run, run, length < sizeof header->run ? length : sizeof header->run);
@@ -127,7 +126,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     job->checkpoint.pairs = memory_new(pairs, sizeof *job->checkpoint.pairs);
     job->vectors = memory_new(pairs, sizeof *job->vectors);
     job->bytes = register_bytes(header);
-    job->factor = factor_hold(registers->factor);
+    job->factor = header->factor ? factor_hold(registers->factor) : NULL;
     for (uint32_t i = 0; i < header->points; i++)
         job->points[i] = copy_register(registers, points[i]);
     for (uint32_t i = 0; i < pairs; i++) {

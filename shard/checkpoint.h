@@ -64,8 +64,7 @@ struct checkpoint {
 
 void checkpoint_release(struct checkpoint *checkpoint);
 
-/* Names run, shard, range, history and factor of a checkpoint of `step`, with the points x and g.
- */
+/* Names run, shard, range and history of a checkpoint of `step`, with x and g alone. */
 void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
                             const struct registers *registers, uint64_t step);
 
@@ -89,8 +88,9 @@ struct checkpoint_job {
     void *on_taken_context;
 };
 
-/* The header says whether the best point is to be in it. `with` names the pairs in use, slot and
- * serial, oldest first; those that `earlier` (or NULL) lists are left where they are. */
+/* The header says whether the best point and the factor are to be in it. `with` names the pairs in
+ * use, slot and serial, oldest first; those that `earlier` (or NULL) lists are left where they are.
+ */
 struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint_header *header,
                                           const struct registers *registers,

@@ -169,7 +169,7 @@ static int check_wanted(const struct shard *shard, const struct message_checkpoi
     if (wanted->best && !shard->registers.keeps_best)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint of a best point, but this shard "
                                          "keeps none");
-    if (wanted->factor != serial && !mutant(FACTOR_KEPT))
+    if (wanted->factor && wanted->factor != serial && !(serial && mutant(FACTOR_KEPT)))
         return error_set(ERROR_INTERNAL,
                          "asked for a checkpoint of preconditioner %llu, but this shard has %llu",
                          (unsigned long long)wanted->factor, (unsigned long long)serial);
@@ -190,6 +190,7 @@ static struct checkpoint_job *take_snapshot(const struct shard *shard,
     checkpoint_header_init(&header, shard->run, shard->index, &shard->registers, wanted->step);
     header.attempt = shard->attempt;
     header.points += wanted->best ? 1 : 0;
+    header.factor = wanted->factor;
     for (uint32_t i = 0; i < wanted->slots.length; i++) {
         pairs[i].slot = (uint32_t)wanted->slots.items[i];
         pairs[i].serial = wanted->serials.items[i];

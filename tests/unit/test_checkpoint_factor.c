@@ -135,16 +135,27 @@ static void one_that_is_being_written_stays_as_it_is(void **state) {
 static void a_checkpoint_of_another_one_is_refused(void **state) {
     (void)state;
     struct saved saved;
-    const uint64_t others[] = {0, 2};
     saved_with(&saved);
     refresh_with(&saved, 1, 1, 0);
-    for (size_t i = 0; i < 2; i++) {
-        begin_saving(&saved, 4, others[i]);
-        assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
-        assert_non_null(
-            strstr(answer(&saved.bench, 0).checkpointed.reason, "but this shard has 1"));
-        assert_false(is_there(&saved, "step-4"));
-    }
+    begin_saving(&saved, 4, 2);
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
+    assert_non_null(strstr(answer(&saved.bench, 0).checkpointed.reason, "but this shard has 1"));
+    assert_false(is_there(&saved, "step-4"));
+    saved_release(&saved);
+}
+
+/* While the coordinator goes without it, or is about to have another one. */
+static void one_that_is_not_asked_for_is_not_saved(void **state) {
+    (void)state;
+    struct saved saved;
+    saved_with(&saved);
+    refresh_with(&saved, 1, 1, 0);
+    uint64_t digest = save_with(&saved, 4, 0);
+    assert_int_equal(size_of(&saved, "step-4"), 192 + 2 * N * sizeof(double));
+    assert_int_equal(serial_now(&saved), 1);
+    begin_attempt(&saved, 2);
+    assert_int_equal(restore(&saved, 2, 4, digest).status, 0);
+    assert_int_equal(serial_now(&saved), 0);
     saved_release(&saved);
 }
 
@@ -207,6 +218,7 @@ int main(void) {
         cmocka_unit_test(going_back_brings_the_preconditioner_of_the_step_or_none),
         cmocka_unit_test(one_that_is_being_written_stays_as_it_is),
         cmocka_unit_test(a_checkpoint_of_another_one_is_refused),
+        cmocka_unit_test(one_that_is_not_asked_for_is_not_saved),
         cmocka_unit_test(a_flipped_bit_of_it_is_found_and_leaves_none),
         cmocka_unit_test(a_shard_without_one_does_not_restore_one),
         cmocka_unit_test(a_shard_without_parameters_keeps_its_serial_number),
