@@ -9,6 +9,7 @@
 
 void batch_init(struct batch *batch) {
     *batch = (struct batch){.start = memory_new(1, sizeof *batch->start)};
+    bytes_init(&batch->scratch);
 }
 
 void batch_clear(struct batch *batch) {
@@ -31,6 +32,7 @@ void batch_release(struct batch *batch) {
     free(batch->label_text);
     free(batch->position);
     free(batch->bad);
+    bytes_release(&batch->scratch);
     *batch = (struct batch){0};
 }
 
@@ -136,6 +138,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,
+        .scratch = &batch->scratch,
     };
     return &batch->rows;
 }

@@ -33,6 +33,7 @@ struct batch {
     const char **label_text;
     uint32_t *position;
     bool has_label_text, has_positions;
+    struct bytes scratch; /* of whoever takes the rows */
 
     struct bad_line *bad;
     uint64_t bad_count, bad_capacity;

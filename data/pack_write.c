@@ -1,5 +1,6 @@
 /* Writes a pack while its source is read: block by block, then the sections that need all rows. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,10 +20,9 @@ struct pack_writer {
     uint64_t *count; /* values of each feature */
     uint32_t count_capacity;
     struct text_dictionary label_texts;
-    struct bytes blocks; /* struct pack_block, as they are written */
-    struct bytes block;  /* the one being made */
-    struct bytes local;  /* its feature numbers */
-    struct bytes order;  /* scratch: values of a row in the text's order */
+    struct bytes order;    /* scratch: values of a row in the text's order */
+    pthread_mutex_t mutex; /* guards what follows */
+    struct bytes blocks;   /* struct pack_block, in the order of the file */
 };
 
 struct pack_block_layout pack_block_layout(const struct pack_block *block) {
@@ -150,61 +150,103 @@ static void put_label_texts(struct pack_writer *writer, const struct source_rows
     }
 }
 
-/* Lays the block out in writer->block. */
-static void fill_block(struct pack_writer *writer, const struct source_rows *rows,
-                       const struct pack_block *block, const uint32_t *local) {
+/* What take_rows() leaves for finish_rows() in the rows' scratch. Behind it stand, as u32, the
+ * numbers of the features [values] and of the label texts [rows]; then room for the block. */
+struct pending {
+    struct pack_block block;
+    uint32_t number, unused;
+};
+
+static size_t pending_bytes(const struct source_rows *rows) {
+    uint64_t values = rows->start[rows->count];
+    return align_up(sizeof(struct pending) + (values + rows->count) * sizeof(uint32_t));
+}
+
+static uint32_t *pending_features(struct pending *pending) {
+    return (uint32_t *)(void *)(pending + 1);
+}
+
+static uint32_t *pending_texts(struct pending *pending, const struct source_rows *rows) {
+    return pending_features(pending) + rows->start[rows->count];
+}
+
+/* Lays the block out. */
+static void fill_block(const struct source_rows *rows, struct pending *pending, uint8_t *data) {
+    const struct pack_block *block = &pending->block;
     struct pack_block_layout layout = pack_block_layout(block);
-    bytes_clear(&writer->block);
-    uint8_t *data = bytes_extend(&writer->block, layout.bytes);
     memset(data, 0, layout.bytes);
     if (!block->dense) {
         uint32_t *start = (uint32_t *)(void *)(data + layout.start);
         for (uint32_t row = 0; row <= rows->count; row++)
             start[row] = (uint32_t)rows->start[row];
-        memcpy(data + layout.feature, local, block->values * sizeof *local);
+        memcpy(data + layout.feature, pending_features(pending), block->values * sizeof(uint32_t));
     }
     put_values(data + layout.value, block->type, rows->value, block->values);
     memcpy(data + layout.label, rows->label, rows->count * sizeof *rows->label);
     if (block->texts)
-        put_label_texts(writer, rows, (uint32_t *)(void *)(data + layout.label_text));
+        memcpy(data + layout.label_text, pending_texts(pending, rows),
+               rows->count * sizeof(uint32_t));
     if (block->positions)
         memcpy(data + layout.position, rows->position, block->values * sizeof(uint32_t));
 }
 
-/* source_read() calls this in the order of the file and by one thread at a time, though not always
- * by the same one. So the writer needs no lock, and numbers do not depend on the number of threads.
- */
+static void add_block(struct pack_writer *writer, struct pending *pending) {
+    struct pack_block *block = &pending->block;
+    block->bytes = pack_block_layout(block).bytes;
+    block->offset = container_reserve(&writer->container, block->bytes);
+    pthread_mutex_lock(&writer->mutex);
+    bytes_append(&writer->blocks, block, sizeof *block);
+    pthread_mutex_unlock(&writer->mutex);
+    pending->number = writer->facts.blocks++;
+    writer->facts.rows += block->rows;
+    if (block->type > writer->facts.type)
+        writer->facts.type = block->type;
+}
+
+/* source_read_in_two() calls this in the order of the file and by one thread at a time, though not
+ * always by the same one. So the writer needs no lock, and numbers do not depend on the number of
+ * threads. What does not need the order waits for finish_rows(). */
 static int take_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
     uint64_t values = rows->start[rows->count];
-    bytes_clear(&writer->local);
-    uint32_t *local = bytes_extend(&writer->local, values * sizeof *local);
+    bytes_clear(rows->scratch);
+    struct pending *pending = bytes_extend(rows->scratch, pending_bytes(rows));
+    uint32_t *local = pending_features(pending);
     bool alike = are_alike(rows);
     if (!number_features(writer, rows, alike, local))
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
-    struct pack_block block = {.rows = rows->count,
-                               .values = (uint32_t)values,
-                               .first_row = writer->facts.rows,
-                               .type = (uint8_t)narrowest_type(rows->value, values),
-                               .dense = alike && are_consecutive(local, rows->start[1]),
-                               .texts = rows->label_text != NULL,
-                               .positions = rows->position != NULL};
-    fill_block(writer, rows, &block, local);
+    pending->block = (struct pack_block){.rows = rows->count,
+                                         .values = (uint32_t)values,
+                                         .first_row = writer->facts.rows,
+                                         .type = (uint8_t)narrowest_type(rows->value, values),
+                                         .dense = alike && are_consecutive(local, rows->start[1]),
+                                         .texts = rows->label_text != NULL,
+                                         .positions = rows->position != NULL};
+    if (rows->label_text)
+        put_label_texts(writer, rows, pending_texts(pending, rows));
     if (writer->label_texts.count > CLASSES_MAX)
         return error_set(ERROR_DATA,
                          "%s: more than %u different texts as labels: is the label "
                          "column the right one?",
                          writer->source, CLASSES_MAX);
-    block.bytes = writer->block.length;
-    block.checksum = hash64(writer->block.data, block.bytes);
-    block.offset = container_reserve(&writer->container, block.bytes);
-    bytes_append(&writer->blocks, &block, sizeof block);
-    writer->facts.rows += rows->count;
-    writer->facts.blocks++;
-    if (block.type > writer->facts.type)
-        writer->facts.type = block.type;
-    return container_write(&writer->container, block.offset, writer->block.data, block.bytes);
+    add_block(writer, pending);
+    return 0;
+}
+
+/* By many threads at once. */
+static int finish_rows(void *context, const struct source_rows *rows) {
+    struct pack_writer *writer = context;
+    uint64_t bytes = ((struct pending *)(void *)rows->scratch->data)->block.bytes;
+    uint8_t *data = bytes_extend(rows->scratch, bytes);
+    struct pending *pending = (void *)rows->scratch->data; /* the room may have moved it */
+    fill_block(rows, pending, data);
+    uint64_t checksum = hash64(data, bytes);
+    int code = container_write(&writer->container, pending->block.offset, data, bytes);
+    pthread_mutex_lock(&writer->mutex);
+    ((struct pack_block *)(void *)writer->blocks.data)[pending->number].checksum = checksum;
+    pthread_mutex_unlock(&writer->mutex);
+    return code;
 }
 
 static int write_reasons(struct pack_writer *writer, char *const *reasons) {
@@ -274,7 +316,8 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
 static int read_and_write(struct pack_writer *writer, const char *packs,
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
-    int code = source_read(writer->source, options, threads, take_rows, writer, &report);
+    int code = source_read_in_two(writer->source, options, threads, take_rows, finish_rows, writer,
+                                  &report);
     if (code)
         return code;
     note_report(&writer->facts, &report);
@@ -291,7 +334,8 @@ static int read_and_write(struct pack_writer *writer, const char *packs,
 
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path) {
-    struct pack_writer writer = {.source = source, .facts = *known};
+    struct pack_writer writer = {
+        .source = source, .facts = *known, .mutex = PTHREAD_MUTEX_INITIALIZER};
     /* The final name depends on the content, which is not read yet. Two processes that pack the
      * same source write different temporary files; the later rename replaces a file of equal
      * content. */
@@ -306,8 +350,6 @@ int pack_write(const char *packs, const char *source, const struct source_option
     text_dictionary_release(&writer.label_texts);
     free(writer.count);
     bytes_release(&writer.blocks);
-    bytes_release(&writer.block);
-    bytes_release(&writer.local);
     bytes_release(&writer.order);
     return code;
 }

@@ -20,7 +20,7 @@
 struct reader {
     const char *path;
     const struct source_options *options;
-    source_take *take;
+    source_take *take, *finish; /* finish: or NULL */
     void *context;
     struct source_report *report;
     struct format format;
@@ -41,6 +41,8 @@ struct reader {
 
 /* Notes the first failure in the order of the file. Called with `handing` locked. */
 static void fail(struct reader *reader, int code) {
+    if (reader->failed)
+        return;
     reader->failed = true;
     reader->code = code;
     reader->text = memory_copy_string(error_text());
@@ -129,13 +131,27 @@ static bool take_turn(struct reader *reader, struct batch *batch, uint64_t numbe
     return go_on;
 }
 
+/* Answers whether to go on. */
+static bool end_batch(struct reader *reader, struct batch *batch) {
+    if (!reader->finish || batch->row_count == 0)
+        return true;
+    int code = reader->finish(reader->context, &batch->rows);
+    if (!code)
+        return true;
+    pthread_mutex_lock(&reader->handing);
+    fail(reader, code);
+    pthread_cond_broadcast(&reader->turn);
+    pthread_mutex_unlock(&reader->handing);
+    return false;
+}
+
 static void work(struct reader *reader, struct batch *batch) {
     uint64_t number = 0;
     int code = 0;
     while (next_block(reader, batch, &number, &code)) {
         if (!code)
             format_parse(&reader->format, batch, number == 0 && reader->format.header);
-        if (!take_turn(reader, batch, number, code))
+        if (!take_turn(reader, batch, number, code) || !end_batch(reader, batch))
             break;
     }
 }
@@ -163,14 +179,14 @@ static void work_on_all(struct reader *reader, struct batch *first, unsigned thr
             started++;
     if (there) {
         format_parse(&reader->format, first, reader->format.header);
-        if (take_turn(reader, first, number, 0))
+        if (take_turn(reader, first, number, 0) && end_batch(reader, first))
             work(reader, first);
     }
     for (unsigned i = 0; i < started; i++)
         pthread_join(others[i], NULL);
 }
 
-static int finish(struct reader *reader) {
+static int finish_report(struct reader *reader) {
     struct source_report *report = reader->report;
     if (reader->failed)
         return error_set(reader->code, "%s", reader->text);
@@ -201,7 +217,7 @@ static int read_opened(struct reader *reader, unsigned threads) {
         reader->report->format = reader->format.kind;
         reader->report->column_names = reader->format.names; /* to keep */
         work_on_all(reader, &first, threads);
-        code = finish(reader);
+        code = finish_report(reader);
     }
     blocks_release(&reader->blocks);
     batch_release(&first);
@@ -210,9 +226,16 @@ static int read_opened(struct reader *reader, unsigned threads) {
 
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report) {
+    return source_read_in_two(path, options, threads, take, NULL, context, report);
+}
+
+int source_read_in_two(const char *path, const struct source_options *options, unsigned threads,
+                       source_take *take, source_take *finish, void *context,
+                       struct source_report *report) {
     struct reader reader = {.path = path,
                             .options = options,
                             .take = take,
+                            .finish = finish,
                             .context = context,
                             .report = report,
                             .reading = PTHREAD_MUTEX_INITIALIZER,

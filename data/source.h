@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 
 enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV };
@@ -35,7 +36,8 @@ struct source_rows {
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
-        *label_text; /* NULL where the label is a number; the whole array may be NULL */
+        *label_text;       /* NULL where the label is a number; the whole array may be NULL */
+    struct bytes *scratch; /* of source_read_in_two() only */
 };
 
 /* Facts about a file that change with its content, known without reading it. */
@@ -92,6 +94,13 @@ typedef int source_take(void *context, const struct source_rows *rows);
  * handed out is then of no use. */
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report);
+
+/* The same for whoever can do part of the work out of order. When `take` has returned 0, `finish`
+ * gets the same rows: many threads do that at once, for different rows. What the one leaves in
+ * rows->scratch, the other finds there. */
+int source_read_in_two(const char *path, const struct source_options *options, unsigned threads,
+                       source_take *take, source_take *finish, void *context,
+                       struct source_report *report);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file. A file that is met again, under whatever name, is left out with a warning. The list

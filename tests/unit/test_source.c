@@ -1,5 +1,6 @@
 #include "data/source.h"
 
+#include <stdatomic.h>
 #include <zstd.h>
 
 #include "base/random.h"
@@ -124,7 +125,7 @@ static void ids_and_values_of_any_length_are_read_as_strtod_reads_them(void **st
     }
     struct source_report report;
     const char *path = fixture_bytes("numbers.txt", text.data, text.length - 1); /* no line end */
-    assert_int_equal(source_read(path, &plain_options, 2, take_expected, &expected, &report), 0);
+    assert_int_equal(source_read(path, &plain_options, 1, take_expected, &expected, &report), 0);
     assert_int_equal(expected.next, count);
     source_report_release(&report);
     bytes_release(&text);
@@ -368,11 +369,67 @@ static void a_glob_without_match_is_an_error(void **state) {
     error_clear();
 }
 
+/* ---- two halves ---- */
+
+struct halves {
+    uint64_t taken;
+    atomic_ullong finished, strange;
+    uint64_t fails_at; /* the block whose second half fails, from 1; 0: none */
+};
+
+static int take_first_half(void *context, const struct source_rows *rows) {
+    struct halves *halves = context;
+    halves->taken += rows->count;
+    bytes_clear(rows->scratch);
+    bytes_append(rows->scratch, &rows->first_line, sizeof rows->first_line);
+    return 0;
+}
+
+/* No assertions here: this runs in many threads. */
+static int take_second_half(void *context, const struct source_rows *rows) {
+    struct halves *halves = context;
+    bool same = rows->scratch->length == sizeof rows->first_line &&
+                !memcmp(rows->scratch->data, &rows->first_line, sizeof rows->first_line);
+    halves->strange += !same;
+    halves->finished += rows->count;
+    if (halves->fails_at && rows->first_line >= halves->fails_at)
+        return error_set(ERROR_IO, "the disk is full");
+    return 0;
+}
+
+static void the_second_half_gets_each_block_once_and_may_fail(void **state) {
+    (void)state;
+    enum { ROWS = 100000 };
+    char *text = memory_new(ROWS, 32), *end = text;
+    for (unsigned row = 0; row < ROWS; row++)
+        end += sprintf(end, "%u 1:%u 2:0.5 3:4\n", row % 2, row);
+    const char *path = fixture_bytes("halves", text, (size_t)(end - text));
+    for (unsigned threads = 1; threads <= 5; threads++) {
+        struct source_report report;
+        struct halves halves = {0};
+        assert_int_equal(source_read_in_two(path, &plain_options, threads, take_first_half,
+                                            take_second_half, &halves, &report),
+                         0);
+        assert_int_equal(halves.taken, ROWS);
+        assert_int_equal(halves.finished, ROWS);
+        assert_int_equal(halves.strange, 0);
+        source_report_release(&report);
+        struct halves failing = {.fails_at = ROWS / 2};
+        assert_int_equal(source_read_in_two(path, &plain_options, threads, take_first_half,
+                                            take_second_half, &failing, &report),
+                         ERROR_IO);
+        assert_string_equal(error_text(), "the disk is full");
+        error_clear();
+    }
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libsvm_rows_are_read_as_written),
         cmocka_unit_test(ids_and_values_of_any_length_are_read_as_strtod_reads_them),
         cmocka_unit_test(a_value_is_refused_wherever_it_ends_early_or_late),
+        cmocka_unit_test(the_second_half_gets_each_block_once_and_may_fail),
         cmocka_unit_test(csv_rows_are_read_as_written),
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
