@@ -1,5 +1,7 @@
 #include "coordinator/job/sizing.h"
 
+#include <math.h>
+
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -12,16 +14,33 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* The longest history for which the pass over the history costs no more than the pass over the
- * data: see doc/ARCHITECTURE.md. */
-static uint32_t history_auto(const struct set_info *data, uint64_t parameters) {
-    uint64_t most = parameters < HISTORY_AUTO_MAX ? parameters : HISTORY_AUTO_MAX;
-    uint64_t pairs = 2 * data->values / (data->features ? data->features : 1);
-    if (pairs < HISTORY_AUTO_MIN)
-        pairs = HISTORY_AUTO_MIN;
-    if (pairs > most)
-        pairs = most;
-    return pairs ? (uint32_t)pairs : 1;
+/* Bytes that an evaluation moves, counted and not measured: the same for every machine. A value of
+ * a sparse row brings its column and itself, and on average one cache line for what it meets of the
+ * point and of the gradient, which are too wide for the caches. Rows that are dense meet all of
+ * them in sequence. A parameter is read or written some eighteen times an evaluation: cleared,
+ * added up, staged, folded, and as an element of x, t, g, h, d and a new pair. */
+#define SPARSE_VALUE_BYTES 72.0
+#define SPARSE_OUTPUT_BYTES 16.0 /* a value and an output: of the point, and of the gradient */
+#define DENSE_VALUE_BYTES 8.0
+#define PARAMETER_BYTES 144.0
+#define READS_OF_A_PAIR 4.0 /* s and y, in either round */
+
+/* The part of an evaluation's other cost that the pairs may add to it. */
+#define HISTORY_SHARE 0.5
+
+static double evaluation_bytes(const struct set_info *data, double parameters) {
+    double outputs = data->features ? floor(parameters / data->features) : 1;
+    double value = data->dense ? DENSE_VALUE_BYTES
+                               : SPARSE_VALUE_BYTES + SPARSE_OUTPUT_BYTES * fmax(outputs, 1);
+    return value * (double)data->values + PARAMETER_BYTES * parameters;
+}
+
+uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type) {
+    double element = type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
+    double pair = READS_OF_A_PAIR * element * (double)parameters;
+    double pairs = HISTORY_SHARE * evaluation_bytes(data, (double)parameters) / pair;
+    pairs = fmin(fmax(pairs, HISTORY_AUTO_MIN), HISTORY_AUTO_MAX);
+    return pairs < (double)parameters ? (uint32_t)pairs : (uint32_t)parameters;
 }
 
 static uint32_t shards_auto(uint64_t parameters, uint32_t cpus) {
@@ -58,7 +77,8 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
 
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing) {
-    sizing->history = job->history ? job->history : history_auto(data, parameters);
+    sizing->history =
+        job->history ? job->history : sizing_history(data, parameters, job->history_type);
     int code = count_workers("shards", job->shards, job->shard_addresses,
                              shards_auto(parameters, cpus), &sizing->shards);
     if (!code)

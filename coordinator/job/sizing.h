@@ -13,6 +13,10 @@ struct sizing {
     uint32_t threads; /* per replica; 0: each uses what its machine has */
 };
 
+/* The longest history whose passes cost at most half as much as the rest of an evaluation, by the
+ * bytes that both move: see doc/ARCHITECTURE.md. At least 1, `parameters` being at least 1. */
+uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type);
+
 /* The history may depend only on the shape of the data, because the model depends on it. The
  * numbers of workers may depend on the machine, which has `cpus` for us, because the model does not
  * depend on them. ERROR_CONFIG if numbers in the job contradict each other. */

@@ -77,11 +77,51 @@ static void workers_started_by_hand_are_counted_and_choose_their_threads(void **
     error_clear();
 }
 
+static struct set_info shape(uint64_t values, uint32_t features, bool dense) {
+    return (struct set_info){.values = values, .features = features, .dense = dense};
+}
+
+static void pairs_add_at_most_half_to_what_an_evaluation_moves(void **state) {
+    struct set_info wide = shape(8760000, 1510000, false), many = shape(20000000, 1510000, false);
+    uint64_t parameters = 1510001;
+    (void)state;
+    uint32_t pairs = sizing_history(&wide, parameters, HISTORY_FLOAT);
+    assert_in_range(pairs, 15, 25);
+    double per_parameter = 8760000.0 / 1510000 * (72 + 16) + 144;
+    assert_true(16 * pairs <= per_parameter / 2 && per_parameter / 2 < 16 * (pairs + 1));
+    assert_true(sizing_history(&wide, parameters, HISTORY_DOUBLE) <= pairs / 2 + 1);
+    assert_true(sizing_history(&many, parameters, HISTORY_FLOAT) > pairs);
+}
+
+static void more_outputs_have_fewer_pairs(void **state) {
+    struct set_info news = shape(1272569, 62061, false);
+    (void)state;
+    uint32_t two = sizing_history(&news, 62062, HISTORY_FLOAT);
+    uint32_t twenty = sizing_history(&news, UINT64_C(20) * 62062, HISTORY_FLOAT);
+    assert_in_range(twenty, 12, 20);
+    assert_in_range(two, 2 * twenty, HISTORY_AUTO_MAX);
+}
+
+static void a_history_stays_within_its_bounds(void **state) {
+    struct set_info none = shape(0, 0, false), thin = shape(3000000, 3000000, false),
+                    table = shape(16000000, 40, true), broad = shape(100000000, 1000000, true);
+    (void)state;
+    assert_int_equal(sizing_history(&none, 1, HISTORY_FLOAT), 1);
+    assert_int_equal(sizing_history(&thin, 3000001, HISTORY_DOUBLE), HISTORY_AUTO_MIN);
+    assert_int_equal(sizing_history(&table, 41, HISTORY_FLOAT), 41);
+    assert_int_equal(sizing_history(&table, 410, HISTORY_FLOAT), HISTORY_AUTO_MAX);
+    assert_in_range(sizing_history(&broad, 1000001, HISTORY_FLOAT), HISTORY_AUTO_MIN, 40);
+    assert_int_equal(sizing_history(&broad, PARAMETERS_MAX, HISTORY_FLOAT), HISTORY_AUTO_MIN);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
         cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
+        cmocka_unit_test(pairs_add_at_most_half_to_what_an_evaluation_moves),
+        cmocka_unit_test(more_outputs_have_fewer_pairs),
+        cmocka_unit_test(a_history_stays_within_its_bounds),
         cmocka_unit_test(numbers_in_the_job_are_kept),
         cmocka_unit_test(workers_started_by_hand_are_counted_and_choose_their_threads),
     };
