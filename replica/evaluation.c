@@ -43,10 +43,17 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
         return;
     }
     replica_abandon(replica);
+    const struct evaluation_parts parts = evaluation_parts_of(&message->parts);
+    if (evaluation_sums(&parts) == SUMS_TRIANGLE &&
+        replica->setup.precondition == PRECONDITION_NONE) {
+        replica_fail(replica, ERROR_INTERNAL,
+                     "asked for curvature, but not set up for a preconditioner", out);
+        return;
+    }
     evaluation->running = true;
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
-    evaluation->parts = evaluation_parts_of(&message->parts);
+    evaluation->parts = parts;
     evaluation->derivative_exponent = (int)message->derivative_exponent;
     evaluation->drawing = (struct objective_drawing){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));

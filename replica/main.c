@@ -83,6 +83,10 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     if (kind < 0)
         return error_set(ERROR_INTERNAL, "this replica does not know the objective `%s`",
                          setup->objective);
+    if (setup->precondition != PRECONDITION_NONE &&
+        !objective_of((enum objective_kind)kind)->second)
+        return error_set(ERROR_INTERNAL, "the objective `%s` has no second derivatives",
+                         setup->objective);
     const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
     *shape =
         (struct objective_shape){.kind = (enum objective_kind)kind,
