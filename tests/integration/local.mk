@@ -37,3 +37,8 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 check-bits: all
 	$(MAKE) check-TESTS TESTS=tests/integration/test_bits.py DML_BITS=all
 .PHONY: check-bits
+
+# The optima of all rows of the large data sets, too.
+check-optima: all
+	$(MAKE) check-TESTS TESTS=tests/integration/test_optima.py DML_OPTIMA=all
+.PHONY: check-optima
