@@ -22,6 +22,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
+	tests/integration/test_precondition.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_nights.py

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""With a preconditioner training ends at the optimum that it has without one, whatever the data: on
+columns that are constant, zero, duplicated or of any scale, on singular Hessians, and where there is
+no optimum. The optima are those of an independent Newton method."""
+
+import functools
+import random
+import sys
+
+from harness import main, test, train, write_job
+from optimum import minimum
+
+FORMS = ('auto', 'block')
+TIGHT = {'gradient_tolerance': 1e-9, 'loss_tolerance': 0, 'max_steps': 2000}
+
+
+def margins(rows, rng, rule):
+    return [sum(a * b for a, b in zip(rule, row)) + rng.gauss(0, 1) for row in rows]
+
+
+def table(rows=80, columns=4, seed=1):
+    """Rows of standard normal numbers, and a sign that no plane separates."""
+    rng = random.Random(seed)
+    x = [[round(rng.gauss(0, 1), 3) for _ in range(columns)] for _ in range(rows)]
+    rule = [rng.gauss(0, 1) for _ in range(columns)]
+    return x, [1 if m > 0 else -1 for m in margins(x, rng, rule)]
+
+
+def with_columns(x, *functions):
+    """Columns added behind, each a function of the row."""
+    return [row + [f(row) for f in functions] for row in x]
+
+
+def scaled(x, *scales):
+    return [[value * scale for value, scale in zip(row, scales)] for row in x]
+
+
+def written(folder, x, labels, **settings):
+    text = ''.join(','.join(map(repr, [*row, y])) + '\n' for row, y in zip(x, labels))
+    (folder / 'data.csv').write_text(text)
+    return write_job(folder, data=['data.csv'], csv={'header': 'no'}, **settings)
+
+
+def losses(folder, x, labels, **settings):
+    """The results without a preconditioner, and with each form."""
+    job = written(folder, x, labels, **{**TIGHT, **settings})
+    found = {}
+    for form in ('none', *FORMS):
+        found[form] = train(job, '--set', f'precondition={form}', '--state', folder / form)
+    for form in FORMS:
+        kind = found[form]['preconditioner']
+        assert kind['kind'] == 'block' and kind['refreshes'] >= 1, found[form]
+    return found
+
+
+def never_worse(found):
+    """Neither a higher loss nor a worse reason than without."""
+    plain = found['none']
+    for form in FORMS:
+        excess = found[form]['loss'] - plain['loss']
+        assert excess <= 1e-9 * max(abs(plain['loss']), 1e-3), f'{form}: {excess} above: {found}'
+        assert found[form]['converged'] or not plain['converged'], f'{form}: {found}'
+
+
+def ends_at(found, optimum):
+    for form in FORMS:
+        excess = found[form]['loss'] - optimum
+        assert abs(excess) <= 1e-9 * max(abs(optimum), 1e-3), f'{form}: {excess} beside: {found}'
+
+
+def ends_at_the_optimum(make, l2, folder, reference=None):
+    """`reference` is the table without the columns that cannot change the optimum, where Newton's
+    method needs a Hessian that is not singular."""
+    x, signs = make()
+    found = losses(folder, x, signs, l2=l2)
+    never_worse(found)
+    ends_at(found, minimum([[*row, 1.0] for row in (reference or make)()[0]], signs, l2))
+
+
+def more(*functions, scales=None, **size):
+    """A table with columns added and scaled."""
+    def make():
+        x, signs = table(**size)
+        x = with_columns(x, *functions)
+        return scaled(x, *scales) if scales else x, signs
+    return make
+
+
+def twice():
+    """Every row twice."""
+    x, signs = table()
+    return x + x, signs + signs
+
+
+WIDE = {'rows': 20, 'columns': 60}
+CASES = [
+    ('ordinary columns', table, 1e-6, None),
+    ('constant and zero columns', more(lambda row: 3.0, lambda row: 0.0), 1e-4, None),
+    ('columns of 1e12 and 1e-12', more(scales=(1, 1e12, 1e-12, 1)), 1e-6, None),
+    ('columns that are far from zero', more(lambda row: 1e6 + row[0] * row[1]), 1e-6, None),
+    ('duplicated rows', twice, 1e-6, None),
+    ('a duplicated column, without l2', more(lambda row: row[0]), 0, table),
+    ('a column that is a sum of others, without l2', more(lambda row: row[0] + row[1]), 0, table),
+    ('a column that is the intercept, without l2', more(lambda row: 1.0), 0, table),
+    ('more columns than rows', functools.partial(table, **WIDE), 1e-2, None),
+]
+for name, make, l2, reference in CASES:
+    function = functools.partial(ends_at_the_optimum, make, l2, reference=reference)
+    function.__name__ = f'on {name} it ends at the optimum'
+    test(function)
+
+
+@test
+def on_separable_data_without_l2_it_ends_no_worse(folder):
+    x, _ = table()
+    signs = [1 if row[0] > row[1] else -1 for row in x]
+    found = losses(folder, x, signs, l2=0, gradient_tolerance=1e-5)
+    never_worse(found)
+    assert all(found[form]['gradient_max'] <= 1e-5 for form in FORMS), found
+
+
+@test
+def two_rows_are_enough(folder):
+    found = losses(folder, [[1e-3, 2.0], [5.0, 2.0]], [1, -1], l2=1e-3)
+    never_worse(found)
+    ends_at(found, minimum([[1e-3, 2.0, 1.0], [5.0, 2.0, 1.0]], [1, -1], 1e-3))
+
+
+@test
+def a_single_row_is_fitted_exactly(folder):
+    found = losses(folder, [[3.0, 1e6, 0.0]], [7.5], objective='squared', gradient_tolerance=1e-7)
+    never_worse(found)
+    assert all(found[form]['loss'] <= 1e-12 for form in FORMS), found
+
+
+@test
+def a_singular_table_of_targets_is_fitted_as_well(folder):
+    x, _ = table()
+    x = with_columns(scaled(x, 1, 1e5, 1e-5, 1), lambda row: row[0], lambda row: 2.0)
+    rng = random.Random(2)
+    targets = [round(m, 3) for m in margins(x, rng, [1, 1e-5, 1e5, -1, 0, 0])]
+    found = losses(folder, x, targets, objective='squared')
+    never_worse(found)
+    low, high = (min(f(found[form]['loss'] for form in FORMS) for f in (g,)) for g in (min, max))
+    assert high - low <= 1e-9 * high, found
+
+
+@test
+def classes_that_share_all_columns_end_at_one_optimum(folder):
+    x, _ = table(rows=120)
+    x = with_columns(scaled(x, 1, 1e3, 1e-3, 1), lambda row: row[0])
+    rng = random.Random(3)
+    classes = [int(m > 0) + int(m > 1) for m in margins(x, rng, [1, 1e-3, 1e3, -1, 0])]
+    found = losses(folder, x, classes, objective='softmax', l2=1e-6)
+    never_worse(found)
+    assert abs(found['auto']['loss'] - found['block']['loss']) <= 1e-12, found
+
+
+sys.exit(main())
