@@ -374,6 +374,15 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     return code;
 }
 
+/* What the caller is about to report stays. */
+static void await_removal(struct training *run, int code) {
+    char *error = code ? memory_copy_string(error_text()) : NULL;
+    loop_finish(&run->loop, run->removal);
+    if (error)
+        error_set(code, "%s", error);
+    free(error);
+}
+
 void training_release(struct training *run, int code) {
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
@@ -386,7 +395,7 @@ void training_release(struct training *run, int code) {
     cluster_free(run->cluster);
     launch_release(&run->launch, DISMISS_GRACE_MS); /* the loop turns, and answers as before */
     if (run->removal)
-        loop_finish(&run->loop, run->removal);
+        await_removal(run, code);
     coordinator_free(run->coordinator);
     json_decref(run->result);
     free(run->launched);

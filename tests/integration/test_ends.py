@@ -20,7 +20,8 @@ def raw_table(folder, **settings):
     lines = ['size,share,label']
     lines += [f'{1e6 * (1 + i % 7)},{1e-3 * (1 + i % 5)},{i % 3}' for i in range(40)]
     (folder / 'raw.csv').write_text('\n'.join(lines) + '\n')
-    return write_job(folder, data=['raw.csv'], objective='squared', **settings)
+    return write_job(folder, data=['raw.csv'], objective='squared',
+                     **{'precondition': 'none', **settings})
 
 
 @test
