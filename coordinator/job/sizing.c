@@ -98,8 +98,8 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 
 /* What a term of the Hessian and a product of its factorisation take, in products of a pass for a
  * gradient: measured ratios. Those of dense rows are cheaper than those of sparse ones. */
-#define TERM_PRICE_SPARSE 1.5
-#define TERM_PRICE_DENSE 3.0
+#define TERM_PRICE_SPARSE 1.0
+#define TERM_PRICE_DENSE 0.4
 #define FACTOR_PRICE 0.3
 
 /* The trace of the second derivatives of a row's loss by its margins, where these are 0. */

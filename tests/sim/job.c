@@ -158,8 +158,8 @@ static void choose_preconditioner(struct job *job) {
         .columns = job->shape.features + job->shape.intercept,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
-        .price_all = 0.1 + random_unit(&random),
-        .price_term = random_unit(&random) / 1000,
+        .price_all = random_unit(&random),
+        .price_term = random_unit(&random) / 1e5,
     };
     job->pair_count = 0;
 }
