@@ -42,6 +42,15 @@ LANES_INLINE double lanes_sum(const lanes *a) {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
+/* mask = all bits where a > b, else 0; either where one is a NaN, or both are zeros or the same
+ * infinity. It is the sign of the difference, because gcc 12 compares such vectors number by
+ * number. */
+LANES_INLINE void lanes_above(word_lanes *mask, const lanes *a, const lanes *b) {
+    lanes difference = *b - *a;
+    memcpy(mask, &difference, sizeof *mask);
+    *mask = 0 - (*mask >> 63);
+}
+
 /* out = a where the mask is set, else b. */
 LANES_INLINE void lanes_choose(lanes *out, const word_lanes *mask, const lanes *a, const lanes *b) {
     word_lanes x, y;

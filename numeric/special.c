@@ -31,13 +31,18 @@ LANES_INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
     *out = r + r * r * p;
 }
 
+/* The bits of infinity; those of a NaN, without its sign, are greater. */
+#define INFINITE UINT64_C(0x7ff0000000000000)
+
 /* e^x = 2^k·e^r with k = x / ln 2 to the nearest integer. 2^k is applied in two factors, since it
  * need not be a normal double where e^x is a denormal, or just below the largest double. */
 LANES_INLINE void exp_lanes(lanes *out, const lanes *in) {
     const double to_integer = 0x1.8p52; /* adding it leaves an integer in the low bits */
     const lanes most = (lanes){0} + 710.0, least = (lanes){0} - 746.0;
     lanes x = *in;
-    word_lanes above = (word_lanes)(x > most), below = (word_lanes)(x < least);
+    word_lanes above, below;
+    lanes_above(&above, &x, &most);
+    lanes_above(&below, &least, &x);
     lanes_choose(&x, &above, &most, &x);
     lanes_choose(&x, &below, &least, &x);
     lanes k = x * 0x1.71547652b82fep0 + to_integer;
@@ -54,7 +59,11 @@ LANES_INLINE void exp_lanes(lanes *out, const lanes *in) {
     power(&first, &biased);
     biased = integer - half + 1023;
     power(&second, &biased);
-    *out = p * first * second;
+    p = p * first * second;
+    word_lanes nan;
+    memcpy(&nan, in, sizeof nan);
+    nan = 0 - ((INFINITE - (nan & INT64_MAX)) >> 63);
+    lanes_choose(out, &nan, in, &p);
 }
 
 /* log f = 2 artanh s, s = (f − 1)/(f + 1), for f from √½ to √2, as f − 1 = g less a correction:
@@ -83,7 +92,9 @@ LANES_INLINE void log1p_lanes(lanes *out, const lanes *in) {
     lanes x = *in;
     lanes u = x + 1.0;
     lanes lost_small = x - (u - 1.0), lost_large = 1.0 - (u - x), lost;
-    word_lanes small = (word_lanes)(x < 1.0);
+    const lanes unit = (lanes){0} + 1.0;
+    word_lanes small;
+    lanes_above(&small, &unit, &x);
     lanes_choose(&lost, &small, &lost_small, &lost_large);
     word_lanes bits;
     memcpy(&bits, &u, sizeof bits);

@@ -136,32 +136,29 @@ double vector_dot(size_t n, const double *a, const double *b) {
     return dot;
 }
 
-/* The bits of |a|; they are ordered as the magnitudes are, infinity and NaN above all. */
-LANES_INLINE int64_t magnitude_bits(double a) {
-    int64_t bits;
-    memcpy(&bits, &a, sizeof bits);
-    return bits & INT64_MAX;
-}
-
 VECTOR_CLONES
 double vector_max_abs(size_t n, const double *a) {
-    long_lanes most = {0};
+    lanes most = {0}, not_finite = {0}; /* a − a is 0, or NaN */
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        long_lanes bits;
-        memcpy(&bits, a + i, sizeof bits);
+        lanes value;
+        word_lanes bits, larger;
+        load(&value, a + i);
+        not_finite += value - value;
+        memcpy(&bits, &value, sizeof bits);
         bits &= INT64_MAX;
-        long_lanes larger = bits > most;
-        most = (bits & larger) | (most & ~larger);
+        memcpy(&value, &bits, sizeof value);
+        lanes_above(&larger, &value, &most);
+        lanes_choose(&most, &larger, &value, &most);
     }
-    int64_t largest = 0;
+    double largest = 0, wrong = fold(&not_finite);
     for (size_t k = 0; k < LANES; k++)
         largest = most[k] > largest ? most[k] : largest;
-    for (; i < n; i++)
-        largest = magnitude_bits(a[i]) > largest ? magnitude_bits(a[i]) : largest;
-    double value;
-    memcpy(&value, &largest, sizeof value);
-    return isfinite(value) ? value : INFINITY;
+    for (; i < n; i++) {
+        largest = fabs(a[i]) > largest ? fabs(a[i]) : largest;
+        wrong += a[i] - a[i];
+    }
+    return wrong == 0 ? largest : INFINITY;
 }
 
 VECTOR_CLONES

@@ -13,7 +13,9 @@ LANES_INLINE void finish(lanes *margin, lanes *loss, const lanes *label, const l
     const lanes one = (lanes){0} + 1.0;
     lanes sign = *label + *label - 1.0;
     lanes m = sign * *margin;
-    word_lanes negative = (word_lanes)(m < 0.0);
+    const lanes zero = {0};
+    word_lanes negative;
+    lanes_above(&negative, &zero, &m);
     lanes zero_or_nan = m - m, minus = -m, above, numerator;
     lanes_choose(&above, &negative, &minus, &zero_or_nan);
     lanes_choose(&numerator, &negative, &one, t);
