@@ -26,7 +26,7 @@ def heading(text):
 
 
 def kernels():
-    heading('arithmetic and memory, one thread')
+    heading('arithmetic and memory, one thread where nothing is said')
     print(run(BUILD / 'bench/bench_kernels'), end='')
 
 

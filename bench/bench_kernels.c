@@ -1,6 +1,9 @@
-/* Speed of the kernels on one thread: nanoseconds per stored value of a data pass, and memory
- * throughput of the history passes beside a plain read of as much memory. */
+/* Speed of the kernels: nanoseconds per stored value of a data pass and, where many outputs make it
+ * compute much, its share of what the processor can do at most; and memory throughput of the
+ * history passes beside a plain read of as much memory. Times are of the processor, not of the
+ * clock on the wall: others may use the machine. With several threads the slowest counts. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -8,6 +11,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "bench/peak.h"
 #include "numeric/setup.h"
 #include "numeric/special.h"
 #include "numeric/vector.h"
@@ -17,7 +21,7 @@ enum { REPEATS = 7 };
 
 static double now_ns(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -37,25 +41,83 @@ struct data_pass {
     struct objective_scale scale;
     struct rows rows;
     double *parameters;
-    int64_t *sum;
-    size_t bytes; /* of each of them */
-    struct objective_scratch *scratch;
+    size_t bytes;        /* of the parameters, and of a sum */
+    uint32_t block_rows; /* as many as a chunk has */
 };
 
-static void run_data_pass(void *argument) {
-    struct data_pass *pass = argument;
+/* What one thread computes of a data pass. */
+struct share {
+    const struct data_pass *pass;
+    uint32_t first, end; /* rows */
+    int64_t *sum;
+    struct objective_scratch *scratch;
+    double ns; /* the least time */
+};
+
+static void run_share(void *argument) {
+    struct share *share = argument;
+    const struct data_pass *pass = share->pass;
     struct objective_result result;
-    for (uint32_t first = 0; first < pass->rows.count; first += 8192) {
+    for (uint32_t first = share->first; first < share->end; first += pass->block_rows) {
         struct rows block = pass->rows;
-        block.count = pass->rows.count - first < 8192 ? pass->rows.count - first : 8192;
+        uint32_t left = share->end - first;
+        block.count = left < pass->block_rows ? left : pass->block_rows;
         block.label += first;
         if (block.dense)
             block.value = (const float *)block.value + (size_t)first * block.features;
         else
             block.start += first;
-        objective_block(&pass->shape, &pass->scale, &block, pass->parameters, pass->sum,
-                        pass->scratch, &result);
+        objective_block(&pass->shape, &pass->scale, &block, pass->parameters, share->sum,
+                        share->scratch, &result);
     }
+}
+
+static void *measure_share(void *argument) {
+    struct share *share = argument;
+    share->ns = best_ns(run_share, share);
+    return NULL;
+}
+
+/* The slowest thread's least time for its share. */
+static double measure_pass(const struct data_pass *pass, uint32_t threads) {
+    struct share shares[THREADS_MAX] = {{0}};
+    pthread_t ids[THREADS_MAX];
+    double slowest = 0;
+    for (uint32_t i = 0; i < threads; i++) {
+        shares[i] = (struct share){.pass = pass,
+                                   .first = pass->rows.count / threads * i,
+                                   .end = pass->rows.count / threads * (i + 1),
+                                   .sum = memory_map(pass->bytes),
+                                   .scratch = objective_scratch_new(&pass->shape)};
+        pthread_create(&ids[i], NULL, measure_share, &shares[i]);
+    }
+    for (uint32_t i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        slowest = fmax(slowest, shares[i].ns);
+        memory_unmap(shares[i].sum, pass->bytes);
+        objective_scratch_free(shares[i].scratch);
+    }
+    return slowest;
+}
+
+static void run_peak(void *argument) {
+    double *operations = argument;
+    *operations = peak_operations(1000000);
+}
+
+/* Prints what a pass took; of dense rows with several outputs, the share of the peak too: margins
+ * and gradient are a product and an addition each for every value and output. */
+static void print_pass(const char *name, const struct data_pass *pass, uint32_t threads,
+                       double ns) {
+    double values = (double)pass->rows.values;
+    printf("%-52s %7.2f ns/value %8.1f ns/row", name, ns / values, ns / pass->rows.count);
+    if (pass->rows.dense && pass->shape.outputs > 1) {
+        double operations;
+        double peak = best_ns(run_peak, &operations);
+        peak = operations / peak * threads;
+        printf(" %5.1f %% of peak", 100 * 4 * values * pass->shape.outputs / ns / peak);
+    }
+    printf("\n");
 }
 
 /* Columns of a row, rising and crowded towards 0 as frequency makes them. */
@@ -78,7 +140,7 @@ static void fill_sparse(struct rows *rows, uint32_t width, struct random *random
 
 static void data_pass(const char *name, enum objective_kind kind, bool dense, enum value_type type,
                       uint32_t count, uint32_t features, uint32_t width, uint32_t outputs,
-                      bool uniform) {
+                      bool uniform, uint32_t threads) {
     struct random random;
     random_init(&random, 1);
     struct data_pass pass = {.shape = {kind, features, outputs, true}};
@@ -97,19 +159,16 @@ static void data_pass(const char *name, enum objective_kind kind, bool dense, en
     uint64_t n = objective_parameters(&pass.shape);
     pass.bytes = n * sizeof(double);
     pass.parameters = memory_map(pass.bytes);
-    pass.sum = memory_map(pass.bytes);
+    uint32_t chunk_rows = CHUNK_BYTES_MAX / (width * (dense ? 4 : 8));
+    pass.block_rows = chunk_rows ? chunk_rows : 1;
     for (uint64_t p = 0; p < n; p++)
         pass.parameters[p] = random_unit(&random) - 0.5;
     int16_t *exponent = memory_new(features + 1, sizeof *exponent);
     for (uint32_t j = 0; j <= features; j++)
         exponent[j] = (int16_t)(30 + j % 3);
     pass.scale = (struct objective_scale){.exponent = uniform ? NULL : exponent, .uniform = 30};
-    pass.scratch = objective_scratch_new(&pass.shape);
-    double ns = best_ns(run_data_pass, &pass);
-    printf("%-52s %7.2f ns/value %8.1f ns/row\n", name, ns / (double)pass.rows.values, ns / count);
-    objective_scratch_free(pass.scratch);
+    print_pass(name, &pass, threads, measure_pass(&pass, threads));
     memory_unmap(pass.parameters, pass.bytes);
-    memory_unmap(pass.sum, pass.bytes);
     free(exponent);
     free(value);
     free(label);
@@ -120,26 +179,33 @@ static void data_pass(const char *name, enum objective_kind kind, bool dense, en
 static void data_passes(void) {
     enum objective_kind logistic = OBJECTIVE_LOGISTIC, softmax = OBJECTIVE_SOFTMAX;
     data_pass("logistic, sparse ones, 14 of 123", logistic, false, VALUE_ONES, 32561, 123, 14, 1,
-              true);
+              true, 1);
     data_pass("logistic, sparse ones, 14 of 123, by column", logistic, false, VALUE_ONES, 32561,
-              123, 14, 1, false);
+              123, 14, 1, false, 1);
     data_pass("logistic, sparse float, 75 of 47000", logistic, false, VALUE_FLOAT, 20000, 47000, 75,
-              1, true);
+              1, true, 1);
     data_pass("logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT, 25000, 1500000,
-              350, 1, true);
+              350, 1, true, 1);
     data_pass("logistic, sparse float, 350 of 1.5 M, by column", logistic, false, VALUE_FLOAT,
-              25000, 1500000, 350, 1, false);
-    data_pass("logistic, dense float, 30", logistic, true, VALUE_FLOAT, 200000, 30, 30, 1, false);
-    data_pass("logistic, dense float, 54", logistic, true, VALUE_FLOAT, 100000, 54, 54, 1, false);
-    data_pass("logistic, dense float, 784", logistic, true, VALUE_FLOAT, 10000, 784, 784, 1, false);
+              25000, 1500000, 350, 1, false, 1);
+    data_pass("logistic, dense float, 30", logistic, true, VALUE_FLOAT, 200000, 30, 30, 1, false,
+              1);
+    data_pass("logistic, dense float, 54", logistic, true, VALUE_FLOAT, 100000, 54, 54, 1, false,
+              1);
+    data_pass("logistic, dense float, 784", logistic, true, VALUE_FLOAT, 10000, 784, 784, 1, false,
+              1);
     data_pass("softmax of 10, sparse float, 75 of 47000", softmax, false, VALUE_FLOAT, 10000, 47000,
-              75, 10, false);
+              75, 10, false, 1);
     data_pass("softmax of 3, sparse ones, 14 of 123", softmax, false, VALUE_ONES, 32561, 123, 14, 3,
-              true);
-    data_pass("softmax of 7, dense float, 54", softmax, true, VALUE_FLOAT, 100000, 54, 54, 7,
-              false);
+              true, 1);
+    data_pass("softmax of 7, dense float, 54", softmax, true, VALUE_FLOAT, 100000, 54, 54, 7, false,
+              1);
     data_pass("softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784, 784, 10,
-              false);
+              false, 1);
+    data_pass("2 threads: logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT,
+              25000, 1500000, 350, 1, true, 2);
+    data_pass("2 threads: softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784,
+              784, 10, false, 2);
 }
 
 enum { PAIRS = 20, ELEMENTS = 1 << 21 };

@@ -1,6 +1,7 @@
 # bench
 EXTRA_PROGRAMS =
 EXTRA_PROGRAMS += bench/bench_kernels
+bench_bench_kernels_SOURCES = bench/bench_kernels.c bench/peak.c bench/peak.h
 bench_bench_kernels_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_kernels
 
