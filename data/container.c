@@ -35,9 +35,14 @@ uint64_t container_reserve(struct container_writer *writer, uint64_t length) {
     return offset;
 }
 
+/* A large file begins to go to disk each time that a multiple of this is passed, so that the fsync
+ * at its end has little left to do. */
+#define WRITE_BACK_BYTES (UINT64_C(8) << 20)
+
 int container_write(const struct container_writer *writer, uint64_t offset, const void *data,
                     size_t length) {
     const char *at = data;
+    const uint64_t first = offset;
     while (length) {
         ssize_t written = pwrite(writer->file.descriptor, at, length, (off_t)offset);
         if (written < 0 && errno == EINTR)
@@ -48,6 +53,8 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
         offset += (uint64_t)written;
         length -= (size_t)written;
     }
+    if (offset / WRITE_BACK_BYTES != first / WRITE_BACK_BYTES)
+        file_write_back(writer->file.descriptor);
     return 0;
 }
 

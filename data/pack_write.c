@@ -243,7 +243,6 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     fill_block(rows, pending, data);
     uint64_t checksum = hash64(data, bytes);
     int code = container_write(&writer->container, pending->block.offset, data, bytes);
-    file_write_back(writer->container.file.descriptor);
     pthread_mutex_lock(&writer->mutex);
     ((struct pack_block *)(void *)writer->blocks.data)[pending->number].checksum = checksum;
     pthread_mutex_unlock(&writer->mutex);

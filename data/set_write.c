@@ -89,7 +89,6 @@ static void *make_chunks(void *argument) {
                    &writer->columns, &writer->labels);
         chunk->checksum = hash64(buffer.data, chunk->bytes);
         int code = container_write(&writer->container, chunk->offset, buffer.data, chunk->bytes);
-        file_write_back(writer->container.file.descriptor);
         end_chunk(writer, number, buffer.data, code);
     }
     chunk_buffer_release(&buffer);
