@@ -32,7 +32,7 @@
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
     X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")                    \
     X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")              \
-    X(FACTOR_KEPT, "a shard that goes back keeps the preconditioner of the former attempt")        \
+    X(FACTOR_KEPT, "a shard that goes back restores no preconditioner, but keeps what it has")     \
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")

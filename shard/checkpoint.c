@@ -373,7 +373,7 @@ static int load_factor(const struct reader *reader, struct registers *registers)
     if (header->factor && !registers->precondition)
         return error_set(ERROR_DATA, "%s holds a preconditioner, which this run has not",
                          reader->path);
-    if (registers->factor && mutant(FACTOR_KEPT))
+    if (mutant(FACTOR_KEPT))
         return 0;
     struct factor *factor = header->factor ? factor_new(header->factor, registers->count) : NULL;
     int code = bytes ? load_section(reader, factor_offset(header), factor->elements, bytes,
