@@ -1,5 +1,5 @@
-/* The program dml-replica, over sockets and on real data: what it stages is the gradient of one
- * plain loop, to the bit. The test plays the coordinator and the one shard. */
+/* The program dml-replica, over sockets and on real data: what it stages is the gradient, or the
+ * curvature, of one plain loop, to the bit. The test plays the coordinator and the one shard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,13 +33,14 @@ struct world {
     char *replica_address, *shard_address;
     struct set *set;
     struct objective_shape shape;
+    enum evaluation_kind kind;
     struct host *host;
     uint32_t coordinator; /* link */
     struct segment *point;
     uint32_t handed_out; /* chunks */
     uint64_t threads;
-    int64_t *sum; /* of the slices staged */
-    struct exact loss;
+    int64_t *sum;       /* of the slices staged */
+    struct exact total; /* the first: the loss, or trace times leverage */
     uint32_t counted;
     bool greeted, ended;
 };
@@ -47,6 +48,18 @@ struct world {
 static uint64_t parameters(const struct world *world) {
     return objective_parameters(&world->shape);
 }
+
+static bool is_curvature(const struct world *world) {
+    return world->kind == EVALUATION_CURVATURE;
+}
+
+static uint64_t sums(const struct world *world) {
+    return evaluation_sums_total(is_curvature(world) ? SUMS_TRIANGLE : SUMS_PARAMETERS,
+                                 parameters(world));
+}
+
+static const struct objective_drawing drawing = {.rate = 0.01, .floor = 0.125, .dice = 77};
+enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
     message.epoch = EPOCH;
@@ -65,7 +78,8 @@ static void set_up(struct world *world, struct outbox *out) {
                                               .layout = layout_blob(world->shape.features, 1, 1),
                                               .shards = 1,
                                               .threads = (uint32_t)world->threads,
-                                              .flush_ms = 5}});
+                                              .flush_ms = 5,
+                                              .precondition = is_curvature(world)}});
     answer(out, world->coordinator,
            (struct message){
                .type = MESSAGE_SHARD_AT,
@@ -88,8 +102,9 @@ static void hand_out(struct world *world, struct outbox *out) {
 
 static void judge(struct world *world, const struct message_flushed *flushed, struct outbox *out) {
     struct totals totals;
-    assert_true(totals_decode(&totals, 1, flushed->totals.data, flushed->totals.length));
-    exact_merge(&world->loss, &totals.sum[0]);
+    assert_true(totals_decode(&totals, is_curvature(world) ? 3 : 1, flushed->totals.data,
+                              flushed->totals.length));
+    exact_merge(&world->total, &totals.sum[0]);
     for (uint32_t i = 0; i < flushed->portions.length; i++)
         world->counted += flushed->portions.items[i].count;
     answer(out, world->coordinator,
@@ -100,16 +115,22 @@ static void judge(struct world *world, const struct message_flushed *flushed, st
 
 static void play_coordinator(struct world *world, const struct message *message,
                              struct outbox *out) {
-    const struct evaluation_part all = {EVALUATION_GRADIENT, 0, set_info(world->set)->chunks};
+    const struct evaluation_part all = {world->kind, 0, set_info(world->set)->chunks};
     switch (message->type) {
     case MESSAGE_WELCOME:
         assert_true(message->welcome.proof == objective_proof());
         set_up(world, out);
         break;
     case MESSAGE_READY:
-        answer(
-            out, world->coordinator,
-            (struct message){.type = MESSAGE_EVALUATE, .evaluate = {1, 1, 0, {&all, 1}, 0, 1, 0}});
+        answer(out, world->coordinator,
+               (struct message){.type = MESSAGE_EVALUATE,
+                                .evaluate = {1,
+                                             1,
+                                             is_curvature(world) ? EXPONENT : 0,
+                                             {&all, 1},
+                                             drawing.rate,
+                                             drawing.floor,
+                                             drawing.dice}});
         hand_out(world, out);
         break;
     case MESSAGE_WANT:
@@ -128,8 +149,8 @@ static void play_coordinator(struct world *world, const struct message *message,
 static void fold(struct world *world, const struct message *message) {
     const struct message_stage *stage = &message->stage;
     if (stage->encoding == STAGE_DENSE) {
-        assert_int_equal(message->bulk.length, parameters(world) * 8);
-        fixed_merge(parameters(world), world->sum, message->bulk.data);
+        assert_int_equal(message->bulk.length, sums(world) * 8);
+        fixed_merge(sums(world), world->sum, message->bulk.data);
         return;
     }
     assert_int_equal(stage->encoding, STAGE_SPARSE);
@@ -237,18 +258,37 @@ static void make_set(struct world *world) {
                                             .intercept = true};
 }
 
-static void plain_loop(const struct world *world, int64_t *sum, struct exact *loss) {
+static double chunk_curvature(const struct world *world, uint32_t number, const struct rows *rows,
+                              struct objective_scratch *scratch, int64_t *triangle) {
+    const struct objective_sample sample = {.exponent = set_info(world->set)->exponent,
+                                            .examples = set_info(world->set)->rows,
+                                            .derivative_exponent = EXPONENT,
+                                            .drawing = drawing};
+    struct objective_curved curved;
+    objective_curvature(&world->shape, &sample, rows, number, world->point->start, triangle,
+                        scratch, &curved);
+    assert_false(curved.exceeded);
+    return curved.trace_leverage;
+}
+
+static double chunk_gradient(const struct world *world, const struct rows *rows,
+                             struct objective_scratch *scratch, int64_t *sum) {
     const struct set_info *info = set_info(world->set);
     const struct objective_scale scale = {.exponent = info->uniform ? NULL : info->exponent,
                                           .uniform = info->uniform_exponent};
+    struct objective_result result;
+    objective_block(&world->shape, &scale, rows, world->point->start, sum, scratch, &result);
+    return result.loss;
+}
+
+static void plain_loop(const struct world *world, int64_t *sum, struct exact *total) {
     struct objective_scratch *scratch = objective_scratch_new(&world->shape);
-    exact_init(loss);
-    for (uint32_t i = 0; i < info->chunks; i++) {
+    exact_init(total);
+    for (uint32_t i = 0; i < set_info(world->set)->chunks; i++) {
         struct rows rows;
-        struct objective_result result;
         assert_int_equal(set_chunk(world->set, i, &rows), 0);
-        objective_block(&world->shape, &scale, &rows, world->point->start, sum, scratch, &result);
-        exact_add(loss, result.loss);
+        exact_add(total, is_curvature(world) ? chunk_curvature(world, i, &rows, scratch, sum)
+                                             : chunk_gradient(world, &rows, scratch, sum));
     }
     objective_scratch_free(scratch);
 }
@@ -303,8 +343,8 @@ static void one_run(struct world *world, uint64_t threads) {
     world->threads = threads;
     world->handed_out = world->counted = 0;
     world->greeted = world->ended = false;
-    exact_init(&world->loss);
-    world->sum = memory_map(parameters(world) * 8);
+    exact_init(&world->total);
+    world->sum = memory_map(sums(world) * 8);
     pid_t pid = start_replica(world);
     const struct host_options options = {.listen = world->shard_address, .log_level = LOG_WARNING};
     const struct host_role role = {.state = world,
@@ -323,24 +363,38 @@ static void one_run(struct world *world, uint64_t threads) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static void assert_plain_loop(struct world *world, uint64_t threads, bool shuffled) {
+    size_t bytes = sums(world) * 8;
+    int64_t *expected = memory_map(bytes);
+    struct exact total;
+    plain_loop(world, expected, &total);
+    setenv("DML_SHUFFLE", shuffled ? "7" : "0", 1);
+    one_run(world, threads);
+    assert_int_equal(world->counted, set_info(world->set)->chunks);
+    assert_true(exact_value(&world->total) == exact_value(&total));
+    assert_memory_equal(world->sum, expected, bytes);
+    memory_unmap(world->sum, bytes);
+    memory_unmap(expected, bytes);
+}
+
 static void what_the_program_stages_is_the_gradient_of_a_plain_loop(void **state) {
     (void)state;
     struct world world;
     world_init(&world);
-    size_t bytes = parameters(&world) * 8;
-    int64_t *expected = memory_map(bytes);
-    struct exact loss;
-    plain_loop(&world, expected, &loss);
+    world.kind = EVALUATION_GRADIENT;
     for (uint64_t threads = 1; threads <= 3; threads++)
-        for (int shuffled = 0; shuffled < 2; shuffled++) {
-            setenv("DML_SHUFFLE", shuffled ? "7" : "0", 1);
-            one_run(&world, threads);
-            assert_int_equal(world.counted, set_info(world.set)->chunks);
-            assert_true(exact_value(&world.loss) == exact_value(&loss));
-            assert_memory_equal(world.sum, expected, bytes);
-            memory_unmap(world.sum, bytes);
-        }
-    memory_unmap(expected, bytes);
+        for (int shuffled = 0; shuffled < 2; shuffled++)
+            assert_plain_loop(&world, threads, shuffled);
+    world_release(&world);
+}
+
+static void what_the_program_stages_is_the_curvature_of_a_plain_loop(void **state) {
+    (void)state;
+    struct world world;
+    world_init(&world);
+    world.kind = EVALUATION_CURVATURE;
+    for (uint64_t threads = 1; threads <= 3; threads += 2)
+        assert_plain_loop(&world, threads, threads == 3);
     world_release(&world);
 }
 
@@ -349,6 +403,7 @@ int main(void) {
     numeric_setup();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_program_stages_is_the_gradient_of_a_plain_loop),
+        cmocka_unit_test(what_the_program_stages_is_the_curvature_of_a_plain_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
