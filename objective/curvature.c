@@ -65,22 +65,36 @@ LANES_INLINE double sparse_size(enum value_type type, const struct rows *rows, s
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+/* sum += |value·power| at HALF values from i on. */
+LANES_INLINE void add_sizes(half_lanes *sum, enum value_type type, const void *value, size_t i,
+                            const double *power) {
+    half_lanes size, by;
+    half_float_lanes narrow;
+    half_words bits;
+    memcpy(&size, power, sizeof size);
+    if (type == VALUE_FLOAT) {
+        memcpy(&narrow, (const float *)value + i, sizeof narrow);
+        size *= __builtin_convertvector(narrow, half_lanes);
+    } else if (type == VALUE_DOUBLE) {
+        memcpy(&by, (const double *)value + i, sizeof by);
+        size *= by;
+    }
+    memcpy(&bits, &size, sizeof bits);
+    bits &= UINT64_MAX >> 1;
+    memcpy(&size, &bits, sizeof size);
+    *sum += size;
+}
+
 LANES_INLINE double dense_size(enum value_type type, const struct rows *rows, size_t row,
                                const double *power) {
-    const word_lanes no_sign = (word_lanes){0} + (UINT64_MAX >> 1);
     size_t n = rows->features, begin = row * n, j = 0;
-    lanes s = {0};
-    for (; j + LANES <= n; j += LANES) {
-        lanes value, by;
-        word_lanes bits;
-        load_values(type, &value, rows->value, begin + j);
-        memcpy(&bits, &value, sizeof bits);
-        bits &= no_sign;
-        memcpy(&value, &bits, sizeof value);
-        memcpy(&by, power + j, sizeof by);
-        s += value * by;
+    half_lanes a = {0}, b = {0};
+    for (; j + 2 * HALF <= n; j += 2 * HALF) {
+        add_sizes(&a, type, rows->value, begin + j, power + j);
+        add_sizes(&b, type, rows->value, begin + j + HALF, power + j + HALF);
     }
-    double sum = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    a += b;
+    double sum = (a[0] + a[2]) + (a[1] + a[3]);
     for (; j < n; j++)
         sum += fabs(value_at(type, rows->value, begin + j)) * power[j];
     return sum;

@@ -10,11 +10,6 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-/* Half lanes: gcc keeps sums of these in registers, but not sums of whole lanes. */
-#define HALF 4
-typedef double half_lanes __attribute__((vector_size(32)));
-typedef uint64_t half_words __attribute__((vector_size(32)));
-
 static size_t triangle_row(size_t r) {
     return r * (r + 1) / 2;
 }
