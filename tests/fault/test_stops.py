@@ -41,8 +41,9 @@ def a_second_coordinator_is_told_that_one_is_running(folder):
 def a_coordinator_that_lost_the_lock_finds_itself_fenced_out(folder):
     job, expected = slow_job(folder)
     with run_of(job, 'fenced', **SLOW) as run:
-        # The replicas stand still, so that the first cannot end before the second is there.
-        rules = ['coordinator.lock_released:3:hit',
+        # The replicas stand still, so that the first cannot end before the second is there. The
+        # lock goes in the fourth second, when the database names the workers: the second needs it.
+        rules = ['coordinator.lock_released:40:hit',
                  *(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS))]
         first = run.start(DML_FAILPOINT=','.join(rules), DML_FAILPOINT_ONCE=str(folder / 'fired'))
         for i in range(len(rules)):

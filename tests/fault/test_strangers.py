@@ -96,7 +96,8 @@ def memory_of(pid):
 def long_run(folder, name):
     """Half a minute's work, under way. It is told to stop then, and goes on quickly; its model must
     be the quiet run's."""
-    job = make_job(folder, max_steps=60, checkpoint_seconds=0.1)
+    job = make_job(folder, max_steps=60, checkpoint_seconds=0.1, history=2,
+                   gradient_tolerance=1e-10)
     expected = quiet(job)
     with run_of(job, name, **SLOW) as run:
         run.start()

@@ -7,6 +7,7 @@ With DML_BITS=all every combination is; with DML_BITS=few a handful, enough to n
 depend on their order.
 """
 
+import functools
 import itertools
 import os
 import random
@@ -87,12 +88,17 @@ def dense_rows(objective, features, rows, seed=8):
     return lines
 
 
-def make_job(folder, objective, kind):
+@functools.cache
+def text_of(objective, kind):
     if kind == 'sparse':
         lines = sparse_rows(objective, 5000 if objective == 'softmax' else 17000)
     else:
-        lines = dense_rows(objective, *((4200, 200) if objective == 'softmax' else (16400, 80)))
-    (folder / 'data').write_text(''.join(lines))
+        lines = dense_rows(objective, *((4200, 100) if objective == 'softmax' else (16400, 80)))
+    return ''.join(lines)
+
+
+def make_job(folder, objective, kind):
+    (folder / 'data').write_text(text_of(objective, kind))
     # Steps are few and bounded, so a run takes a blink and ends for the same reason everywhere.
     return write_job(folder, data=['data'], format='libsvm' if kind == 'sparse' else 'csv',
                      objective=objective, l2=1e-4, history=4, max_steps=5, gradient_tolerance=1e-12,
