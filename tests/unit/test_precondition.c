@@ -137,6 +137,7 @@ static void a_slice_has_the_length_of_the_triangle(void **state) {
     (void)state;
     struct bench bench;
     bench_of_all(&bench);
+    assert_int_equal(bench.shard->registers.sum_length, TRIANGLE);
     run_one(&bench, begin_triangle(1));
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), triangle, N));
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
