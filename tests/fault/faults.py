@@ -23,6 +23,8 @@ from harness import (COORDINATOR, DEADLINE_SECONDS, Process, run,  # noqa: E402
 ALL = os.environ.get('DML_FAULTS') == 'all'
 FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
 REPLICAS = 2
+# Few enough for a preconditioner, which is refreshed several times, first from a part of the rows.
+PRECONDITIONED = {'features': 60, 'gradient_tolerance': 1e-14}
 
 
 def long_test(function):
@@ -69,8 +71,8 @@ def write_data(folder, objective='logistic', rows=4000, features=FEATURES, value
     return path
 
 
-def make_job(folder, objective='logistic', rows=4000, **settings):
-    data = write_data(folder, objective, rows)
+def make_job(folder, objective='logistic', rows=4000, features=FEATURES, **settings):
+    data = write_data(folder, objective, rows, features)
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
               'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
               'threads': 1, 'reconnect_seconds': 5, **settings}
@@ -80,6 +82,10 @@ def make_job(folder, objective='logistic', rows=4000, **settings):
 def quiet(job, *arguments, **environment):
     """What the job gives when nothing happens to it."""
     return train(job, '--fresh', '--state', job.parent / 'quiet.state', *arguments, **environment)
+
+
+def check_preconditioned(result):
+    assert result['preconditioner']['refreshes'] >= 2, f'too few refreshes to tell: {result}'
 
 
 # ---- runs that are taken up again ----

@@ -24,7 +24,7 @@ SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '20000'}
 
 
 def slow_job(folder):
-    job = make_job(folder, checkpoint_seconds=CHECKPOINT_S, max_steps=STEPS)
+    job = make_job(folder, checkpoint_seconds=CHECKPOINT_S, max_steps=STEPS, gradient_tolerance=0)
     return job, quiet(job)
 
 

@@ -12,8 +12,8 @@ import signal
 import sys
 import time
 
-from faults import (ALL, check_counted_once, check_nothing_left, chunks_of, flip, make_job, quiet,
-                    run_of, say, seed_of_arguments)
+from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
+                    check_preconditioned, chunks_of, flip, make_job, quiet, run_of, say, seed_of_arguments)
 from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test, train
 
 SEED = seed_of_arguments()
@@ -27,8 +27,9 @@ class Scenario:
     """A job, what goes wrong in it anyway, and how often the command is given for that."""
 
     def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None,
-                 warm=False):
+                 warm=False, anew=()):
         self.name, self.rules, self.starts, self.warm = name, rules, starts, warm
+        self.anew = anew  # places that are walked here though another scenario came to them
         self.environment = environment or {}
         self.settings = {'checkpoint_seconds': 0, 'max_steps': 12, **(settings or {})}
         self.drive = drive or go_on
@@ -102,6 +103,9 @@ SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),
     Scenario('scaled'),
     Scenario('it starts from a model', warm=True),
+    Scenario('a shard with a preconditioner is lost', rules='shard.factor_done:2:kill',
+             settings={**PRECONDITIONED, 'portion_chunks': 1},
+             anew=('checkpoint_', 'restore_', 'retain_', 'file_', 'send_RESULT', 'send_STAGED')),
     Scenario('a shard is lost', rules='shard.receive_PROGRAM:9:kill'),
     Scenario('the coordinator is lost', rules='coordinator.state_accept:40:kill', starts=2,
              environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
@@ -147,7 +151,10 @@ class Walk:
             if scenario.name == 'scaled':
                 scale(place / 'logistic.libsvm')
             arguments = ['--start', first_model(job)] if scenario.warm else []
-            self.jobs[key] = job, arguments, quiet(job, *arguments)['model_sha256']
+            expected = quiet(job, *arguments)
+            if 'features' in scenario.settings:
+                check_preconditioned(expected)
+            self.jobs[key] = job, arguments, expected['model_sha256']
         return self.jobs[key]
 
     def run(self, scenario, rule=None, reruns=0):
@@ -165,7 +172,9 @@ class Walk:
             check_counted_once(run, chunks_of(run))
         here = {(line.split('.')[0].rstrip('0123456789'), line.split('.')[1])
                 for line in log.read_text().splitlines()}
-        new = here - self.visited
+        new = {(role, name) for role, name in here
+               if (role, name) not in self.visited
+               or role == 'shard' and name.startswith(scenario.anew)}
         self.visited |= here
         return exists(f'{fired}.0'), sorted(new)
 

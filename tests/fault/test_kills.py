@@ -9,18 +9,21 @@ import random
 import sys
 import time
 
-from faults import (ALL, check_counted_once, check_nothing_left, chunks_of, conclude, kill,
-                    make_job, name_of, quiet, run_of, say, seed_of_arguments)
+from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
+                    check_preconditioned, chunks_of, conclude, kill, make_job,
+                    name_of, quiet, run_of, say, seed_of_arguments)
 from harness import main, test, words
 
 SEED = seed_of_arguments()
 RUNS = 200 if ALL else 8
 KILLS_MAX = 4
 
-# What a run is made of: the objective, and how long replicas pause before a chunk at most (µs).
-# With the longest pauses evaluations take more than 100 ms and are journalled.
-KINDS = [('logistic', 2000), ('logistic', 25000), ('softmax', 1500), ('squared', 2000),
-         ('squared', 25000)]
+# What a run is made of: the objective, how long replicas pause before a chunk at most (µs), and
+# settings of the job. With the longest pauses evaluations take more than 100 ms and are journalled.
+# As many as there are runs in `check`.
+KINDS = [('logistic', 2000, {}), ('logistic', 25000, {}), ('softmax', 1500, {}),
+         ('squared', 2000, {}), ('squared', 25000, {}), ('logistic', 2000, PRECONDITIONED),
+         ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED)]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 
@@ -62,16 +65,19 @@ def disturb(rng, run, seconds, tell):
 
 def one_run(folder, jobs, seed, tell):
     rng = random.Random(seed)
-    objective, pause = rng.choice(KINDS)
+    kind = seed % len(KINDS)
+    objective, pause, more = KINDS[kind]
     settings = draw_settings(rng)
     steps = STEPS[pause]
     environment = {'DML_SHUFFLE': str(seed + 1), 'DML_PAUSE_US': str(pause)}
-    if (objective, steps) not in jobs:
-        (folder / f'{objective}-{steps}').mkdir()
-        job = make_job(folder / f'{objective}-{steps}', objective, max_steps=steps)
-        jobs[objective, steps] = job, quiet(job)
-    job, expected = jobs[objective, steps]
-    tell(f'{objective}, {settings}, {environment}')
+    if kind not in jobs:
+        (folder / str(kind)).mkdir()
+        job = make_job(folder / str(kind), objective, max_steps=steps, **more)
+        jobs[kind] = job, quiet(job)
+        if more:
+            check_preconditioned(jobs[kind][1])
+    job, expected = jobs[kind]
+    tell(f'{objective}, {more}, {settings}, {environment}')
     with run_of(job, f'seed-{seed}', *words(settings), **environment) as run:
         run.start()
         start = time.monotonic()
