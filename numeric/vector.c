@@ -10,24 +10,10 @@
  * next one read, and the processor's own prefetching starts anew at each. */
 #define PREFETCH_BYTES 2048
 
-/* Lanes are folded in halves: 8 → 4 → 2 → 1. */
-LANES_INLINE double fold(const lanes *a) {
-    lanes v = *a;
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-}
-
-LANES_INLINE void load(lanes *out, const double *from) {
-    memcpy(out, from, sizeof *out);
-}
-
-LANES_INLINE void store(double *to, const lanes *from) {
-    memcpy(to, from, sizeof *from);
-}
-
 /* The next lanes of a history vector, as doubles. */
 LANES_INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
     if (type == HISTORY_DOUBLE) {
-        load(out, (const double *)stored + i);
+        lanes_load(out, (const double *)stored + i);
         return;
     }
     float_lanes narrow;
@@ -55,8 +41,8 @@ LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
         lanes va[2], vb[2];
         for (size_t half = 0; half < 2; half++) {
-            load(&va[half], a + i + half * LANES);
-            load(&vb[half], b + i + half * LANES);
+            lanes_load(&va[half], a + i + half * LANES);
+            lanes_load(&vb[half], b + i + half * LANES);
         }
         for (size_t v = 0; v < count; v++) {
             __builtin_prefetch((const char *)stored[v] + i * size + PREFETCH_BYTES);
@@ -71,7 +57,7 @@ LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
     for (size_t v = 0; v < count; v++) {
         for (size_t k = 0; k < 2; k++) {
             sum[v][k][0] += sum[v][k][1];
-            dots[v][k] = fold(&sum[v][k][0]);
+            dots[v][k] = lanes_sum(&sum[v][k][0]);
         }
         for (size_t rest = i; rest < n; rest++) {
             dots[v][0] += history_at(type, stored[v], rest) * a[rest];
@@ -124,13 +110,13 @@ double vector_dot(size_t n, const double *a, const double *b) {
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
         for (size_t part = 0; part < 4; part++) {
             lanes va, vb;
-            load(&va, a + i + part * LANES);
-            load(&vb, b + i + part * LANES);
+            lanes_load(&va, a + i + part * LANES);
+            lanes_load(&vb, b + i + part * LANES);
             sum[part] += va * vb;
         }
     }
     sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double dot = fold(&sum[0]);
+    double dot = lanes_sum(&sum[0]);
     for (; i < n; i++)
         dot += a[i] * b[i];
     return dot;
@@ -143,7 +129,7 @@ double vector_max_abs(size_t n, const double *a) {
     for (; i + LANES <= n; i += LANES) {
         lanes value;
         word_lanes bits, larger;
-        load(&value, a + i);
+        lanes_load(&value, a + i);
         not_finite += value - value;
         memcpy(&bits, &value, sizeof bits);
         bits &= INT64_MAX;
@@ -151,7 +137,7 @@ double vector_max_abs(size_t n, const double *a) {
         lanes_above(&larger, &value, &most);
         lanes_choose(&most, &larger, &value, &most);
     }
-    double largest = 0, wrong = fold(&not_finite);
+    double largest = 0, wrong = lanes_sum(&not_finite);
     for (size_t k = 0; k < LANES; k++)
         largest = most[k] > largest ? most[k] : largest;
     for (; i < n; i++) {
@@ -166,10 +152,10 @@ void vector_add(size_t n, double *out, const double *a, double alpha, const doub
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes va, vb;
-        load(&va, a + i);
-        load(&vb, b + i);
+        lanes_load(&va, a + i);
+        lanes_load(&vb, b + i);
         va += alpha * vb;
-        store(out + i, &va);
+        lanes_store(out + i, &va);
     }
     for (; i < n; i++)
         out[i] = a[i] + alpha * b[i];
@@ -180,9 +166,9 @@ void vector_scale(size_t n, double *out, double alpha, const double *a) {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes v;
-        load(&v, a + i);
+        lanes_load(&v, a + i);
         v *= alpha;
-        store(out + i, &v);
+        lanes_store(out + i, &v);
     }
     for (; i < n; i++)
         out[i] = alpha * a[i];
@@ -233,13 +219,13 @@ static void store_float(size_t n, float *stored, double *rounded, const double *
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         lanes va, vb;
-        load(&va, a + i);
-        load(&vb, b + i);
+        lanes_load(&va, a + i);
+        lanes_load(&vb, b + i);
         va -= vb;
         float_lanes narrow = __builtin_convertvector(va, float_lanes);
         va = __builtin_convertvector(narrow, lanes);
         memcpy(stored + i, &narrow, sizeof narrow);
-        store(rounded + i, &va);
+        lanes_store(rounded + i, &va);
     }
     for (; i < n; i++) {
         stored[i] = (float)(a[i] - b[i]);
@@ -264,11 +250,11 @@ LANES_INLINE void add_two(enum history_type type, size_t n, double *out, double 
         lanes v, vs, vy;
         __builtin_prefetch((const char *)s + i * history_size(type) + PREFETCH_BYTES);
         __builtin_prefetch((const char *)y + i * history_size(type) + PREFETCH_BYTES);
-        load(&v, out + i);
+        lanes_load(&v, out + i);
         load_history(type, &vs, s, i);
         load_history(type, &vy, y, i);
         v += p * vs + q * vy;
-        store(out + i, &v);
+        lanes_store(out + i, &v);
     }
     for (; i < n; i++)
         out[i] += p * history_at(type, s, i) + q * history_at(type, y, i);
