@@ -111,12 +111,13 @@ for name, make, l2, reference in CASES:
 
 
 @test
-def on_separable_data_without_l2_it_ends_no_worse(folder):
+def on_separable_data_without_l2_it_ends_near_zero(folder):
     x, _ = table()
     signs = [1 if row[0] > row[1] else -1 for row in x]
     found = losses(folder, x, signs, l2=0, gradient_tolerance=1e-5)
-    never_worse(found)
-    assert all(found[form]['gradient_max'] <= 1e-5 for form in FORMS), found
+    # There is no minimum to compare at: each ends somewhere below where its gradient is small.
+    assert all(found[form]['loss'] <= 1e-4 and found[form]['gradient_max'] <= 1e-5
+               for form in FORMS), found
 
 
 @test
