@@ -219,7 +219,7 @@ def check_nothing_left(run, seconds=8):
 
 def steps_of(run):
     """Numbers of the steps that the process of now has logged."""
-    return [int(n) for n in re.findall(r'info: step (\d+):', run.now.so_far(run.now.errors))]
+    return [int(n) for n in re.findall(r'info: step (\d+): loss ', run.now.so_far(run.now.errors))]
 
 
 def until_step(run, step):

@@ -6,8 +6,9 @@ import signal
 import sys
 import time
 
-from faults import (ALL, REPLICAS, check_nothing_left, conclude, kill, long_test, make_job, quiet, run_of,
-                    steps_of, until_step, workers_at)
+from faults import (ALL, PRECONDITIONED, REPLICAS, check_nothing_left, check_preconditioned,
+                    conclude, kill, long_test, make_job, quiet, run_of, steps_of, until_step,
+                    workers_at)
 from harness import AGAIN, REPLICA, SHARD, dml, main, test
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
@@ -78,10 +79,13 @@ def workers_wait_for_a_coordinator_and_then_exit(folder):
 
 # ---- signals ----
 
-def interrupted(folder, number):
-    job, expected = slow_job(folder, checkpoint_seconds=1000)
+def interrupted(folder, number, hold=lambda run: run.start_held(5), **settings):
+    """`hold` starts the run and returns when it is where the signal is to meet it."""
+    job, expected = slow_job(folder, checkpoint_seconds=1000, **settings)
+    if 'features' in settings:
+        check_preconditioned(expected)
     with run_of(job, 'stopped', **SLOW) as run:
-        run.start_held(5)
+        hold(run)
         run.now.signal(number)
         run.go_on()
         finished = run.now.wait()
@@ -94,6 +98,7 @@ def interrupted(folder, number):
         again = set(steps_of(run)) & set(done)
         assert not again, f'steps {again} were made twice'
         check_nothing_left(run)
+        return [process.so_far(process.errors) for process in run.starts]
 
 
 @test
@@ -104,6 +109,28 @@ def a_terminated_run_goes_on_from_its_last_step(folder):
 @test
 def an_interrupted_run_goes_on_from_its_last_step(folder):
     interrupted(folder, signal.SIGINT)
+
+
+CURVATURE_AGAIN = 5  # the evaluation that the second refresh begins with
+
+
+def refreshing(folder, rule):
+    """Interrupted while somebody is late with the second refresh of the preconditioner."""
+    def hold(run):
+        run.start(DML_FAILPOINT=f'{rule}:delay:1500', DML_FAILPOINT_ONCE=str(folder / 'fired'))
+        run.now.until((folder / 'fired.0').exists, f'it comes to {rule}')
+    stories = interrupted(folder, signal.SIGINT, hold, **PRECONDITIONED)
+    assert ['refresh 2' in story for story in stories] == [False, True], '\n'.join(stories)
+
+
+@test
+def a_run_that_is_interrupted_while_a_factor_is_made_goes_on_from_its_last_step(folder):
+    refreshing(folder, 'shard.factor_begin:2')
+
+
+@test
+def a_run_that_is_interrupted_in_an_evaluation_of_curvature_goes_on_from_its_last_step(folder):
+    refreshing(folder, f'replica0.receive_EVALUATE:{CURVATURE_AGAIN}')
 
 
 @test

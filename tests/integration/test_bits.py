@@ -141,6 +141,37 @@ for objective in 'logistic', 'squared', 'softmax':
         test(behaviour)
 
 
+# ---- with a preconditioner ----
+
+def make_small_job(folder, objective, kind):
+    """Few features: the curvature is that of a part of the rows unless it is constant."""
+    lines = (sparse_rows(objective, 48) if kind == 'sparse' else
+             dense_rows(objective, 48, SPARSE_ROWS))
+    (folder / 'data').write_text(''.join(lines))
+    return write_job(folder, data=['data'], format='libsvm' if kind == 'sparse' else 'csv',
+                     objective=objective, l2=1e-4, max_steps=6, gradient_tolerance=1e-13,
+                     loss_tolerance=0, precondition='block')
+
+
+def same_bits_preconditioned(objective, kind, folder):
+    job = make_small_job(folder, objective, kind)
+    results = {str(s): train(job, '--fresh', *words(s)) for s in combinations()}
+    for result in results.values():
+        curvature = result['preconditioner']
+        assert curvature['refreshes'] >= (2 if objective == 'logistic' else 1), curvature
+        assert (curvature['rows'] == SPARSE_ROWS) == (objective == 'squared'), curvature
+    assert_same_bits(results)
+
+
+for objective in 'logistic', 'squared', 'softmax':
+    for kind in 'sparse', 'dense':
+        def behaviour(folder, objective=objective, kind=kind):
+            same_bits_preconditioned(objective, kind, folder)
+        behaviour.__name__ = (f'preconditioned_{objective}_on_{kind}_rows_has_the_same_bits_'
+                              'however_divided')
+        test(behaviour)
+
+
 # ---- order, packing ----
 
 def any_order_of_portions_gives_the_same_bits(objective, folder):
