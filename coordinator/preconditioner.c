@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#define SAMPLE_A_PARAMETER 20
 #define SAMPLE_GROWTH 4
 #define STEPS_LEAST 2
 #define LOSS_CHANGE 0.05
@@ -15,7 +14,7 @@ static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) 
 }
 
 static uint64_t first_sample(const struct preconditioner_settings *s) {
-    return s->constant ? s->rows : at_most(SAMPLE_A_PARAMETER * s->parameters, s);
+    return s->constant ? s->rows : at_most(s->sample, s);
 }
 
 double preconditioner_price(const struct preconditioner *p,

@@ -5,7 +5,7 @@
  * follows from the data's shape and from losses at accepted points, never from time, so that it is
  * the same however the run went:
  *
- *   the first refresh   at the starting point, on SAMPLE_A_PARAMETER rows a parameter
+ *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little
  *   then                after two steps, once the passes over the data since the last refresh
  *                       exceed its price (twice that from the second one on), if the loss has
  *                       changed by more than 5 %
@@ -31,9 +31,9 @@
 struct preconditioner_settings {
     enum precondition form; /* PRECONDITION_NONE: none, and the rest is not used */
     uint64_t rows;          /* trained on */
-    uint64_t parameters;
-    uint64_t columns;   /* features, and the intercept */
-    bool constant;      /* the second derivatives do not depend on the point */
+    uint64_t sample;        /* rows that the first refresh aims at */
+    uint64_t columns;       /* features, and the intercept */
+    bool constant;          /* the second derivatives do not depend on the point */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
     double price_all;   /* the price of what a refresh does for every row, and of the factor, */
     double price_term;  /* and that of a term that is added to the Hessian */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -97,10 +98,16 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 /* ---- the preconditioner ---- */
 
 /* What a term of the Hessian and a product of its factorisation take, in products of a pass for a
- * gradient: measured ratios. Those of dense rows are cheaper than those of sparse ones. */
+ * gradient: ratios of times, about. Dense rows with one output add terms eight at a time; with
+ * several outputs the gradient is a matrix product, which is much faster. */
 #define TERM_PRICE_SPARSE 1.0
 #define TERM_PRICE_DENSE 0.4
+#define TERM_PRICE_OUTPUTS 2.5
 #define FACTOR_PRICE 0.3
+
+/* The first sample has this many rows a parameter, or as many as have this price. */
+#define SAMPLE_A_PARAMETER 20
+#define SAMPLE_PRICE 0.25
 
 /* The trace of the second derivatives of a row's loss by its margins, where these are 0. */
 static double trace_first(const struct objective *objective, uint32_t outputs) {
@@ -115,12 +122,16 @@ static double trace_first(const struct objective *objective, uint32_t outputs) {
     return trace;
 }
 
-static void set_prices(const struct set_info *data, double outputs,
+static void set_prices(const struct set_info *data, double outputs, double n,
                        struct preconditioner_settings *settings) {
-    double n = (double)settings->parameters;
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
     settings->price_all = 0.5 + FACTOR_PRICE * n * n * n / 3 / pass;
-    settings->price_term = (data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE) / pass;
+    double price = data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE;
+    settings->price_term = (outputs > 1 ? TERM_PRICE_OUTPUTS : price) / pass;
+
+    double side = ((double)data->values / (double)data->rows + 1) * outputs;
+    double cheap = SAMPLE_PRICE / (settings->price_term * side * side / 2);
+    settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
 /* A model that fits, and whose refreshes cost less than what they save: those of a few rows cost
@@ -143,11 +154,10 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,
         .rows = data->rows,
-        .parameters = parameters,
         .columns = (uint64_t)shape->features + shape->intercept,
         .constant = objective->second_constant,
         .trace_first = trace_first(objective, shape->outputs),
     };
-    set_prices(data, shape->outputs, settings);
+    set_prices(data, shape->outputs, (double)parameters, settings);
     return 0;
 }

@@ -154,7 +154,7 @@ static void choose_preconditioner(struct job *job) {
     job->optimizer.preconditioner = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,
         .rows = job->data.rows,
-        .parameters = random_below(&random, 2) ? 1 : job->parameters,
+        .sample = random_below(&random, 2) ? 20 : 20 * job->parameters,
         .columns = job->shape.features + job->shape.intercept,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,

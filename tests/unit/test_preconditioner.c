@@ -15,7 +15,7 @@
 static const struct preconditioner_settings rule = {
     .form = PRECONDITION_FULL,
     .rows = 100000,
-    .parameters = 100,
+    .sample = 2000,
     .columns = 100,
     .trace_first = 0.25,
     .price_all = 0.5,
@@ -25,7 +25,8 @@ static const struct preconditioner_settings rule = {
 /* What a sample of 2,000 rows finds: a refresh with it costs one pass. */
 static const struct drawn found = {.rows = 2010, .terms = 50000, .score = 1e6};
 
-static void the_first_refresh_is_due_at_the_start_and_draws_twenty_rows_a_parameter(void **state) {
+static void
+the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say(void **state) {
     (void)state;
     struct preconditioner p = {0};
     assert_true(preconditioner_due(&p, &rule, 0.7));
@@ -182,7 +183,7 @@ static struct optimizer_settings settings_with(enum precondition form) {
         .steps_max = 3000,
         .preconditioner = {.form = form,
                            .rows = 1000,
-                           .parameters = N,
+                           .sample = 20 * N,
                            .columns = N,
                            .trace_first = 1,
                            .price_all = 0.5,
@@ -239,7 +240,8 @@ static void a_misleading_preconditioner_keeps_no_one_from_the_minimum(void **sta
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_refresh_is_due_at_the_start_and_draws_twenty_rows_a_parameter),
+        cmocka_unit_test(
+            the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say),
         cmocka_unit_test(there_is_no_refresh_without_a_form),
         cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
