@@ -77,6 +77,7 @@ class Scorer:
     """scorer.py with the data of a problem."""
 
     def __init__(self, python, problem, text, work):
+        self.problem = problem
         self.process = subprocess.Popen(
             [python, HERE / 'scorer.py', text, problem.objective, str(problem.l2),
              work / 'optima.json'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -86,9 +87,13 @@ class Scorer:
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
+    def optimum(self, regularised):
+        known = None if regularised else self.problem.optimum
+        return self.ask(optimum=regularised) if known is None else known
+
     def gap(self, contender, model):
         f = self.ask(kind=contender.kind, path=str(model))
-        return f / self.ask(optimum=contender.bias_regularised) - 1
+        return f / self.optimum(contender.bias_regularised) - 1
 
     def close(self):
         self.process.stdin.close()
