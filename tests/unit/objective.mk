@@ -4,7 +4,8 @@ OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_objective tests/unit
 check_PROGRAMS += $(OBJECTIVE_TESTS)
 TESTS += $(OBJECTIVE_TESTS)
 OBJECTIVE_TEST_LIBS = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_curvature_SOURCES = tests/unit/test_curvature.c tests/unit/canned.c \
+tests_unit_test_curvature_SOURCES = tests/unit/test_curvature.c \
+	tests/unit/curvature_fixture.h tests/unit/canned.c \
 	tests/unit/canned.h
 tests_unit_test_curvature_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_objective_SOURCES = tests/unit/test_objective.c tests/unit/canned.c \

@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
-#include "tests/unit/canned.h"
+#include "tests/unit/curvature_fixture.h"
 
 static const struct objective_shape shapes[] = {
     {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true},
@@ -25,36 +25,6 @@ static const struct objective_shape shapes[] = {
     {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 11, true},
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
-
-static size_t triangle_elements(const struct objective_shape *shape) {
-    size_t n = objective_parameters(shape);
-    return n * (n + 1) / 2;
-}
-
-static int64_t *new_triangle(const struct objective_shape *shape) {
-    return memory_new(triangle_elements(shape), sizeof(int64_t));
-}
-
-/* All rows, unless the test says otherwise. */
-static struct objective_sample sample_of(const struct canned *canned) {
-    return (struct objective_sample){.exponent = canned->exponent,
-                                     .examples = CANNED_ROWS,
-                                     .derivative_exponent = 1,
-                                     .drawing = {.floor = 1}};
-}
-
-static struct objective_curved curve(const struct canned *canned,
-                                     const struct objective_sample *sample, uint32_t number,
-                                     int64_t *triangle) {
-    struct objective_curved curved;
-    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
-    objective_curvature(&canned->shape, sample, &canned->rows, number, canned->parameters, triangle,
-                        scratch, &curved);
-    objective_scratch_free(scratch);
-    return curved;
-}
-
-/* ---- from the definitions ---- */
 
 static void second_of(const struct objective_shape *shape, const long double *m, double label,
                       long double *s) {

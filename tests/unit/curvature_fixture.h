@@ -1,0 +1,40 @@
+/* Second derivatives of canned rows. */
+#ifndef DML_TESTS_CURVATURE_FIXTURE_H
+#define DML_TESTS_CURVATURE_FIXTURE_H
+
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "tests/unit/canned.h"
+
+static inline size_t triangle_elements(const struct objective_shape *shape) {
+    size_t n = objective_parameters(shape);
+    return n * (n + 1) / 2;
+}
+
+static inline int64_t *new_triangle(const struct objective_shape *shape) {
+    return memory_new(triangle_elements(shape), sizeof(int64_t));
+}
+
+/* All rows, unless the test says otherwise. */
+static inline struct objective_sample sample_of(const struct canned *canned) {
+    return (struct objective_sample){.exponent = canned->exponent,
+                                     .examples = CANNED_ROWS,
+                                     .derivative_exponent = 1,
+                                     .drawing = {.floor = 1}};
+}
+
+static inline struct objective_curved curve(const struct canned *canned,
+                                            const struct objective_sample *sample, uint32_t number,
+                                            int64_t *triangle) {
+    struct objective_curved curved;
+    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    objective_curvature(&canned->shape, sample, &canned->rows, number, canned->parameters, triangle,
+                        scratch, &curved);
+    objective_scratch_free(scratch);
+    return curved;
+}
+
+/* ---- from the definitions ---- */
+
+#endif
