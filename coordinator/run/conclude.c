@@ -201,5 +201,7 @@ static int end_done(struct training *run) {
 }
 
 int training_conclude(struct training *run) {
+    if (!run->store) /* without the lock it may not write a model, and cannot record an end */
+        return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
     return run->cancelled ? end_without_model(run) : end_done(run);
 }

@@ -64,6 +64,19 @@ def a_coordinator_that_lost_the_lock_finds_itself_fenced_out(folder):
 
 
 @test
+def a_coordinator_that_lost_the_lock_and_meets_nobody_writes_no_model(folder):
+    job, expected = slow_job(folder)
+    with run_of(job, 'lost', **SLOW) as run:
+        run.start(DML_FAILPOINT='coordinator.lock_released:1:hit')
+        finished = run.now.wait()
+        assert finished.status == AGAIN and 'lock was lost' in finished.stderr, finished
+        assert not list(run.state.glob('models/[0-9]*')), 'there is a model'
+        run.start()
+        check_model(conclude(run, 0), expected)
+        check_nothing_left(run)
+
+
+@test
 def workers_wait_for_a_coordinator_and_then_exit(folder):
     job = make_job(folder, reconnect_seconds=4)
     with run_of(job, 'orphans', **SLOW) as run:
