@@ -7,7 +7,7 @@ import functools
 import random
 import sys
 
-from harness import main, test, train, write_job
+from harness import CONFIG, dml, main, test, train, write_job
 from optimum import minimum
 
 FORMS = ('auto', 'block')
@@ -155,6 +155,43 @@ def classes_that_share_all_columns_end_at_one_optimum(folder):
     found = losses(folder, x, classes, objective='softmax', l2=1e-6)
     never_worse(found)
     assert abs(found['auto']['loss'] - found['block']['loss']) <= 1e-12, found
+
+
+@test
+def a_model_too_large_for_a_preconditioner_that_is_asked_for_is_refused_with_the_way_out(folder):
+    x, signs = table(columns=9)
+    job = written(folder, x, signs, precondition='block', precondition_block=9)
+    finished = dml('run', job)
+    assert finished.status == CONFIG, finished
+    for text in 'job.conf', '`precondition`', '10 parameters', 'raise', '`auto`':
+        assert text in finished.stderr, finished
+    result = train(job, '--set', 'precondition=auto')
+    assert result['preconditioner']['kind'] == 'none', result
+
+
+@test
+def a_model_that_a_run_starts_from_is_gone_on_from(folder):
+    """The curvature is taken at the starting point, so that one step tells it is the optimum."""
+    x, signs = table(rows=400)
+    job = written(folder, x, signs, l2=1e-3, precondition='block', **TIGHT)
+    cold = train(job)
+    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
+    assert warm['steps'] <= 1 < cold['steps'], (cold, warm)
+    assert warm['start'] and abs(warm['loss'] - cold['loss']) <= 1e-14, (cold, warm)
+
+
+@test
+def early_stopping_keeps_the_best_point_among_preconditioned_steps(folder):
+    x, signs = table(rows=60, columns=40)
+    settings = {'holdout': ['0.4'], 'early_stopping': 3, 'l2': 1e-9, 'precondition': 'block', **TIGHT}
+    job = written(folder, x, signs, **settings)
+    stopped = train(job)
+    best = stopped['early_stopping']['best_step']
+    assert stopped['reason'] == 'early stopping' and stopped['preconditioner']['refreshes'], stopped
+    assert best == stopped['steps'] - 3, stopped
+    shorter = train(job, '--set', 'early_stopping=off', '--set', f'max_steps={best}',
+                    '--state', folder / 'short')
+    assert shorter['model_sha256'] == stopped['model_sha256'], (stopped, shorter)
 
 
 sys.exit(main())
