@@ -182,7 +182,7 @@ static void run_history_dots(const struct operation *operation, struct block *bl
 
 /* Operations without an entry act before the blocks (act_first(), run_factor()), or between sweeps.
  */
-static void (*const runs[])(const struct operation *, struct block *) = {
+static void (*const runs[OPERATIONS])(const struct operation *, struct block *) = {
     [OPERATION_ZERO] = run_zero,         [OPERATION_ADD] = run_add,
     [OPERATION_GRADIENT] = run_gradient, [OPERATION_REGULARIZE] = run_regularize,
     [OPERATION_PAIR] = run_pair,         [OPERATION_DIRECTION] = run_direction,
