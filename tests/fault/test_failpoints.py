@@ -12,8 +12,9 @@ import signal
 import sys
 import time
 
-from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
-                    check_preconditioned, chunks_of, flip, make_job, quiet, run_of, say, seed_of_arguments)
+from faults import (ALL, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
+                    check_preconditioned, chunks_of, flip, kill, make_job, quiet, run_of, say,
+                    seed_of_arguments)
 from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test, train
 
 SEED = seed_of_arguments()
@@ -38,6 +39,10 @@ class Scenario:
 def go_on(run, scenario, reruns, **environment):
     """Starts until the end, and again while the process was killed or a write failed."""
     run.start(**environment)
+    return to_the_end(run, scenario, reruns, **environment)
+
+
+def to_the_end(run, scenario, reruns, **environment):
     allowed = scenario.starts - 1 + reruns
     while True:
         finished = run.now.wait()
@@ -75,14 +80,19 @@ def pack(run_):
 
 
 def with_two(run, scenario, reruns, **environment):
-    """The lock is lost: another coordinator takes over and the first finds itself fenced out."""
+    """The lock is lost: another coordinator takes over and the first finds itself fenced out. The
+    replicas stand still until then, so that the first does not come to its end before."""
     fired = environment['DML_FAILPOINT_ONCE']
     first = run.start(**environment)
     rule = environment['DML_FAILPOINT'].count(',')
     while first.popen.poll() is None and not exists(f'{fired}.{rule}'):
         time.sleep(0.01)
-    result = go_on(run, scenario, reruns, **environment)
+    standing = run.of_role('replica')
+    run.start(**environment)
     finished = first.wait()
+    for pid in standing:
+        kill(pid, signal.SIGCONT)
+    result = to_the_end(run, scenario, reruns, **environment)
     assert finished.status in (AGAIN, -signal.SIGKILL), f'the first ended with {finished.status}'
     return result
 
@@ -112,8 +122,9 @@ SCENARIOS = [
     Scenario('a replica is late', rules='replica.send_FLUSHED:4:delay:400', environment=SLOW,
              settings={'max_steps': 8, 'portion_chunks': 2, 'flush_ms': 20}),
     Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
-    Scenario('the lock is lost', rules='coordinator.lock_released:2:hit', environment=SLOW,
-             settings={'max_steps': 4}, drive=with_two),
+    Scenario('the lock is lost', drive=with_two, environment=SLOW, settings={'max_steps': 4},
+             rules=','.join([*(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS)),
+                             'coordinator.lock_released:40:hit'])),
 ]
 
 
