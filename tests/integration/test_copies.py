@@ -13,10 +13,9 @@ from harness import (COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, mai
 def killed_run(folder, **settings):
     """The coordinator of a run with durable steps, killed; its workers wait for the next."""
     job = endless_job(folder, checkpoint_seconds=0, reconnect_seconds=3600, **settings)
-    process = Process(COORDINATOR, 'run', job)
+    process = Process(COORDINATOR, 'run', job, '--verbose')
     try:
-        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
-        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 3, 'steps are made')
+        process.until(lambda: 'is durable' in process.so_far(process.errors), 'a step is durable')
         process.signal(signal.SIGKILL)
         process.wait()
         yield job, process
