@@ -44,6 +44,7 @@ from problems import PEERS, Missing  # noqa: E402
 
 RESULTS = SOURCE / 'bench/RESULTS.md'
 HEADING = '## Beside its peers'
+FOLDERS = ('--data', '--work')
 PACKAGES = ('numpy', 'scipy', 'scikit-learn')
 
 
@@ -213,8 +214,14 @@ def versions(python):
                      if entry['name'] in PACKAGES)
 
 
+def without_folders(words):
+    """Where files lie on this machine is of no use to others."""
+    return [word for before, word in zip(['', *words], words)
+            if not before.startswith(FOLDERS) and not word.startswith(FOLDERS)]
+
+
 def report(table, parts, python):
-    command = shlex.join(['bench/peers.py', *sys.argv[1:]])
+    command = shlex.join(['bench/peers.py', *without_folders(sys.argv[1:])])
     return '\n\n'.join([
         HEADING,
         f'{datetime.date.today().isoformat()}, {machine()}; {versions(python)}; load average before '
