@@ -1,5 +1,6 @@
 """What peers.py times: dml, LIBLINEAR and scikit-learn, each as one command from a text file to a
-model. A contender says how a run is made at a tolerance, how long it took and where its model is."""
+model. A contender says how a run is made at a tolerance, how long it took and where its model is;
+`ladders` has the tolerances of each of its criteria."""
 
 import json
 import pathlib
@@ -17,6 +18,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Few columns: newton-cholesky forms the Hessian, and the dual of LIBLINEAR is of no use.
 NARROW = ('a9a', 'ijcnn1', 'dense')
 PRIMAL, DUAL = 0, 7  # LIBLINEAR's solvers of logistic regression
+
+
+def ladder(first, before=''):
+    """Tolerances from loose to tight, each a tenth of the one before."""
+    return [f'{before}1e-{k}' for k in range(first, 11)]
 
 
 class TooLong(Exception):
@@ -41,14 +47,15 @@ class Dml:
     seconds, is in `parts` after a run."""
 
     name, kind, bias_regularised = 'dml', 'dml', False
-    tolerances = [10.0 ** -k for k in range(2, 11)]
+    ladders = [ladder(2, 'gradient_tolerance='), ladder(2, 'loss_tolerance=')]
 
     def fits(self, problem):
         return True
 
     def run(self, problem, text, folder, tolerance, limit):
-        job = write_job(folder, name='dml', **{**problem.settings, 'data': [text]},
-                        gradient_tolerance=tolerance, loss_tolerance=0, max_steps=5000)
+        key, value = tolerance.split('=')
+        job = write_job(folder, name='dml', **{**problem.settings, 'data': [text]}, max_steps=5000,
+                        **{'gradient_tolerance': 0, 'loss_tolerance': 0, key: float(value)})
         state = folder / 'dml.state'
         shutil.rmtree(state, ignore_errors=True)
         begin_ms = time.time() * 1e3
@@ -81,7 +88,7 @@ class Liblinear:
     """Its intercept is regularised as all weights, so it has an optimum of its own."""
 
     kind, bias_regularised = 'liblinear', True
-    tolerances = [10.0 ** -k for k in range(1, 11)]
+    ladders = [ladder(1)]
 
     def __init__(self, solver):
         self.name, self.solver = f'liblinear -s {solver}', solver
@@ -104,7 +111,7 @@ class Sklearn:
     """Seconds of reading the text and fitting, in one process; imports do not count."""
 
     kind, bias_regularised = 'sklearn', False
-    tolerances = [10.0 ** -k for k in range(2, 11)]
+    ladders = [ladder(2)]
 
     def __init__(self, solver, python):
         self.name, self.solver, self.python = f'sklearn {solver}', solver, python

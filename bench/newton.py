@@ -4,8 +4,8 @@ its own: it shares no code with the programs.
     newton.py FILE OBJECTIVE L2 [--csv LABEL [SKIPPED…]] [--bias-regularised]
 
 prints F*, and how near it is: half the squared Newton decrement, which estimates what F still
-lacks, and the largest component of the gradient. It needs numpy, scipy and scikit-learn (which reads
-LIBSVM text). FILE is LIBSVM text, or CSV with --csv. The columns are
+lacks, and the largest component of the gradient. It needs numpy, scipy and scikit-learn (which
+reads LIBSVM text). FILE is LIBSVM text, or CSV with --csv. The columns are
 scaled to a root mean square of 1 and the penalty is transformed with them, so that F is the same.
 """
 
@@ -100,7 +100,7 @@ class Loss:
 
 
 class Problem:
-    """F over parameters (features + 1) × outputs in scaled columns; the intercept is the last row."""
+    """F over (features + 1) × outputs parameters in scaled columns; the intercepts come last."""
 
     def __init__(self, x, labels, objective, l2, bias_regularised=False):
         self.loss = Loss(objective, labels)

@@ -6,8 +6,8 @@
 Each row is a problem of problems.py, chosen by a part of its name; all without any. The columns:
 
     evaluations   when F first came within the problem's gap of the optimum, relatively
-    passes        the same, with an evaluation of the curvature counted as what it costs in passes for
-                  a gradient, as the coordinator estimates it
+    passes        the same, with an evaluation of the curvature counted as what it costs in passes
+                  for a gradient, as the coordinator estimates it
     measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
@@ -15,8 +15,8 @@ Each row is a problem of problems.py, chosen by a part of its name; all without 
 
 A run that ends before it comes near enough is repeated without tolerances; its evaluations and
 passes then have a star, and a '>' if that does not come near enough either. --beside reads what an
-earlier call printed, and adds its passes and the ratio to them. Run it in the build folder, like the
-tests.
+earlier call printed, and adds its passes and the ratio to them. Run it in the build folder, like
+the tests.
 """
 
 import argparse
@@ -41,8 +41,8 @@ REFRESH = re.compile(r'refresh \d+, .* in ([\d.]+) s, about ([\d.e+-]+) pass')
 
 
 def trace(state):
-    """Of every evaluation, in order: its loss, its outcome, and what it cost in passes, as estimated
-    and as measured."""
+    """Of every evaluation, in order: its loss, its outcome, and what it cost in passes, as
+    estimated and as measured."""
     with sqlite3.connect(state / 'dml.db') as store:
         rows = store.execute('SELECT loss, outcome, seconds FROM evaluations '
                              'ORDER BY attempt, evaluation').fetchall()
@@ -125,7 +125,8 @@ def main():
     options = parser.parse_args()
     settings = dict(word.split('=', 1) for word in options.set)
     earlier = read_earlier(options.beside) if options.beside else {}
-    print(line_of('', {name: name for name in COLUMNS}, '    before  ratio' if earlier else ''), flush=True)
+    header = {name: name for name in COLUMNS}
+    print(line_of('', header, '    before  ratio' if earlier else ''), flush=True)
     for problem in PROBLEMS:
         if options.rows and not any(row in problem.name for row in options.rows):
             continue

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""dml beside LIBLINEAR and scikit-learn: seconds from a text file to a model within a relative gap of
-the optimum, 1e-6 or what the row says.
+"""dml beside LIBLINEAR and scikit-learn: seconds from a text file to a model within a relative gap
+of the optimum, 1e-6 or what the row says.
 
     bench/peers.py [--turns N] [--only WORD]... [--limit SECONDS] [--long SECONDS] [--quick]
                    [--write] [--data FOLDER] [--work FOLDER] [ROW...]
 
 Each contender uses the loosest tolerance, a power of ten, that reaches the gap, as an independent
-computation of F at its model says. The tolerances of the peers are searched once and remembered;
-dml's is searched in each call. Then all run in turns, and the medians are compared.
+computation of F at its model says; dml, of its two tolerances, the one that ends sooner. The
+tolerances of the peers are searched once and remembered; dml's is searched in each call. Then all
+run in turns, and the medians are compared.
 
     ROW        rows whose names contain it, such as "a9a 1e-6"; all without any
     --only     contenders whose names contain it, such as dml or liblinear
@@ -19,9 +20,9 @@ dml's is searched in each call. Then all run in turns, and the medians are compa
     --work     where texts, tolerances, optima and the virtual environment are kept;
                bench/peers in the build folder
 
-LIBLINEAR runs with -B 1, which regularises the intercept; its gap is to its own optimum. The time of
-scikit-learn counts load_svmlight_file and fit in one process, without imports; all others are whole
-commands. Run it in the build folder, like the tests.
+LIBLINEAR runs with -B 1, which regularises the intercept; its gap is to its own optimum. The time
+of scikit-learn counts load_svmlight_file and fit in one process, without imports; all others are
+whole commands. Run it in the build folder, like the tests.
 """
 
 import argparse
@@ -101,17 +102,24 @@ class Scorer:
         self.process.wait()
 
 
-def search(contender, problem, text, folder, scorer, limit):
-    """{'tolerance', 'gap'} of the loosest tolerance that comes near enough, {'why'} if none does."""
-    for tolerance in contender.tolerances:
+def climb(ladder, contender, problem, text, folder, scorer, limit):
+    """{'tolerance', 'gap', 'seconds'} of the loosest tolerance of a ladder that comes near enough,
+    {'why'} if none does."""
+    for tolerance in ladder:
         try:
-            _, model = contender.run(problem, text, folder, tolerance, limit)
+            seconds, model = contender.run(problem, text, folder, tolerance, limit)
         except TooLong:
-            return {'why': f'more than {limit:g} s at {tolerance:g}'}
+            return {'why': f'more than {limit:g} s at {tolerance}'}
         gap = scorer.gap(contender, model)
         if gap <= problem.gap:
-            return {'tolerance': tolerance, 'gap': gap}
+            return {'tolerance': tolerance, 'gap': gap, 'seconds': seconds}
     return {'why': f'{gap:.0e} is the smallest gap'}
+
+
+def search(contender, *arguments):
+    """What the ladder found that came near enough the soonest."""
+    found = [climb(ladder, contender, *arguments) for ladder in contender.ladders]
+    return min(found, key=lambda what: what.get('seconds', float('inf')))
 
 
 def tolerances(row, problem, text, folder, scorer, memory, limit):
@@ -174,7 +182,7 @@ def table_of(problem, found, seconds, medians):
             continue
         median = medians[name]
         rows.append((problem.name, name, f'{median:.2f}', f'{own / median:.3f}' if own else '',
-                     f'{what["gap"]:.0e}', str(len(seconds[name])), f'{what["tolerance"]:g}'))
+                     f'{what["gap"]:.0e}', str(len(seconds[name])), str(what['tolerance'])))
     return rows
 
 
@@ -224,9 +232,9 @@ def report(table, parts, python):
     command = shlex.join(['bench/peers.py', *without_folders(sys.argv[1:])])
     return '\n\n'.join([
         HEADING,
-        f'{datetime.date.today().isoformat()}, {machine()}; {versions(python)}; load average before '
-        f'the end {os.getloadavg()[1]:.1f}. Made by `{command}`, which says what is measured.',
-        'Seconds from text to a model within the gap (1e-6 of F*, fashion 1e-3), medians of the runs:',
+        f'{datetime.date.today().isoformat()}, {machine()}; {versions(python)}; load average at the '
+        f'end {os.getloadavg()[1]:.1f}. Made by `{command}`, which says what is measured.',
+        'Seconds from text to a model within the gap (1e-6 of F*, fashion 1e-3), medians of runs:',
         markdown(COLUMNS, table), "Where dml's time goes, in seconds (medians of each part):",
         markdown(PARTS, parts)]) + '\n'
 

@@ -161,8 +161,8 @@ def named(name):
     return found
 
 
-# What peers.py runs. Where no optimum is given, newton.py finds it, as it does for all of these with
-# a regularised intercept.
+# What peers.py runs. Where no optimum is given, newton.py finds it, as it does for all of these
+# with a regularised intercept.
 PEERS = [
     named('a9a 1e-4'), named('a9a 1e-6'), named('ijcnn1 1e-4'), named('ijcnn1 1e-6'),
     named('farm_ads 1e-4'), named('farm_ads 1e-6'),
