@@ -12,9 +12,9 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
         .attempt = c->recovery.attempt,
         .evaluation = c->steering->evaluation.number,
         .derivative_exponent = c->steering->evaluation.derivative_exponent,
-        .rate = c->steering->evaluation.sampling.rate,
-        .floor = c->steering->evaluation.sampling.floor,
-        .dice = c->steering->evaluation.sampling.dice,
+        .rate = c->steering->evaluation.drawing.rate,
+        .floor = c->steering->evaluation.drawing.floor,
+        .dice = c->steering->evaluation.drawing.dice,
         .parts = evaluation_list(&c->steering->evaluation.parts),
     };
     send_to(c, link, message, out);

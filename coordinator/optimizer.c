@@ -232,7 +232,7 @@ static void take_factor(struct optimizer *o, double added) {
     if (added > 0)
         fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
     if (isfinite(added) && isfinite(o->drawn.score)) {
-        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->drawn, added);
+        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->drawn);
         o->unconditioned = true;
     } else {
         preconditioner_unfactored(&o->preconditioner, settings, o->loss);

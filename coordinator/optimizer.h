@@ -67,7 +67,7 @@ struct optimizer_point {
 enum optimizer_want {
     OPTIMIZER_EVALUATE,  /* run `program` (it forms t), evaluate at t, then optimizer_evaluated() */
     OPTIMIZER_CURVATURE, /* run `program` (it puts x into t), add up the curvature at t over the
-                            rows that preconditioner_sampling() says, then optimizer_curved() */
+                            rows that preconditioner_drawing() says, then optimizer_curved() */
     OPTIMIZER_MEASURE,   /* run `program`, then optimizer_measured() with its scalars */
     OPTIMIZER_FINISH,    /* run `program` (it may be empty); then optimizer_answer() is where
                             optimizer_answer_register() says, and `reason` says why */

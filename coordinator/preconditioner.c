@@ -50,19 +50,19 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 
 /* The chances of all rows add up to about the sample. Σ leverage_i is at most rows·columns: the
  * score before the first refresh. */
-struct sampling preconditioner_sampling(const struct preconditioner *p,
-                                        const struct preconditioner_settings *s) {
+struct objective_drawing preconditioner_drawing(const struct preconditioner *p,
+                                                const struct preconditioner_settings *s) {
     uint64_t sample = preconditioner_sample(p, s);
     double score = p->drawn.score;
     if (!(score > 0))
         score = s->trace_first * (double)s->rows * (double)s->columns;
-    struct sampling all = {.floor = 1, .dice = p->refreshes + 1};
+    struct objective_drawing all = {.floor = 1, .dice = p->refreshes + 1};
     double rate = (1 - UNIFORM_SHARE) * (double)sample / score;
     if (sample >= s->rows || !isfinite(rate))
         return all;
-    return (struct sampling){.rate = rate,
-                             .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
-                             .dice = p->refreshes + 1};
+    return (struct objective_drawing){.rate = rate,
+                                      .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
+                                      .dice = p->refreshes + 1};
 }
 
 void preconditioner_stepped(struct preconditioner *p, uint64_t passes) {
@@ -80,10 +80,9 @@ static void begin_anew(struct preconditioner *p, const struct preconditioner_set
 }
 
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
-                              double loss, const struct drawn *drawn, double added) {
+                              double loss, const struct drawn *drawn) {
     begin_anew(p, s, loss);
     p->drawn = *drawn;
-    p->added = added;
     p->in_force = true;
     p->refreshes++;
     p->price_total += preconditioner_price(p, s);

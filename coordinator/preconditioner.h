@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "objective/objective.h"
 #include "wire/evaluation.h"
 
 struct preconditioner_settings {
@@ -46,12 +47,6 @@ struct drawn {
     double score; /* Σ h_i·leverage_i over all rows */
 };
 
-/* Which rows an evaluation of the curvature draws. */
-struct sampling {
-    double rate, floor;
-    uint64_t dice; /* the draws of a row follow from this and the row's place alone */
-};
-
 struct preconditioner {
     bool in_force;
     uint64_t refreshes;   /* that succeeded; also the serial number of the factor in force */
@@ -59,7 +54,6 @@ struct preconditioner {
     uint64_t sample;      /* rows that the last refresh aimed at */
     struct drawn drawn;   /* what it found; zeros before it */
     double loss;          /* F at its point */
-    double added;         /* to the diagonal, relative: 0 if the matrix was positive definite */
     uint64_t steps;       /* since then */
     uint64_t passes;      /* since then */
     double price_total;   /* of all refreshes */
@@ -73,8 +67,8 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
 /* The refresh that is due: rows aimed at, and how they are drawn. */
 uint64_t preconditioner_sample(const struct preconditioner *p,
                                const struct preconditioner_settings *s);
-struct sampling preconditioner_sampling(const struct preconditioner *p,
-                                        const struct preconditioner_settings *s);
+struct objective_drawing preconditioner_drawing(const struct preconditioner *p,
+                                                const struct preconditioner_settings *s);
 
 /* The price of the last refresh. */
 double preconditioner_price(const struct preconditioner *p,
@@ -85,7 +79,7 @@ void preconditioner_stepped(struct preconditioner *p, uint64_t passes);
 
 /* A refresh at a point with loss F found this, and its factor is in force. */
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
-                              double loss, const struct drawn *drawn, double added);
+                              double loss, const struct drawn *drawn);
 
 /* A refresh at a point with loss F gave no factor. */
 void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,

@@ -9,16 +9,17 @@ enum { TOTAL_SCORE, TOTAL_DRAWN, TOTAL_TERMS };
 
 /* A drawn row weighs at most 1/floor, and each of its second derivatives is at most second_max. One
  * bit more is for the rounding of the products. */
-static int curvature_exponent(const struct coordinator *c, const struct sampling *sampling) {
+static int curvature_exponent(const struct coordinator *c,
+                              const struct objective_drawing *drawing) {
     const struct objective *objective = objective_of(c->settings.shape.kind);
-    return fixed_derivative_exponent(objective->second_max / sampling->floor) + 1;
+    return fixed_derivative_exponent(objective->second_max / drawing->floor) + 1;
 }
 
 void refreshing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct optimizer *o = &c->steering->optimizer;
     struct evaluating *evaluation = &c->steering->evaluation;
-    evaluation->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
-    evaluation->derivative_exponent = curvature_exponent(c, &evaluation->sampling);
+    evaluation->drawing = preconditioner_drawing(&o->preconditioner, &o->settings.preconditioner);
+    evaluation->derivative_exponent = curvature_exponent(c, &evaluation->drawing);
     evaluation->parts = (struct evaluation_parts){.count = 1};
     evaluation->parts.items[0] = steering_training_part(&c->settings, EVALUATION_CURVATURE);
     steering_begin_evaluation(c, OPTIMIZER_CURVATURE, now_ns, out);

@@ -170,7 +170,7 @@ static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now
     struct evaluating *evaluation = &c->steering->evaluation;
     evaluation->parts = parts_to_evaluate(&c->settings);
     evaluation->derivative_exponent = derivative_exponent;
-    evaluation->sampling = (struct sampling){.floor = 1};
+    evaluation->drawing = (struct objective_drawing){.floor = 1};
     steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
 }
 

@@ -37,8 +37,8 @@ struct evaluating {
     bool running;
     bool exceeded; /* some derivative was beyond the bound */
     struct evaluation_parts parts;
-    int derivative_exponent;  /* or, of the curvature, the bound on a row's part */
-    struct sampling sampling; /* of the curvature */
+    int derivative_exponent;          /* or, of the curvature, the bound on a row's part */
+    struct objective_drawing drawing; /* of the curvature */
     double derivative_max;
     int64_t started_ns;
     struct totals totals; /* over the chunks counted */

@@ -68,7 +68,6 @@ static void code_preconditioner(struct coder *coder, struct preconditioner *p) {
     code_u64(coder, &p->sample);
     code_drawn(coder, &p->drawn);
     code_f64(coder, &p->loss);
-    code_f64(coder, &p->added);
     code_u64(coder, &p->steps);
     code_u64(coder, &p->passes);
     code_f64(coder, &p->price_total);
@@ -158,9 +157,9 @@ void steering_code(struct coder *coder, struct coordinator *c) {
     code_u32(coder, &s->evaluation.number);
     code_parts(coder, &s->evaluation.parts, s->plan.chunks);
     code_i64(coder, &exponent);
-    code_f64(coder, &s->evaluation.sampling.rate);
-    code_f64(coder, &s->evaluation.sampling.floor);
-    code_u64(coder, &s->evaluation.sampling.dice);
+    code_f64(coder, &s->evaluation.drawing.rate);
+    code_f64(coder, &s->evaluation.drawing.floor);
+    code_u64(coder, &s->evaluation.drawing.dice);
     code_bool(coder, &s->evaluation.exceeded);
     code_f64(coder, &s->evaluation.derivative_max);
     code_u64(coder, &s->evaluations);

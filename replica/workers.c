@@ -33,6 +33,7 @@ struct worker {
 
 struct workers {
     struct workers_settings settings;
+    uint64_t parameters;
     uint64_t sums_most; /* of any evaluation */
     struct worker *workers;
 
@@ -45,6 +46,7 @@ struct workers {
     /* The current work. The owner sets it while no thread works; threads only read it. */
     enum work work;
     struct computation computation;
+    uint64_t sums; /* elements of its layout */
     int64_t *into;
     uint32_t *order; /* of the chunks, or NULL */
     uint64_t pieces; /* chunks, or ranges of elements */
@@ -53,15 +55,6 @@ struct workers {
     atomic_uint running; /* threads that have not finished */
     uint64_t shuffles;
 };
-
-static uint64_t parameters_of(const struct workers *pool) {
-    return objective_parameters(&pool->settings.shape);
-}
-
-/* Elements of the sums of the last computation. */
-static uint64_t sums_of(const struct workers *pool) {
-    return evaluation_sums_total(evaluation_sums(&pool->computation.parts), parameters_of(pool));
-}
 
 /* ---- a computation ---- */
 
@@ -166,7 +159,7 @@ static void gather(struct workers *pool) {
         uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
         if (piece >= pool->pieces)
             return;
-        uint64_t first = piece * GATHER_ELEMENTS, left = sums_of(pool) - first;
+        uint64_t first = piece * GATHER_ELEMENTS, left = pool->sums - first;
         gather_range(pool, first, left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS);
     }
 }
@@ -251,6 +244,7 @@ static void shuffle(struct workers *pool, uint32_t count) {
 
 void workers_compute(struct workers *pool, const struct computation *computation) {
     pool->computation = *computation;
+    pool->sums = evaluation_sums_total(evaluation_sums(&computation->parts), pool->parameters);
     for (unsigned i = 0; i < pool->settings.threads; i++) {
         computed_init(&pool->workers[i].computed, &computation->parts);
         if (computation->clear && pool->workers[i].state == SUM_HELD)
@@ -262,7 +256,7 @@ void workers_compute(struct workers *pool, const struct computation *computation
 }
 
 bool workers_gather(struct workers *pool, int64_t *into) {
-    uint64_t sums = sums_of(pool);
+    uint64_t sums = pool->sums;
     pool->into = into;
     if (sums < GATHER_ELEMENTS) {
         gather_range(pool, 0, sums);
@@ -306,7 +300,8 @@ static void start_thread(struct workers *pool, struct worker *worker) {
 struct workers *workers_new(const struct workers_settings *settings) {
     struct workers *pool = memory_new(1, sizeof *pool);
     pool->settings = *settings;
-    pool->sums_most = evaluation_sums_most(settings->precondition, parameters_of(pool));
+    pool->parameters = objective_parameters(&settings->shape);
+    pool->sums_most = evaluation_sums_most(settings->precondition, pool->parameters);
     pool->workers = memory_new(settings->threads, sizeof *pool->workers);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->posted, NULL);

@@ -1,8 +1,6 @@
 #include "coordinator/job/sizing.h"
 
 #include <math.h>
-
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/error.h"

@@ -31,11 +31,11 @@ the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say
     struct preconditioner p = {0};
     assert_true(preconditioner_due(&p, &rule, 0.7));
     assert_int_equal(preconditioner_sample(&p, &rule), 2000);
-    struct sampling sampling = preconditioner_sampling(&p, &rule);
+    struct objective_drawing drawing = preconditioner_drawing(&p, &rule);
     /* If every row has its share of the leverage, the chances add up to the sample. */
-    double chance = sampling.floor + sampling.rate * 0.25 * 100;
+    double chance = drawing.floor + drawing.rate * 0.25 * 100;
     assert_true(fabs(chance * 100000 - 2000) < 1e-6 * 2000);
-    assert_true(sampling.floor == 0.002);
+    assert_true(drawing.floor == 0.002);
 }
 
 static void there_is_no_refresh_without_a_form(void **state) {
@@ -49,19 +49,19 @@ static void there_is_no_refresh_without_a_form(void **state) {
 static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **state) {
     (void)state;
     struct preconditioner p = {0};
-    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    preconditioner_refreshed(&p, &rule, 0.7, &found);
     assert_false(preconditioner_due(&p, &rule, 0.1));
     preconditioner_stepped(&p, 5);
     assert_false(preconditioner_due(&p, &rule, 0.1)); /* one step */
     preconditioner_stepped(&p, 1);
     assert_true(preconditioner_due(&p, &rule, 0.1));
     assert_true(preconditioner_due(&p, &rule, 0.69)); /* of no use for more than four prices */
-    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    preconditioner_refreshed(&p, &rule, 0.7, &found);
     preconditioner_stepped(&p, 2);
     preconditioner_stepped(&p, 1);
     assert_true(preconditioner_due(&p, &rule, 0.6));
     assert_false(preconditioner_due(&p, &rule, 0.69)); /* the same loss, nearly */
-    preconditioner_refreshed(&p, &rule, 0.1, &found, 0);
+    preconditioner_refreshed(&p, &rule, 0.1, &found);
     preconditioner_stepped(&p, 1);
     preconditioner_stepped(&p, 1);
     assert_false(preconditioner_due(&p, &rule, 0.01)); /* twice the price from the second on */
@@ -72,16 +72,16 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
 static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state) {
     (void)state;
     struct preconditioner p = {0};
-    preconditioner_refreshed(&p, &rule, 0.7, &found, 0);
+    preconditioner_refreshed(&p, &rule, 0.7, &found);
     uint64_t samples[] = {8000, 32000, 100000};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 200; j++)
             preconditioner_stepped(&p, 1);
         assert_true(preconditioner_due(&p, &rule, p.loss));
         assert_int_equal(preconditioner_sample(&p, &rule), samples[i]);
-        preconditioner_refreshed(&p, &rule, p.loss, &found, 0);
+        preconditioner_refreshed(&p, &rule, p.loss, &found);
     }
-    assert_true(preconditioner_sampling(&p, &rule).floor == 1);
+    assert_true(preconditioner_drawing(&p, &rule).floor == 1);
     for (int j = 0; j < 1000; j++)
         preconditioner_stepped(&p, 1);
     assert_false(preconditioner_due(&p, &rule, p.loss));
@@ -93,7 +93,7 @@ static void a_constant_curvature_is_taken_once_on_all_rows(void **state) {
     struct preconditioner_settings constant = rule;
     constant.constant = true;
     assert_int_equal(preconditioner_sample(&p, &constant), 100000);
-    preconditioner_refreshed(&p, &constant, 0.7, &found, 0);
+    preconditioner_refreshed(&p, &constant, 0.7, &found);
     for (int j = 0; j < 1000; j++)
         preconditioner_stepped(&p, 1);
     assert_false(preconditioner_due(&p, &constant, 0.01));
@@ -120,8 +120,8 @@ static void without_a_usable_score_all_rows_are_taken(void **state) {
     struct preconditioner p = {0};
     struct preconditioner_settings extreme = rule;
     extreme.trace_first = 0;
-    assert_true(preconditioner_sampling(&p, &extreme).floor == 1);
-    assert_true(preconditioner_sampling(&p, &extreme).rate == 0);
+    assert_true(preconditioner_drawing(&p, &extreme).floor == 1);
+    assert_true(preconditioner_drawing(&p, &extreme).rate == 0);
 }
 
 /* ---- the optimizer with it ---- */
