@@ -35,21 +35,14 @@ struct filling {
     double *label;
 };
 
-static void put_value(const struct filling *filling, uint64_t at, double value) {
-    if (filling->type == VALUE_FLOAT)
-        ((float *)filling->value)[at] = (float)value;
-    else if (filling->type == VALUE_DOUBLE)
-        ((double *)filling->value)[at] = value;
-}
-
-static uint32_t column_of(const struct filling *filling, const struct row_walk *walk,
-                          uint64_t first, uint64_t i) {
-    return filling->columns->of_pack[walk->pack][pack_feature(&walk->rows, first, i)];
+/* The column of each of the block's features. */
+static const uint32_t *columns_of(const struct filling *filling, const struct row_walk *walk) {
+    return filling->columns->of_pack[walk->pack];
 }
 
 /* ---- sparse rows ---- */
 
-/* Values of the chunk by the order of the text, while they are sorted. */
+/* Values of some rows by the order of the text, while they are sorted. */
 struct gathered {
     uint64_t *key, *other; /* column in the upper half, place here in the lower; scratch */
     double *value;
@@ -59,6 +52,12 @@ struct gathered {
 };
 
 #define DIGIT_BITS 11
+
+/* Rows are sorted together until they have so many values: what they take stays in the cache. */
+#define SORTED_TOGETHER 8192
+
+/* So many values ahead, the column of a feature is asked for: of wide data, most are far away. */
+#define AHEAD 32
 
 static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values) {
     bytes_clear(&buffer->sorting);
@@ -76,12 +75,14 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values)
 static void gather_row(struct gathered *gathered, const struct filling *filling,
                        const struct row_walk *walk, uint32_t row) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    const uint32_t *column_of = filling->columns->of_pack[walk->pack];
+    const uint32_t *column_of = columns_of(filling, walk);
     const struct pack_rows rows = walk->rows;
     uint32_t count = gathered->count;
     bool sorted = true, values = filling->type != VALUE_ONES;
     int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
+        if (i + AHEAD < rows.values && rows.feature)
+            __builtin_prefetch(&column_of[rows.feature[i + AHEAD]]);
         uint32_t column = column_of[pack_feature(&rows, first, i)];
         if (column == DICTIONARY_NONE)
             continue;
@@ -101,21 +102,22 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
 static void sort_by_digit(struct gathered *gathered, unsigned shift, unsigned bits) {
     uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
-    for (uint32_t i = 0; i < gathered->count; i++)
-        next[gathered->key[i] >> shift & mask]++;
+    uint64_t *key = gathered->key, *other = gathered->other;
+    const uint32_t count = gathered->count;
+    for (uint32_t i = 0; i < count; i++)
+        next[key[i] >> shift & mask]++;
     for (uint64_t digit = 0; digit <= mask; digit++) {
         uint32_t here = next[digit];
         next[digit] = sum;
         sum += here;
     }
-    for (uint32_t i = 0; i < gathered->count; i++)
-        gathered->other[next[gathered->key[i] >> shift & mask]++] = gathered->key[i];
-    uint64_t *key = gathered->key;
-    gathered->key = gathered->other;
+    for (uint32_t i = 0; i < count; i++)
+        other[next[key[i] >> shift & mask]++] = key[i];
+    gathered->key = other;
     gathered->other = key;
 }
 
-/* Sorts the values of all rows by column: with thousands of them, a few passes cost less than a
+/* Sorts the values of some rows by column: with thousands of them, a few passes cost less than a
  * sort of each row. */
 static void sort_by_column(struct gathered *gathered, uint32_t columns) {
     unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
@@ -125,46 +127,92 @@ static void sort_by_column(struct gathered *gathered, uint32_t columns) {
 }
 
 /* Hands each value to its row; so rows get their values by rising column. */
+static inline void hand_over(const struct filling *filling, const struct gathered *gathered,
+                             uint32_t *next, enum value_type type) {
+    const uint64_t *key = gathered->key;
+    const uint32_t *row = gathered->row, count = gathered->count;
+    const double *value = gathered->value;
+    uint32_t *feature = filling->feature;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t from = (uint32_t)key[i];
+        uint32_t at = next[row[from]]++;
+        feature[at] = (uint32_t)(key[i] >> 32);
+        if (type == VALUE_DOUBLE)
+            ((double *)filling->value)[at] = value[from];
+        else if (type == VALUE_FLOAT)
+            ((float *)filling->value)[at] = (float)value[from];
+    }
+}
+
+/* One loop for each type. */
 static void put_sparse(const struct filling *filling, const struct gathered *gathered,
                        uint32_t *next) {
-    const enum value_type type = filling->type;
-    for (uint32_t i = 0; i < gathered->count; i++) {
-        uint32_t from = (uint32_t)gathered->key[i];
-        uint32_t at = next[gathered->row[from]]++;
-        filling->feature[at] = (uint32_t)(gathered->key[i] >> 32);
-        if (type == VALUE_DOUBLE)
-            ((double *)filling->value)[at] = gathered->value[from];
-        else if (type == VALUE_FLOAT)
-            ((float *)filling->value)[at] = (float)gathered->value[from];
-    }
+    if (filling->type == VALUE_DOUBLE)
+        hand_over(filling, gathered, next, VALUE_DOUBLE);
+    else if (filling->type == VALUE_FLOAT)
+        hand_over(filling, gathered, next, VALUE_FLOAT);
+    else
+        hand_over(filling, gathered, next, VALUE_ONES);
+}
+
+/* Sorts what was gathered and empties it. */
+static void put_gathered(const struct filling *filling, struct gathered *gathered, uint32_t *next) {
+    if (!gathered->sorted)
+        sort_by_column(gathered, filling->columns->count);
+    put_sparse(filling, gathered, next);
+    gathered->count = 0;
+    gathered->sorted = true;
 }
 
 static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
                         const struct set_chunk *chunk, struct row_walk walk,
                         const struct labels *labels) {
     struct gathered gathered = gathered_in(buffer, chunk->values);
+    bytes_clear(&buffer->next);
+    uint32_t *next = bytes_extend(&buffer->next, chunk->rows * sizeof *next);
+    uint32_t put = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         filling->label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
+        next[row] = filling->start[row];
         gather_row(&gathered, filling, &walk, row);
-        filling->start[row + 1] = gathered.count;
+        filling->start[row + 1] = put + gathered.count;
+        if (gathered.count < SORTED_TOGETHER && row + 1 < chunk->rows)
+            continue;
+        put += gathered.count;
+        put_gathered(filling, &gathered, next);
     }
-    if (!gathered.sorted)
-        sort_by_column(&gathered, filling->columns->count);
-    bytes_clear(&buffer->next);
-    bytes_append(&buffer->next, filling->start, chunk->rows * sizeof *filling->start);
-    put_sparse(filling, &gathered, (uint32_t *)(void *)buffer->next.data);
 }
 
 /* ---- dense rows ---- */
 
+/* Puts a row's values to their columns; the types are constants for the compiler. */
+static inline void put_dense(const struct filling *filling, const struct row_walk *walk,
+                             uint64_t at, enum value_type from, enum value_type to) {
+    struct pack_rows rows = walk->rows;
+    uint64_t first, end = pack_row(&rows, walk->row, &first);
+    const uint32_t *column_of = columns_of(filling, walk);
+    rows.type = from;
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t column = column_of[pack_feature(&rows, first, i)];
+        if (column == DICTIONARY_NONE)
+            continue;
+        double value = pack_value(&rows, i);
+        if (to == VALUE_FLOAT)
+            ((float *)filling->value)[at + column] = (float)value;
+        else
+            ((double *)filling->value)[at + column] = value;
+    }
+}
+
 static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
                            uint64_t at) {
-    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    for (uint64_t i = first; i < end; i++) {
-        uint32_t column = column_of(filling, walk, first, i);
-        if (column != DICTIONARY_NONE)
-            put_value(filling, at + column, pack_value(&walk->rows, i));
-    }
+    enum value_type from = walk->rows.type;
+    if (filling->type == VALUE_FLOAT && from == VALUE_FLOAT)
+        put_dense(filling, walk, at, VALUE_FLOAT, VALUE_FLOAT);
+    else if (filling->type == VALUE_DOUBLE && from == VALUE_DOUBLE)
+        put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);
+    else
+        put_dense(filling, walk, at, from, filling->type);
 }
 
 static void fill_dense(struct filling *filling, const struct set_chunk *chunk, struct row_walk walk,

@@ -16,7 +16,7 @@ void dictionary_init(struct dictionary *dictionary) {
 
 void dictionary_release(struct dictionary *dictionary) {
     free(dictionary->id);
-    free(dictionary->direct);
+    memory_unmap(dictionary->direct, dictionary->direct_size * sizeof *dictionary->direct);
     free(dictionary->table);
     *dictionary = (struct dictionary){0};
 }
@@ -60,8 +60,11 @@ static void grow_direct(struct dictionary *dictionary, uint64_t id) {
     uint64_t old_size = dictionary->direct_size, size = old_size ? old_size : 4096;
     while (size <= id)
         size *= 2;
-    dictionary->direct = memory_resize(dictionary->direct, size, sizeof *dictionary->direct);
-    memset(dictionary->direct + old_size, 0, (size - old_size) * sizeof *dictionary->direct);
+    uint32_t *larger = memory_map(size * sizeof *larger);
+    if (old_size)
+        memcpy(larger, dictionary->direct, old_size * sizeof *larger);
+    memory_unmap(dictionary->direct, old_size * sizeof *larger);
+    dictionary->direct = larger;
     dictionary->direct_size = size;
 }
 

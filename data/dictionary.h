@@ -14,7 +14,7 @@ struct dictionary {
     uint64_t *id; /* of each number; owned */
     uint32_t count;
     uint32_t capacity;
-    uint32_t *direct; /* small ids: number + 1, 0 for none */
+    uint32_t *direct; /* small ids: number + 1, 0 for none; mapped */
     uint64_t direct_size;
     uint32_t *table; /* the others: open addressing, number + 1 */
     uint64_t table_size;
@@ -31,6 +31,12 @@ uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id);
 static inline uint32_t dictionary_number(struct dictionary *dictionary, uint64_t id) {
     uint32_t after = id < dictionary->direct_size ? dictionary->direct[id] : 0;
     return after ? after - 1 : dictionary_add(dictionary, id);
+}
+
+/* Call it well before dictionary_number(). */
+static inline void dictionary_prefetch(const struct dictionary *dictionary, uint64_t id) {
+    if (id < dictionary->direct_size)
+        __builtin_prefetch(&dictionary->direct[id]);
 }
 
 /* The number of `id`, or DICTIONARY_NONE. Safe from many threads while nobody adds. */

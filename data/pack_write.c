@@ -17,8 +17,8 @@ struct pack_writer {
     struct container_writer container;
     struct pack_facts facts;
     struct dictionary features;
-    uint64_t *count; /* values of each feature */
-    uint32_t count_capacity;
+    uint64_t *count; /* values of each feature; mapped */
+    uint64_t count_capacity;
     struct text_dictionary label_texts;
     struct bytes order;    /* scratch: values of a row in the text's order */
     pthread_mutex_t mutex; /* guards what follows */
@@ -60,17 +60,16 @@ static enum value_type narrowest_type(const double *value, uint64_t count) {
     return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
 }
 
-static inline void count_values(struct pack_writer *writer, uint32_t feature, uint32_t values) {
-    if (__builtin_expect(feature >= writer->count_capacity, 0)) {
-        uint32_t capacity = 2 * writer->count_capacity + 1024;
-        if (capacity <= feature)
-            capacity = feature + 1;
-        writer->count = memory_resize(writer->count, capacity, sizeof *writer->count);
-        memset(writer->count + writer->count_capacity, 0,
-               (capacity - writer->count_capacity) * sizeof *writer->count);
-        writer->count_capacity = capacity;
-    }
-    writer->count[feature] += values;
+/* Zeros behind the counts that are there. */
+static void reserve_counts(struct pack_writer *writer, uint64_t features) {
+    if (features <= writer->count_capacity)
+        return;
+    uint64_t *count = memory_map(2 * features * sizeof *count);
+    if (writer->count)
+        memcpy(count, writer->count, writer->count_capacity * sizeof *count);
+    memory_unmap(writer->count, writer->count_capacity * sizeof *count);
+    writer->count = count;
+    writer->count_capacity = 2 * features;
 }
 
 /* Adds the ids of an unsorted row to the dictionary in the order of the text: numbers go by first
@@ -85,20 +84,38 @@ static void show_in_text_order(struct pack_writer *writer, const struct source_r
         dictionary_add(&writer->features, id[i]);
 }
 
-/* Numbers the features of the first `count` rows, each of which counts `times` times; false if
- * there are too many features. */
+/* Numbers `values` ids, at most RUN, each of which counts `times` times; false if there are too
+ * many features. Wide data misses the cache at nearly every id and at nearly every count: what
+ * comes later in the run is on its way meanwhile. */
+static bool number_run(struct pack_writer *writer, const uint64_t *id, uint64_t values,
+                       uint32_t times, uint32_t *local) {
+    struct dictionary *features = &writer->features;
+    for (uint64_t i = 0; i < values; i++)
+        dictionary_prefetch(features, id[i]);
+    reserve_counts(writer, features->count + values);
+    uint64_t *count = writer->count;
+    for (uint64_t i = 0; i < values; i++) {
+        uint32_t number = dictionary_number(features, id[i]);
+        if (number == DICTIONARY_NONE)
+            return false;
+        local[i] = number;
+        __builtin_prefetch(&count[number], 1);
+    }
+    for (uint64_t i = 0; i < values; i++)
+        count[local[i]] += times;
+    return true;
+}
+
+/* The same for the first `count` rows. */
 static bool number_rows(struct pack_writer *writer, const struct source_rows *rows, uint32_t count,
                         uint32_t times, uint32_t *local) {
-    for (uint32_t row = 0; row < count; row++) {
-        if (rows->position)
-            show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
-        for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
-            uint32_t number = dictionary_number(&writer->features, rows->id[i]);
-            if (number == DICTIONARY_NONE)
-                return false;
-            count_values(writer, number, times);
-            local[i] = number;
-        }
+    for (uint32_t row = 0; rows->position && row < count; row++)
+        show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
+    uint64_t end = rows->start[count];
+    for (uint64_t first = 0; first < end; first += RUN) {
+        uint64_t values = end - first < RUN ? end - first : RUN;
+        if (!number_run(writer, rows->id + first, values, times, local + first))
+            return false;
     }
     return true;
 }
@@ -348,7 +365,7 @@ int pack_write(const char *packs, const char *source, const struct source_option
     container_discard(&writer.container);
     dictionary_release(&writer.features);
     text_dictionary_release(&writer.label_texts);
-    free(writer.count);
+    memory_unmap(writer.count, writer.count_capacity * sizeof *writer.count);
     bytes_release(&writer.blocks);
     bytes_release(&writer.order);
     return code;

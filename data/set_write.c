@@ -30,8 +30,32 @@ struct set_writer {
     char *text;
 };
 
+/* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
+#define AHEAD 32
+
+static inline double value_at(const void *values, enum value_type type, uint64_t i) {
+    return type == VALUE_FLOAT ? (double)((const float *)values)[i] : ((const double *)values)[i];
+}
+
+static inline void sum_sparse(double *sum, const uint32_t *feature, const void *value,
+                              enum value_type type, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            __builtin_prefetch(&sum[feature[i + AHEAD]], 1);
+        sum[feature[i]] += fabs(value_at(value, type, i));
+    }
+}
+
+static inline void sum_dense(double *restrict sum, uint32_t columns, const void *value,
+                             enum value_type type, uint64_t count) {
+    for (uint64_t first = 0; first < count; first += columns)
+        for (uint32_t column = 0; column < columns; column++)
+            sum[column] += fabs(value_at(value, type, first + column));
+}
+
 /* Adds the chunk's Σ|value|. Floating-point sums depend on their order, so rows are added one after
- * the other and chunks in the order of their numbers (end_chunk()), whichever thread made them. */
+ * the other and chunks in the order of their numbers (end_chunk()), whichever thread made them.
+ * There is one loop for each type. */
 static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
                       const uint8_t *data) {
     bool dense = writer->plan.dense;
@@ -39,14 +63,16 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
         return;
     struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
     const uint32_t *feature = (const void *)(data + layout.feature);
-    const float *narrow = (const void *)(data + layout.value);
-    const double *wide = (const void *)(data + layout.value);
-    uint32_t columns = writer->columns.count, column = 0;
-    for (uint64_t i = 0; i < chunk->values; i++) {
-        double value = chunk->type == VALUE_FLOAT ? (double)narrow[i] : wide[i];
-        writer->absolute_sum[dense ? column : feature[i]] += fabs(value);
-        column = column + 1 == columns ? 0 : column + 1;
-    }
+    const void *value = data + layout.value;
+    uint32_t columns = writer->columns.count;
+    if (dense && chunk->type == VALUE_FLOAT)
+        sum_dense(writer->absolute_sum, columns, value, VALUE_FLOAT, chunk->values);
+    else if (dense)
+        sum_dense(writer->absolute_sum, columns, value, VALUE_DOUBLE, chunk->values);
+    else if (chunk->type == VALUE_FLOAT)
+        sum_sparse(writer->absolute_sum, feature, value, VALUE_FLOAT, chunk->values);
+    else
+        sum_sparse(writer->absolute_sum, feature, value, VALUE_DOUBLE, chunk->values);
 }
 
 static bool take_chunk(struct set_writer *writer, uint32_t *number) {
