@@ -1,6 +1,4 @@
-/* Checksums (XXH3, 64 and 128 bit) and SHA-256.
- *
- * XXH3 finds damage and names content; SHA-256 is what people compare. */
+/* Checksums (XXH3, 64 and 128 bit): they find damage and name content. */
 #ifndef DML_BASE_HASH_H
 #define DML_BASE_HASH_H
 
@@ -17,12 +15,5 @@ void hash_stream_add(struct hash_stream *stream, const void *data, size_t length
 #define HASH128_TEXT 33 /* 32 hexadecimal digits and the end of the string */
 void hash_stream_text(const struct hash_stream *stream, char text[HASH128_TEXT]);
 void hash_stream_free(struct hash_stream *stream);
-
-struct sha256; /* opaque */
-struct sha256 *sha256_new(void);
-void sha256_add(struct sha256 *sha, const void *data, size_t length);
-#define SHA256_TEXT 65
-/* Writes the digest in hexadecimal and frees `sha`. */
-void sha256_finish(struct sha256 *sha, char text[SHA256_TEXT]);
 
 #endif

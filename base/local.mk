@@ -16,6 +16,7 @@ libbase_a_SOURCES = \
 	base/nearest.c base/nearest.h \
 	base/process.c base/process.h \
 	base/random.h base/rows.h \
+	base/sha256.c base/sha256.h \
 	base/terminal.c base/terminal.h \
 	base/text.c base/text.h \
 	base/thread.c base/thread.h

@@ -4,8 +4,8 @@
 
 /* The first call of main(). Descriptors 0 to 2 that are closed are opened on /dev/null, so that no
  * file or socket takes their place and gets what is printed. A file that may not grow (ulimit -f)
- * is an error of the write, and no signal. OpenBLAS starts no threads: see process.c. */
-void process_begin(char **argv);
+ * is an error of the write, and no signal. */
+void process_begin(void);
 
 /* The last call: 0 or an error code. If there is none yet, what was printed on standard output must
  * have been written: else ERROR_IO is recorded and answered. */

@@ -95,15 +95,10 @@ uint32_t lbfgs_condition(struct lbfgs *history) {
     double scale[HISTORY_MAX];
     scales(history, scale);
     double *r = scaled_triangle(history, scale);
-    uint32_t dropped = 0;
-    while (dropped < n) {
-        /* The triangle without its oldest pairs is its lower right corner. */
-        const double *corner = r + dropped + (size_t)dropped * n;
-        if (dense_upper_rcond(n - dropped, corner, n) >= CONDITION_LEAST)
-            break;
-        dropped++;
+    /* The triangle without its oldest pairs is its lower right corner. */
+    uint32_t dropped = n - (uint32_t)dense_upper_corner(n, r, n, CONDITION_LEAST);
+    for (uint32_t i = 0; i < dropped; i++)
         drop_oldest(history);
-    }
     free(r);
     return dropped;
 }

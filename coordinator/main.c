@@ -60,7 +60,7 @@ static void print_help(const struct options *options) {
 
 int main(int argc, char **argv) {
     struct options options;
-    process_begin(argv);
+    process_begin();
     int code = options_parse(argc, argv, commands, &options);
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sha256.h"
 
 static void hash_of(const void *data, size_t length, char text[SHA256_TEXT]) {
     struct sha256 *sha = sha256_new();

@@ -6,8 +6,6 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "base/hash.h"
-
 /* Members of model.json: the SHA-256 of the whole model.safetensors, and that of model.json. */
 #define CHECKSUM_TENSORS "tensors_sha256"
 #define CHECKSUM_JSON "json_sha256"

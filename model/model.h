@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "base/sha256.h"
 #include "base/layout.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hash.h"
+#include "base/sha256.h"
 
 struct tensors {
     uint32_t outputs;

@@ -10,5 +10,4 @@ libnumeric_a_SOURCES = \
 	numeric/special.c numeric/special.h \
 	numeric/totals.c numeric/totals.h \
 	numeric/vector.c numeric/vector.h
-libnumeric_a_CFLAGS = $(AM_CFLAGS) $(BLAS_CFLAGS) $(LAPACKE_CFLAGS)
-NUMERIC_LIBS = libnumeric.a $(LAPACKE_LIBS) $(BLAS_LIBS)
+NUMERIC_LIBS = libnumeric.a

@@ -1,16 +1,12 @@
-#define _GNU_SOURCE
 #include "numeric/setup.h"
 
-#include <cblas.h>
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
 
-#include "base/error.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -19,26 +15,10 @@
 #include "numeric/vector.h"
 
 void numeric_setup(void) {
-    openblas_set_num_threads(1);
     fesetround(FE_TONEAREST);
 #ifdef __SSE2__
     _mm_setcsr(_mm_getcsr() & ~0x8040u); /* neither flush denormals to zero nor read them as zero */
 #endif
-}
-
-/* OpenBLAS reserves 128 MiB at once; as much again is for all else. */
-#define NEEDED_BYTES ((size_t)256 << 20)
-
-int numeric_memory(void) {
-    void *start = mmap(NULL, NEEDED_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%zu MiB of address space are needed and cannot be had: raise the limit "
-                         "(ulimit -v), or make memory free",
-                         NEEDED_BYTES >> 20);
-    munmap(start, NEEDED_BYTES);
-    return 0;
 }
 
 static const char *vector_instructions(void) {
@@ -61,8 +41,7 @@ const char *numeric_description(void) {
 #else
     const char *compiler = "gcc " __VERSION__;
 #endif
-    snprintf(text, sizeof text, "%s; %s; OpenBLAS kernel %s", compiler, vector_instructions(),
-             openblas_get_corename());
+    snprintf(text, sizeof text, "%s; %s", compiler, vector_instructions());
     return text;
 }
 

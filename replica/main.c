@@ -8,6 +8,7 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "data/set.h"
 #include "numeric/setup.h"
@@ -247,7 +248,7 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
-    process_begin(argv);
+    process_begin();
     int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
     if (!code)
         code = host_options_read(
@@ -255,7 +256,7 @@ int main(int argc, char **argv) {
     if (!code) {
         log_open("replica", (enum log_level)options.log_level);
         numeric_setup();
-        code = numeric_memory();
+        code = memory_suffices();
         if (!code)
             code = serve(&options);
     }

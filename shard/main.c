@@ -104,7 +104,7 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     struct host_options options;
-    process_begin(argv);
+    process_begin();
     int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
     if (code == 0)
         code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",

@@ -7,13 +7,13 @@ set -eu
 programs='cc:gcc make:make autoconf:autoconf automake:automake pkg-config:pkg-config'
 modules='libevent:libevent-dev sqlite3:libsqlite3-dev jansson:libjansson-dev
     libconfuse:libconfuse-dev libxxhash:libxxhash-dev zlib:zlib1g-dev libzstd:libzstd-dev
-    libcrypto:libssl-dev openblas:libopenblas-dev lapacke:liblapacke-dev'
+    libcrypto:libssl-dev'
 if [ "${1:-build}" = test ]; then
     programs="$programs python3:python3 clang:clang clang-format:clang-format mandoc:mandoc
         zstd:zstd"
     # Some tests are skipped where these are not to be had.
     wished='liblinear-predict:liblinear-tools chromium:chromium'
-    modules="$modules cmocka:libcmocka-dev"
+    modules="$modules cmocka:libcmocka-dev openblas:libopenblas-dev lapacke:liblapacke-dev"
 fi
 
 missing=

@@ -257,7 +257,7 @@ int command_retrain(const struct options *options) {
                                      .started_ms = clock_wall_ms()}};
     quiet.quiet |= options->cron; /* the workers too */
     numeric_setup();
-    int code = numeric_memory();
+    int code = memory_suffices();
     if (!code)
         code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &r.training.job);

@@ -1,5 +1,6 @@
 /* `run`: trains the model of a job file and makes it live. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
@@ -44,7 +45,7 @@ int command_run(const struct options *options) {
                                 .started_ms = clock_wall_ms()};
     struct dataset data = {0};
     numeric_setup();
-    int code = numeric_memory();
+    int code = memory_suffices();
     if (!code)
         code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &training.job);

@@ -39,4 +39,4 @@ fuzz_roles:
 	    $(filter-out %.h %.def $(WIRE_OF_CONNECTIONS),$(libwire_a_SOURCES)) \
 	    $(filter-out %.h %.def base/log.c,$(libbase_a_SOURCES)) \
 	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
-	    $(LAPACKE_LIBS) $(BLAS_LIBS) -lm -o $(abs_builddir)/$@
+	    -lm -o $(abs_builddir)/$@
