@@ -247,6 +247,11 @@ static void run_add(void *argument) {
                         history->vectors[2 * v] + i, 0.25, history->vectors[2 * v + 1] + i);
 }
 
+/* `bytes`: with those of the two vectors that are not of the history. */
+static void print_sweep(const char *name, double bytes, double ns, double read) {
+    printf("%-52s %7.2f GB/s %5.0f %% of the read\n", name, bytes / ns, 100 * bytes / ns / read);
+}
+
 static void history_passes(void) {
     struct history history = {0};
     size_t wide = ELEMENTS * sizeof(double), narrow = ELEMENTS * sizeof(float);
@@ -261,10 +266,11 @@ static void history_passes(void) {
             history.vectors[v][i] = 1;
     }
     double bytes = 2.0 * PAIRS * (double)narrow;
-    printf("%-52s %7.2f GB/s\n", "read of the history", bytes / best_ns(run_read, &history));
-    printf("%-52s %7.2f GB/s\n", "history_dots, float, two dots a vector",
-           bytes / best_ns(run_dots, &history));
-    printf("%-52s %7.2f GB/s\n", "history_add, float", bytes / best_ns(run_add, &history));
+    double read = bytes / best_ns(run_read, &history);
+    printf("%-52s %7.2f GB/s\n", "read of the history", read);
+    print_sweep("history_dots, float, two dots a vector", bytes + 2 * (double)wide,
+                best_ns(run_dots, &history), read);
+    print_sweep("history_add, float", bytes + 2 * (double)wide, best_ns(run_add, &history), read);
     for (int v = 0; v < 2 * PAIRS; v++)
         memory_unmap(history.vectors[v], narrow);
     memory_unmap(history.a, wide);

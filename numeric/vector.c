@@ -10,72 +10,108 @@
  * next one read, and the processor's own prefetching starts anew at each. */
 #define PREFETCH_BYTES 2048
 
-/* The next lanes of a history vector, as doubles. */
-LANES_INLINE void load_history(enum history_type type, lanes *out, const void *stored, size_t i) {
-    if (type == HISTORY_DOUBLE) {
-        lanes_load(out, (const double *)stored + i);
-        return;
-    }
-    float_lanes narrow;
-    memcpy(&narrow, (const float *)stored + i, sizeof narrow);
-    *out = __builtin_convertvector(narrow, lanes);
+/* Elements of every vector that are multiplied before the next ones of any: those of a and b stay
+ * in the first cache meanwhile. */
+#define PART_ELEMENTS 1024
+
+/* Vectors whose sums are kept between parts. */
+#define TOGETHER 32
+
+/* The next half lanes of a history vector, as doubles. Of floats named one by one gcc 12 makes one
+ * instruction, of a vector of them four. */
+LANES_INLINE void load_history(enum history_type type, half_lanes *out, const void *stored,
+                               size_t i) {
+    const float *narrow = (const float *)stored + i;
+    if (type == HISTORY_DOUBLE)
+        memcpy(out, (const double *)stored + i, sizeof *out);
+    else
+        *out = (half_lanes){narrow[0], narrow[1], narrow[2], narrow[3]};
 }
 
 LANES_INLINE double history_at(enum history_type type, const void *stored, size_t i) {
     return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : ((const float *)stored)[i];
 }
 
+LANES_INLINE const void *history_from(enum history_type type, const void *stored, size_t i) {
+    return (const char *)stored + i * history_size(type);
+}
+
 size_t history_size(enum history_type type) {
     return type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Dot products of `count` ≤ 4 stored vectors with a and b, in one pass over all. The elements after
- * the last whole lanes are added at the end, in order. So the bits of a vector's dots do not depend
- * on which vectors are read with it. */
+/* Sums of a stored vector's products with a and with b. */
+struct products {
+    half_lanes a, b;
+};
+
+LANES_INLINE void add_products(enum history_type type, struct products *sum, const void *stored,
+                               const double *a, const double *b, size_t i) {
+    half_lanes s, va, vb;
+    load_history(type, &s, stored, i);
+    memcpy(&va, a + i, sizeof va);
+    memcpy(&vb, b + i, sizeof vb);
+    sum->a += s * va;
+    sum->b += s * vb;
+}
+
+/* Adds those of a part, n of whose elements fill sixteen lanes again and again. Meanwhile asks for
+ * what is read after it. The sums are written out, for registers. */
+LANES_INLINE void add_part(enum history_type type, struct products *sums, size_t n,
+                           const void *stored, const void *after, const double *a,
+                           const double *b) {
+    struct products s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+    for (size_t i = 0; i < n; i += 4 * HALF) {
+        __builtin_prefetch(history_from(type, after, i));
+        if (type == HISTORY_DOUBLE)
+            __builtin_prefetch(history_from(type, after, i + 2 * HALF));
+        add_products(type, &s0, stored, a, b, i);
+        add_products(type, &s1, stored, a, b, i + HALF);
+        add_products(type, &s2, stored, a, b, i + 2 * HALF);
+        add_products(type, &s3, stored, a, b, i + 3 * HALF);
+    }
+    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+}
+
+/* The elements after the last whole lanes are added at the end, in order. So the bits of a vector's
+ * dots do not depend on parts, nor on which vectors are read with it. */
+LANES_INLINE void finish_dots(enum history_type type, const struct products *sums, size_t first,
+                              size_t n, const void *stored, const double *a, const double *b,
+                              double *dots) {
+    half_lanes low = sums[0].a + sums[2].a, high = sums[1].a + sums[3].a;
+    dots[0] = half_lanes_sum(&low, &high);
+    low = sums[0].b + sums[2].b, high = sums[1].b + sums[3].b;
+    dots[1] = half_lanes_sum(&low, &high);
+    for (size_t i = first; i < n; i++) {
+        dots[0] += history_at(type, stored, i) * a[i];
+        dots[1] += history_at(type, stored, i) * b[i];
+    }
+}
+
 LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
                                 const void *const *stored, const double *a, const double *b,
                                 double (*dots)[2]) {
-    const size_t size = type == HISTORY_FLOAT ? sizeof(float) : sizeof(double);
-    lanes sum[4][2][2] = {0};
-    size_t i = 0;
-    for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        lanes va[2], vb[2];
-        for (size_t half = 0; half < 2; half++) {
-            lanes_load(&va[half], a + i + half * LANES);
-            lanes_load(&vb[half], b + i + half * LANES);
-        }
+    struct products sums[TOGETHER][4];
+    memset(sums, 0, count * sizeof sums[0]);
+    const size_t whole = n - n % (4 * HALF);
+    for (size_t at = 0; at < whole; at += PART_ELEMENTS) {
+        size_t part = whole - at < PART_ELEMENTS ? whole - at : PART_ELEMENTS;
         for (size_t v = 0; v < count; v++) {
-            __builtin_prefetch((const char *)stored[v] + i * size + PREFETCH_BYTES);
-            for (size_t half = 0; half < 2; half++) {
-                lanes s;
-                load_history(type, &s, stored[v], i + half * LANES);
-                sum[v][0][half] += s * va[half];
-                sum[v][1][half] += s * vb[half];
-            }
+            const void *after = v + 1 < count ? history_from(type, stored[v + 1], at)
+                                              : history_from(type, stored[0], at + part);
+            add_part(type, sums[v], part, history_from(type, stored[v], at), after, a + at, b + at);
         }
     }
-    for (size_t v = 0; v < count; v++) {
-        for (size_t k = 0; k < 2; k++) {
-            sum[v][k][0] += sum[v][k][1];
-            dots[v][k] = lanes_sum(&sum[v][k][0]);
-        }
-        for (size_t rest = i; rest < n; rest++) {
-            dots[v][0] += history_at(type, stored[v], rest) * a[rest];
-            dots[v][1] += history_at(type, stored[v], rest) * b[rest];
-        }
-    }
+    for (size_t v = 0; v < count; v++)
+        finish_dots(type, sums[v], whole, n, stored[v], a, b, dots[v]);
 }
 
 LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
                               const void *const *stored, const double *a, const double *b,
                               double (*dots)[2]) {
-    size_t v = 0;
-    for (; v + 4 <= count; v += 4)
-        dots_together(type, 4, n, stored + v, a, b, dots + v);
-    for (; v + 2 <= count; v += 2)
-        dots_together(type, 2, n, stored + v, a, b, dots + v);
-    for (; v < count; v++)
-        dots_together(type, 1, n, stored + v, a, b, dots + v);
+    for (size_t v = 0; v < count; v += TOGETHER)
+        dots_together(type, count - v < TOGETHER ? count - v : TOGETHER, n, stored + v, a, b,
+                      dots + v);
 }
 
 VECTOR_CLONES
@@ -103,48 +139,70 @@ void history_dots(enum history_type type, size_t n, const void *stored, const do
     history_dots_all(type, 1, n, &stored, a, b, (double(*)[2])dots);
 }
 
+LANES_INLINE void add_product(half_lanes *sum, const double *a, const double *b) {
+    half_lanes va, vb;
+    memcpy(&va, a, sizeof va);
+    memcpy(&vb, b, sizeof vb);
+    *sum += va * vb;
+}
+
+/* Sixteen lanes a sum. */
+LANES_INLINE void add_four(half_lanes *sum, const double *a, const double *b) {
+    add_product(&sum[0], a, b);
+    add_product(&sum[1], a + HALF, b + HALF);
+    add_product(&sum[2], a + 2 * HALF, b + 2 * HALF);
+    add_product(&sum[3], a + 3 * HALF, b + 3 * HALF);
+}
+
 VECTOR_CLONES
 double vector_dot(size_t n, const double *a, const double *b) {
-    lanes sum[4] = {{0}, {0}, {0}, {0}};
+    half_lanes first[4] = {{0}, {0}, {0}, {0}}, second[4] = {{0}, {0}, {0}, {0}};
     size_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
-        for (size_t part = 0; part < 4; part++) {
-            lanes va, vb;
-            lanes_load(&va, a + i + part * LANES);
-            lanes_load(&vb, b + i + part * LANES);
-            sum[part] += va * vb;
-        }
+        add_four(first, a + i, b + i);
+        add_four(second, a + i + 2 * LANES, b + i + 2 * LANES);
     }
-    sum[0] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    double dot = lanes_sum(&sum[0]);
+    half_lanes low = (first[0] + first[2]) + (second[0] + second[2]);
+    half_lanes high = (first[1] + first[3]) + (second[1] + second[3]);
+    double dot = half_lanes_sum(&low, &high);
     for (; i < n; i++)
         dot += a[i] * b[i];
     return dot;
 }
 
+/* The bits of |a|. They are in the order of the numbers, with infinity and NaNs above all others.
+ */
+LANES_INLINE uint64_t size_bits(const double *a) {
+    uint64_t bits;
+    memcpy(&bits, a, sizeof bits);
+    return bits & INT64_MAX;
+}
+
+/* The larger of each lane. */
+LANES_INLINE void note_sizes(half_words *most, const double *a) {
+    half_words bits;
+    memcpy(&bits, a, sizeof bits);
+    bits &= INT64_MAX;
+    half_words larger = 0 - ((*most - bits) >> 63);
+    *most = (bits & larger) | (*most & ~larger);
+}
+
 VECTOR_CLONES
 double vector_max_abs(size_t n, const double *a) {
-    lanes most = {0}, not_finite = {0}; /* a − a is 0, or NaN */
+    half_words most[2] = {{0}, {0}};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        lanes value;
-        word_lanes bits, larger;
-        lanes_load(&value, a + i);
-        not_finite += value - value;
-        memcpy(&bits, &value, sizeof bits);
-        bits &= INT64_MAX;
-        memcpy(&value, &bits, sizeof value);
-        lanes_above(&larger, &value, &most);
-        lanes_choose(&most, &larger, &value, &most);
+        note_sizes(&most[0], a + i);
+        note_sizes(&most[1], a + i + HALF);
     }
-    double largest = 0, wrong = lanes_sum(&not_finite);
+    uint64_t largest = 0;
     for (size_t k = 0; k < LANES; k++)
-        largest = most[k] > largest ? most[k] : largest;
-    for (; i < n; i++) {
-        largest = fabs(a[i]) > largest ? fabs(a[i]) : largest;
-        wrong += a[i] - a[i];
-    }
-    return wrong == 0 ? largest : INFINITY;
+        largest = most[k / HALF][k % HALF] > largest ? most[k / HALF][k % HALF] : largest;
+    for (; i < n; i++)
+        largest = size_bits(a + i) > largest ? size_bits(a + i) : largest;
+    double size;
+    memcpy(&size, &largest, sizeof size);
+    return isfinite(size) ? size : INFINITY;
 }
 
 VECTOR_CLONES
@@ -184,6 +242,23 @@ LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #endif
 }
 
+/* The same of half lanes. The upper and the lower half of a sum become the mantissas of 2⁸⁴ and
+ * 2⁵² and something: then the powers are taken off again, and only the last addition rounds. */
+LANES_INLINE void fixed_as_doubles(half_lanes *out, const int64_t *sum) {
+    half_words bits;
+    memcpy(&bits, sum, sizeof bits);
+#ifdef INEXACT_SUMS
+    memcpy(out, &bits, sizeof *out);
+#else
+    half_words upper = (bits >> 32) ^ UINT64_C(0x4530000080000000); /* the sign: 2⁶³ more */
+    half_words lower = (bits & UINT32_MAX) | UINT64_C(0x4330000000000000);
+    half_lanes high, low;
+    memcpy(&high, &upper, sizeof high);
+    memcpy(&low, &lower, sizeof low);
+    *out = (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
+#endif
+}
+
 /* 2^−exponent in two factors, neither of which leaves the range of normal doubles. */
 struct halves {
     double first;
@@ -198,14 +273,42 @@ LANES_INLINE struct halves two_powers(int exponent) {
 VECTOR_CLONES
 void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples) {
     struct halves power = two_powers(exponent);
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes v;
+        fixed_as_doubles(&v, sum + i);
+        v = v * power.first * power.second / examples;
+        memcpy(out + i, &v, sizeof v);
+    }
+    for (; i < n; i++)
         out[i] = fixed_as_double(&sum[i]) * power.first * power.second / examples;
+}
+
+/* The same of half lanes. 4096 more makes an exponent positive, so that half of it is a shift. */
+LANES_INLINE void powers_of(half_lanes *first, half_lanes *second, const int16_t *exponent,
+                            int derivative_exponent) {
+    half_words from = {(uint64_t)exponent[0], (uint64_t)exponent[1], (uint64_t)exponent[2],
+                       (uint64_t)exponent[3]};
+    half_words total = from - (uint64_t)derivative_exponent;
+    half_words half = ((total + 4096) >> 1) - 2048;
+    half_words bits = (1023 - half) << 52;
+    memcpy(first, &bits, sizeof *first);
+    bits = (1023 + half - total) << 52;
+    memcpy(second, &bits, sizeof *second);
 }
 
 VECTOR_CLONES
 void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const int16_t *exponent,
                                int derivative_exponent, double examples) {
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes v, first, second;
+        fixed_as_doubles(&v, sum + i);
+        powers_of(&first, &second, exponent + i, derivative_exponent);
+        v = v * first * second / examples;
+        memcpy(out + i, &v, sizeof v);
+    }
+    for (; i < n; i++) {
         struct halves power = two_powers(exponent[i] - derivative_exponent);
         out[i] = fixed_as_double(&sum[i]) * power.first * power.second / examples;
     }
@@ -217,15 +320,15 @@ VECTOR_CLONES
 static void store_float(size_t n, float *stored, double *rounded, const double *a,
                         const double *b) {
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        lanes va, vb;
-        lanes_load(&va, a + i);
-        lanes_load(&vb, b + i);
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes va, vb;
+        memcpy(&va, a + i, sizeof va);
+        memcpy(&vb, b + i, sizeof vb);
         va -= vb;
-        float_lanes narrow = __builtin_convertvector(va, float_lanes);
-        va = __builtin_convertvector(narrow, lanes);
+        half_float_lanes narrow = __builtin_convertvector(va, half_float_lanes);
+        va = __builtin_convertvector(narrow, half_lanes);
         memcpy(stored + i, &narrow, sizeof narrow);
-        lanes_store(rounded + i, &va);
+        memcpy(rounded + i, &va, sizeof va);
     }
     for (; i < n; i++) {
         stored[i] = (float)(a[i] - b[i]);
@@ -243,18 +346,24 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
     memcpy(rounded, stored, n * sizeof *rounded);
 }
 
+LANES_INLINE void add_half(enum history_type type, double *out, double p, const void *s, double q,
+                           const void *y, size_t i) {
+    half_lanes v, vs, vy;
+    memcpy(&v, out + i, sizeof v);
+    load_history(type, &vs, s, i);
+    load_history(type, &vy, y, i);
+    v += p * vs + q * vy;
+    memcpy(out + i, &v, sizeof v);
+}
+
 LANES_INLINE void add_two(enum history_type type, size_t n, double *out, double p, const void *s,
                           double q, const void *y) {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        lanes v, vs, vy;
         __builtin_prefetch((const char *)s + i * history_size(type) + PREFETCH_BYTES);
         __builtin_prefetch((const char *)y + i * history_size(type) + PREFETCH_BYTES);
-        lanes_load(&v, out + i);
-        load_history(type, &vs, s, i);
-        load_history(type, &vy, y, i);
-        v += p * vs + q * vy;
-        lanes_store(out + i, &v);
+        add_half(type, out, p, s, q, y, i);
+        add_half(type, out, p, s, q, y, i + HALF);
     }
     for (; i < n; i++)
         out[i] += p * history_at(type, s, i) + q * history_at(type, y, i);

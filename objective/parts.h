@@ -77,12 +77,6 @@ double scale_of(const struct objective_scale *scale, size_t number);
 
 /* ---- curvature ---- */
 
-/* Half lanes: gcc keeps sums of these in registers, but not sums of whole lanes. */
-#define HALF 4
-typedef double half_lanes __attribute__((vector_size(32)));
-typedef float half_float_lanes __attribute__((vector_size(16)));
-typedef uint64_t half_words __attribute__((vector_size(32)));
-
 /* A drawn row. Only columns with a value that is not 0 are listed; the intercept, if there is one,
  * is the last column, of value 1. */
 struct drawn {

@@ -19,7 +19,7 @@ static _Alignas(64) double wide[N], wide_too[N];
 static _Alignas(64) int64_t sum[N];
 
 /* Lengths around every unrolling, and a whole block. */
-static const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1003, N};
+static const size_t lengths[] = {0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1003, 2065, N};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
 static int fill(void **state) {
@@ -142,6 +142,31 @@ static void exponents_at_the_clamps_neither_overflow_nor_underflow_early(void **
     assert_true(isinf(out[0]) && isinf(out[1]));
 }
 
+static void every_sum_is_the_double_nearest_to_it(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 2);
+    static int16_t exponent[N];
+    for (size_t i = 0; i < N; i++) {
+        int64_t magnitude = (int64_t)(random_next(&random) >> (2 + i % 62));
+        sum[i] = i & 1 ? -magnitude : magnitude;
+        exponent[i] = (int16_t)((int)random_below(&random, 4000) - 2000);
+    }
+    sum[0] = 0, sum[1] = -1, sum[2] = INT64_C(1) << 62, sum[3] = -sum[2];
+    sum[4] = (INT64_C(1) << 54) + 2, sum[5] = -sum[4], sum[6] = sum[4] + 4, sum[7] = 1 - sum[6];
+#ifndef INEXACT_SUMS
+    for (size_t k = 0; k < LENGTHS; k++) {
+        vector_from_fixed(lengths[k], out, sum, 3, 1);
+        vector_from_fixed_columns(lengths[k], rounded, sum, exponent, -7, 3);
+        for (size_t i = 0; i < lengths[k]; i++) {
+            int power = -exponent[i] - 7, half = power / 2;
+            assert_true(out[i] == (double)sum[i] / 8);
+            assert_true(rounded[i] == (double)sum[i] * ldexp(1, half) * ldexp(1, power - half) / 3);
+        }
+    }
+#endif
+}
+
 static void stored_pairs_are_rounded_to_the_type_of_the_history(void **state) {
     (void)state;
     for (size_t k = 0; k < LENGTHS; k++) {
@@ -175,16 +200,47 @@ static void history_dots_accumulate_in_double(void **state) {
     }
 }
 
+/* The order of history_dots(), written out with scalars. */
+static double history_dot_in_lanes(size_t n, const float *x, const double *y) {
+    double lane[16] = {0}, v[8];
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (size_t k = 0; k < 16; k++)
+            lane[k] += x[i + k] * y[i + k];
+    for (size_t k = 0; k < 8; k++)
+        v[k] = lane[k] + lane[k + 8];
+    double dot = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    for (; i < n; i++)
+        dot += x[i] * y[i];
+    return dot;
+}
+
+static void history_dots_have_the_same_bits_on_every_instruction_set(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        narrow[i] = (float)(wide[i] = (float)c[i]);
+    for (size_t k = 0; k < LENGTHS; k++) {
+        double dots[2], of_doubles[2];
+        history_dots(HISTORY_FLOAT, lengths[k], narrow, a, b, dots);
+        history_dots(HISTORY_DOUBLE, lengths[k], wide, a, b, of_doubles);
+        assert_true(dots[0] == history_dot_in_lanes(lengths[k], narrow, a));
+        assert_true(dots[1] == history_dot_in_lanes(lengths[k], narrow, b));
+        assert_memory_equal(dots, of_doubles, sizeof dots);
+    }
+}
+
+enum { MANY = 37 };
+
 static void dots_of_many_vectors_are_those_of_each(void **state) {
     (void)state;
-    const void *stored[7];
-    for (size_t v = 0; v < 7; v++)
+    const void *stored[MANY];
+    for (size_t v = 0; v < MANY; v++)
         stored[v] = wide + 8 * v;
     for (int type = HISTORY_FLOAT; type <= HISTORY_DOUBLE; type++)
         for (size_t k = 0; k < LENGTHS - 1; k++) {
-            double dots[7][2], expected[2];
-            history_dots_all((enum history_type)type, 7, lengths[k], stored, a, b, dots);
-            for (size_t v = 0; v < 7; v++) {
+            double dots[MANY][2], expected[2];
+            history_dots_all((enum history_type)type, MANY, lengths[k], stored, a, b, dots);
+            for (size_t v = 0; v < MANY; v++) {
                 history_dots((enum history_type)type, lengths[k], stored[v], a, b, expected);
                 assert_memory_equal(dots[v], expected, sizeof expected);
             }
@@ -217,8 +273,10 @@ int main(void) {
         cmocka_unit_test(adding_and_scaling_work_in_place),
         cmocka_unit_test(fixed_point_comes_back_as_it_went_in),
         cmocka_unit_test(exponents_at_the_clamps_neither_overflow_nor_underflow_early),
+        cmocka_unit_test(every_sum_is_the_double_nearest_to_it),
         cmocka_unit_test(stored_pairs_are_rounded_to_the_type_of_the_history),
         cmocka_unit_test(history_dots_accumulate_in_double),
+        cmocka_unit_test(history_dots_have_the_same_bits_on_every_instruction_set),
         cmocka_unit_test(dots_of_many_vectors_are_those_of_each),
         cmocka_unit_test(a_history_pass_adds_both_of_a_pair),
     };
