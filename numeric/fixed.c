@@ -50,7 +50,7 @@ int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum
             least = e[j];
     for (uint64_t j = 0; j < columns; j++) {
         double rounding = ldexp(0.5 * (double)count[j], -least);
-        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * 0x1p-44)
+        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * 0x1p-36)
             return 0;
     }
     *uniform = least;

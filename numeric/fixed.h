@@ -39,8 +39,9 @@ int fixed_exponent(double absolute_sum, uint64_t count);
 int fixed_derivative_exponent(double magnitude);
 
 /* One exponent for all columns, if that loses no column more than the precision promised: with the
- * least of e[0…columns) every column's rounding stays within 2⁻⁴⁴ of its Σ|value|. Writes it and
- * answers 1, else 0. `absolute_sum` and `count` as above, per column. */
+ * least of e[0…columns) every column's rounding stays within 2⁻³⁶ of its Σ|value|. That is far
+ * below what a gradient must show at any tolerance, and text of millions of rows may share an
+ * exponent. Writes it and answers 1, else 0. `absolute_sum` and `count` as above, per column. */
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 

@@ -57,6 +57,12 @@ static void one_exponent_serves_columns_of_like_scale_only(void **state) {
         e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
     assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 1);
     assert_int_equal(uniform, e[0]);
+    sums[0] = 1e6, counts[0] = 1000000; /* the intercept beside a rare word */
+    sums[1] = 0.1, counts[1] = 2;
+    for (int j = 0; j < 2; j++)
+        e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
+    assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 1);
+    assert_int_equal(uniform, e[0]);
     sums[1] = 1e-12;
     e[1] = (int16_t)fixed_exponent(sums[1], counts[1]);
     assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 0);
