@@ -7,12 +7,16 @@
 
 enum { ROWS = 300, FEATURES = 200, OUTPUTS = 3, VALUES = ROWS * FEATURES };
 enum { PARAMETERS = (FEATURES + 1) * OUTPUTS };
-enum { TRIANGLE = PARAMETERS * (PARAMETERS + 1) / 2, SHORT = FEATURES / 8 };
 
-/* A fixed data set, small enough that every handshake can compute its gradients. */
+/* For curvature, which costs more a feature. Short rows follow each other over the features. */
+enum { CURVED = 45, SHORT = CURVED / 9 };
+enum { CURVED_PARAMETERS = (CURVED + 1) * OUTPUTS };
+enum { TRIANGLE = CURVED_PARAMETERS * (CURVED_PARAMETERS + 1) / 2 };
+
+/* A fixed data set, small enough that every start of a replica can compute its gradients. */
 struct canned {
     uint32_t start[ROWS + 1], short_start[ROWS + 1];
-    uint32_t feature[VALUES];
+    uint32_t feature[VALUES], short_feature[ROWS * SHORT];
     float value[VALUES];
     double label[ROWS];
     double parameters[PARAMETERS];
@@ -37,36 +41,47 @@ static void fill(struct canned *canned) {
         canned->feature[i] = i % FEATURES;
         canned->value[i] = (float)(random_unit(&random) - 0.5);
     }
+    for (uint32_t i = 0; i < ROWS * SHORT; i++)
+        canned->short_feature[i] = i % CURVED;
     for (uint32_t i = 0; i < PARAMETERS; i++)
         canned->parameters[i] = 4 * (random_unit(&random) - 0.5);
     for (uint32_t j = 0; j <= FEATURES; j++)
         canned->exponent[j] = (int16_t)(52 + j % 3);
 }
 
-static struct objective_shape shape_of(enum objective_kind kind) {
-    return (struct objective_shape){kind, FEATURES, objective_outputs(objective_of(kind), OUTPUTS),
+static struct objective_shape shape_of(enum objective_kind kind, uint32_t features) {
+    return (struct objective_shape){kind, features, objective_outputs(objective_of(kind), OUTPUTS),
                                     true};
 }
 
-static struct rows rows_of(const struct canned *canned, const uint32_t *start, bool dense) {
+static struct rows dense_rows(const struct canned *canned, uint32_t features) {
     return (struct rows){.count = ROWS,
-                         .features = FEATURES,
-                         .values = dense ? VALUES : start[ROWS],
-                         .dense = dense,
+                         .features = features,
+                         .values = ROWS * features,
+                         .dense = true,
                          .type = VALUE_FLOAT,
-                         .start = start,
-                         .feature = canned->feature,
                          .value = canned->value,
                          .label = canned->label};
 }
 
+static struct rows sparse_rows(const struct canned *canned, uint32_t features,
+                               const uint32_t *start, const uint32_t *feature) {
+    struct rows rows = dense_rows(canned, features);
+    rows.dense = false;
+    rows.values = start[ROWS];
+    rows.start = start;
+    rows.feature = feature;
+    return rows;
+}
+
 static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, bool dense,
                         uint64_t seed) {
-    struct objective_shape shape = shape_of(kind);
+    struct objective_shape shape = shape_of(kind, FEATURES);
     /* The sums of 300 values below ½ fit, and the scale is so fine that the last bits of a
      * derivative change the hash. */
     struct objective_scale scale = {.uniform = 54, .derivative_exponent = 6};
-    struct rows rows = rows_of(canned, canned->start, dense);
+    struct rows rows = dense ? dense_rows(canned, FEATURES)
+                             : sparse_rows(canned, FEATURES, canned->start, canned->feature);
     struct outcome *outcome = memory_new(1, sizeof *outcome);
     struct objective_scratch *scratch = objective_scratch_new(&shape);
     struct objective_result result;
@@ -82,12 +97,14 @@ static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, b
 /* Dense rows, and sparse ones so short that they are added in the other way. */
 static uint64_t hash_of_curvature(const struct canned *canned, enum objective_kind kind, bool dense,
                                   uint64_t seed) {
-    struct objective_shape shape = shape_of(kind);
+    struct objective_shape shape = shape_of(kind, CURVED);
     struct objective_sample sample = {.exponent = canned->exponent,
                                       .examples = ROWS,
                                       .derivative_exponent = 6,
-                                      .drawing = {.rate = 0.02, .floor = 0.1, .dice = 1}};
-    struct rows rows = rows_of(canned, dense ? canned->start : canned->short_start, dense);
+                                      .drawing = {.rate = 0.05, .floor = 0.1, .dice = 1}};
+    struct rows rows =
+        dense ? dense_rows(canned, CURVED)
+              : sparse_rows(canned, CURVED, canned->short_start, canned->short_feature);
     struct objective_scratch *scratch = objective_scratch_new(&shape);
     struct objective_curved curved;
     int64_t *triangle = memory_new(TRIANGLE, sizeof *triangle);
