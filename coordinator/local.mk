@@ -77,6 +77,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/sweep.c coordinator/run/sweep.h \
 	coordinator/run/training.c coordinator/run/training.h \
+	coordinator/run/workers.c coordinator/run/workers.h \
 	coordinator/publish/judge.c coordinator/publish/judge.h \
 	coordinator/publish/notice.c coordinator/publish/notice.h \
 	coordinator/publish/outcome.c coordinator/publish/outcome.h \

@@ -6,6 +6,7 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/training.h"
+#include "coordinator/run/workers.h"
 #include "numeric/setup.h"
 
 /* A killed command may have left a publication unsettled. That is settled first, because a run may
@@ -17,6 +18,8 @@ static int train(struct training *training, struct dataset *data) {
                                   .job = training->job->name,
                                   .on_publish = training->job->on_publish};
     int code = publish_settle_earlier(&publisher);
+    if (!code)
+        code = workers_prepare(training);
     if (!code)
         code = training_read(training, data);
     if (!code)

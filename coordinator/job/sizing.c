@@ -74,10 +74,8 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
     return 0;
 }
 
-int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
-              uint32_t cpus, struct sizing *sizing) {
-    sizing->history =
-        job->history ? job->history : sizing_history(data, parameters, job->history_type);
+int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
+                   struct sizing *sizing) {
     int code = count_workers("shards", job->shards, job->shard_addresses,
                              shards_auto(parameters, cpus), &sizing->shards);
     if (!code)
@@ -91,6 +89,13 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
         sizing->threads = share ? least(share, THREADS_MAX) : 1;
     }
     return 0;
+}
+
+int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
+              uint32_t cpus, struct sizing *sizing) {
+    sizing->history =
+        job->history ? job->history : sizing_history(data, parameters, job->history_type);
+    return sizing_workers(job, parameters, cpus, sizing);
 }
 
 /* ---- the preconditioner ---- */

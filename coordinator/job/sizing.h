@@ -17,9 +17,14 @@ struct sizing {
  * bytes that both move: see doc/ARCHITECTURE.md. At least 1, `parameters` being at least 1. */
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type);
 
-/* The history may depend only on the shape of the data, because the model depends on it. The
- * numbers of workers may depend on the machine, which has `cpus` for us, because the model does not
- * depend on them. ERROR_CONFIG if numbers in the job contradict each other. */
+/* Sets the numbers of workers and threads. They may depend on the machine, which has `cpus` for us,
+ * because the model does not depend on them. There are no fewer for more parameters. ERROR_CONFIG
+ * if numbers in the job contradict each other. */
+int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
+                   struct sizing *sizing);
+
+/* Sets all. The history may depend only on the shape of the data, because the model depends on
+ * it. Errors as of sizing_workers(). */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 

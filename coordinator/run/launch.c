@@ -47,7 +47,7 @@ static char *program_of(enum role role) {
 static void sweep(const struct launch *launch) {
     const char **addresses = memory_new(launch->count, sizeof *addresses);
     for (uint32_t i = 0; i < launch->count; i++)
-        addresses[i] = launch->workers[i].address;
+        addresses[i] = launch->workers[i]->address;
     sockets_sweep(launch->state, addresses, launch->count);
     free(addresses);
 }
@@ -177,9 +177,17 @@ static int start_one(struct launch *launch, struct launched *worker) {
 
 static bool any_starting(const struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i].starting)
+        if (launch->workers[i]->starting)
             return true;
     return false;
+}
+
+/* For the next launch_start(). */
+static void keep_failure(struct launch *launch, int code) {
+    free(launch->why);
+    launch->failed = code;
+    launch->why = memory_copy_string(error_text());
+    error_clear();
 }
 
 static void tell_up(struct launched *worker, int code) {
@@ -191,8 +199,8 @@ static void tell_up(struct launched *worker, int code) {
     }
     if (launch->callbacks.up)
         launch->callbacks.up(launch->callbacks.context, worker, code);
-    else
-        error_clear();
+    else if (code)
+        keep_failure(launch, code);
 }
 
 /* A worker is up when it has written a line. If its output ends without one, the process is ending:
@@ -264,23 +272,16 @@ static void on_child(evutil_socket_t number, short what, void *context) {
     struct launch *launch = context;
     reap_killed(launch);
     for (uint32_t i = 0; i < launch->count; i++) {
-        struct launched *worker = &launch->workers[i];
+        struct launched *worker = launch->workers[i];
         if (worker->pid && !worker->adopted &&
             waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid)
             has_ended(worker);
     }
 }
 
-void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
-                 const char *state, const char *verbosity) {
-    *launch = (struct launch){
-        .base = base, .count = shards + replicas, .state = state, .verbosity = verbosity};
-    launch->workers = memory_new(launch->count, sizeof *launch->workers);
-    for (uint32_t i = 0; i < launch->count; i++)
-        launch->workers[i] = (struct launched){.launch = launch,
-                                               .role = i < shards ? ROLE_SHARD : ROLE_REPLICA,
-                                               .index = i < shards ? i : i - shards,
-                                               .output = -1};
+void launch_init(struct launch *launch, struct event_base *base, const char *state,
+                 const char *verbosity) {
+    *launch = (struct launch){.base = base, .state = state, .verbosity = verbosity};
     launch->child = evsignal_new(base, SIGCHLD, on_child, launch);
     event_add(launch->child, NULL);
 }
@@ -289,19 +290,51 @@ void launch_listen(struct launch *launch, const struct launch_callbacks *callbac
     launch->callbacks = callbacks ? *callbacks : (struct launch_callbacks){0};
 }
 
-void launch_adopt(struct launched *worker, pid_t pid, const char *address) {
+struct launched *launch_find(const struct launch *launch, enum role role, uint32_t index) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        if (launch->workers[i]->role == role && launch->workers[i]->index == index)
+            return launch->workers[i];
+    return NULL;
+}
+
+/* The worker, which is new if there was none. */
+static struct launched *find_or_add(struct launch *launch, enum role role, uint32_t index) {
+    struct launched *worker = launch_find(launch, role, index);
+    if (worker)
+        return worker;
+    worker = memory_new(1, sizeof *worker);
+    *worker = (struct launched){.launch = launch, .role = role, .index = index, .output = -1};
+    launch->workers = memory_resize(launch->workers, launch->count + 1, sizeof *launch->workers);
+    launch->workers[launch->count++] = worker;
+    return worker;
+}
+
+void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t pid,
+                  const char *address) {
+    struct launched *worker = find_or_add(launch, role, index);
     free(worker->address);
     worker->address = memory_copy_string(address);
     worker->pid = pid;
     worker->adopted = true;
 }
 
-int launch_start(struct launch *launch) {
+/* The sockets that earlier coordinators left are removed once, before there are any of ours: a
+ * folder in which a worker is about to bind its socket looks like one that was left. */
+int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas) {
     int code = 0;
-    sweep(launch);
+    if (launch->failed)
+        return error_set(launch->failed, "%s", launch->why);
+    for (uint32_t i = 0; i < shards; i++)
+        find_or_add(launch, ROLE_SHARD, i);
+    for (uint32_t i = 0; i < replicas; i++)
+        find_or_add(launch, ROLE_REPLICA, i);
+    if (!launch->folder)
+        sweep(launch);
     for (uint32_t i = 0; i < launch->count && !code; i++)
-        if (!launch->workers[i].pid)
-            code = start_one(launch, &launch->workers[i]);
+        if (!launch->workers[i]->pid) {
+            launch->up_ns = 0;
+            code = start_one(launch, launch->workers[i]);
+        }
     return code;
 }
 
@@ -356,28 +389,28 @@ const char *launch_ending(const struct launched *worker) {
 static bool none_runs(const void *context) {
     const struct launch *launch = context;
     for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i].pid && !launch->workers[i].adopted)
+        if (launch->workers[i]->pid && !launch->workers[i]->adopted)
             return false;
     return true;
 }
 
 static void signal_all(const struct launch *launch, int number) {
     for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i].pid && !launch->workers[i].adopted)
-            kill(launch->workers[i].pid, number);
+        if (launch->workers[i]->pid && !launch->workers[i]->adopted)
+            kill(launch->workers[i]->pid, number);
 }
 
 void launch_abandon(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++) {
-        launch->workers[i].pid = 0;
-        free(launch->workers[i].address); /* so that its socket is not removed */
-        launch->workers[i].address = NULL;
+        launch->workers[i]->pid = 0;
+        free(launch->workers[i]->address); /* so that its socket is not removed */
+        launch->workers[i]->address = NULL;
     }
 }
 
 static void remove_sockets(struct launch *launch) {
     for (uint32_t i = 0; i < launch->count; i++)
-        remove_socket(launch, launch->workers[i].address);
+        remove_socket(launch, launch->workers[i]->address);
     if (launch->folder)
         rmdir(launch->folder);
 }
@@ -392,17 +425,20 @@ void launch_release(struct launch *launch, int grace_ms) {
         return;
     launch_listen(launch, NULL);
     for (uint32_t i = 0; i < launch->count; i++)
-        await_no_line(&launch->workers[i]); /* so that on_child() starts none of them again */
+        await_no_line(launch->workers[i]); /* so that on_child() starts none of them again */
     loop_until(launch->base, grace_ms, none_runs, launch);
     signal_all(launch, SIGTERM);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
     signal_all(launch, SIGKILL);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
     remove_sockets(launch);
-    for (uint32_t i = 0; i < launch->count; i++)
-        free(launch->workers[i].address);
+    for (uint32_t i = 0; i < launch->count; i++) {
+        free(launch->workers[i]->address);
+        free(launch->workers[i]);
+    }
     event_free(launch->child);
     free(launch->folder);
+    free(launch->why);
     free(launch->workers);
     free(launch->killed);
     *launch = (struct launch){0};

@@ -40,32 +40,41 @@ struct launch_callbacks {
 struct launch {
     struct event_base *base;
     struct launch_callbacks callbacks;
-    char *folder;             /* 0700, removed by launch_release(); owned; made when needed */
-    const char *state;        /* the state folder; this process holds its lock */
-    const char *verbosity;    /* "--quiet", "--verbose" or NULL: passed on */
-    struct launched *workers; /* shards first */
+    char *folder;              /* 0700, removed by launch_release(); owned; made when needed */
+    const char *state;         /* the state folder; this process holds its lock */
+    const char *verbosity;     /* "--quiet", "--verbose" or NULL: passed on */
+    struct launched **workers; /* each stays where it is */
     uint32_t count;
     bool restarted;      /* some worker was started anew */
     int64_t up_ns;       /* when all of them listened for the first time; 0: not yet */
+    int failed;          /* a worker could not be started while nobody was to be called; or 0 */
+    char *why;           /* and why; owned */
     struct event *child; /* SIGCHLD */
     pid_t *killed;       /* processes that were replaced and may not be dead yet; owned */
     uint32_t killed_count;
 };
 
-/* Makes room for that many workers and starts none. Nobody is called until launch_listen(). */
-void launch_init(struct launch *launch, struct event_base *base, uint32_t shards, uint32_t replicas,
-                 const char *state, const char *verbosity);
+/* Starts no worker yet. Nobody is called until launch_listen(). */
+void launch_init(struct launch *launch, struct event_base *base, const char *state,
+                 const char *verbosity);
 
 /* Sets whom to call from now on; NULL: nobody. */
 void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks);
 
-/* A worker that an earlier coordinator started may still be at this address. */
-void launch_adopt(struct launched *worker, pid_t pid, const char *address);
+/* A worker that an earlier coordinator started may still be at this address. Only before the first
+ * launch_start(). Of a worker that is named twice the last address counts. */
+void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t pid,
+                  const char *address);
 
-/* Starts all workers that do not run, from the programs beside this one, else from the PATH. They
- * write to this process's standard error. Each has its address when this returns; up() is called
- * later. ERROR_UNAVAILABLE or ERROR_CREATE. */
-int launch_start(struct launch *launch);
+/* Sees to it that there are that many workers: starts those that do not run, from the programs
+ * beside this one, else from the PATH. They write to this process's standard error. Each has its
+ * address when this returns; up() is called later. May be called again, with the same numbers or
+ * larger ones, until somebody is connected to the workers. ERROR_UNAVAILABLE, also if one that an
+ * earlier call started ended before it listened; ERROR_CREATE. */
+int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas);
+
+/* NULL if there is no such worker. */
+struct launched *launch_find(const struct launch *launch, enum role role, uint32_t index);
 
 /* Kills the worker, if it runs, and starts it anew at another address. Otherwise as launch_start().
  */

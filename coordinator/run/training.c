@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@
 #include "coordinator/run/lock.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/showing.h"
-#include "coordinator/run/sockets.h"
+#include "coordinator/run/workers.h"
 #include "numeric/setup.h"
 
 #define DISMISS_GRACE_MS 3000
@@ -118,32 +117,6 @@ static int size_up(struct training *run) {
                             &run->sizing);
 }
 
-/* ---- workers ---- */
-
-static struct launched *launched_of(struct training *run, const char *role, uint32_t index) {
-    for (uint32_t i = 0; i < run->launch.count; i++) {
-        struct launched *worker = &run->launch.workers[i];
-        if (worker->index == index && strcmp(role_name(worker->role), role) == 0)
-            return worker;
-    }
-    return NULL;
-}
-
-/* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
- * rows name workers of the original, which are not ours to adopt. */
-static int adopt(void *context, const struct store_process_row *process) {
-    struct training *run = context;
-    struct launched *worker = launched_of(run, process->role, process->index);
-    if (!worker || strncmp(process->address, "unix:", 5) != 0)
-        return 0;
-    if (sockets_are_of(run->job->state, process->address))
-        launch_adopt(worker, process->pid, process->address);
-    else
-        log_info("%s is a copy: %s %u of the original is left to that", run->job->state,
-                 process->role, process->index);
-    return 0;
-}
-
 /* What workers know the run by. The inode tells a copy of the state folder from its original: a
  * worker that serves the one refuses the other. It stays when the folder is moved; the device is
  * left out, since another host may see the same folder on another one. */
@@ -151,40 +124,6 @@ static void name_run(struct training *run) {
     struct stat status = {0};
     (void)stat(run->job->state, &status);
     snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
-}
-
-/* Starts the workers for which the job gives no addresses, and lists the address of each worker. If
- * the run's coordinator was lost, its workers may still wait for the next one: they are adopted. If
- * the run ended, its workers were told to exit: to look for them would count them as lost. */
-static int start_workers(struct training *run) {
-    uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
-    uint32_t shards_here = run->job->shard_addresses[0] ? 0 : shards;
-    uint32_t replicas_here = run->job->replica_addresses[0] ? 0 : replicas;
-    const char *verbosity = run->options->quiet     ? "--quiet"
-                            : run->options->verbose ? "--verbose"
-                                                    : NULL;
-    progress_stage("starting shards and replicas");
-    launch_init(&run->launch, run->loop.base, shards_here, replicas_here, run->job->state,
-                verbosity);
-    int code = 0;
-    if (run->interrupted)
-        code = store_processes(run->store, run->recorder.run, adopt, run);
-    if (!code)
-        code = launch_start(&run->launch);
-    if (code)
-        return code;
-    run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
-    run->launched = memory_new(shards + replicas, sizeof(struct launched *));
-    for (uint32_t i = 0; i < shards + replicas; i++) {
-        bool shard = i < shards;
-        if (shard ? shards_here : replicas_here)
-            run->launched[i] = &run->launch.workers[shard ? i : shards_here + i - shards];
-        run->addresses[i] = run->launched[i] ? run->launched[i]->address
-                            : shard          ? run->job->shard_addresses[i]
-                                             : run->job->replica_addresses[i - shards];
-    }
-    run->recorder.addresses = run->addresses;
-    return 0;
 }
 
 /* The largest file of curvature that is kept with a model. `retrain` starts from it the next night.
@@ -365,7 +304,7 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
         code = training_begin(run);
     if (!code) {
         size_history(run);
-        code = start_workers(run);
+        code = workers_start(run);
     }
     if (!code)
         code = make_coordinator(run);
@@ -384,6 +323,7 @@ static void await_removal(struct training *run, int code) {
 }
 
 void training_release(struct training *run, int code) {
+    int grace_ms = run->cluster ? DISMISS_GRACE_MS : 0; /* else nobody told the workers to exit */
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
@@ -393,7 +333,7 @@ void training_release(struct training *run, int code) {
     else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
-    launch_release(&run->launch, DISMISS_GRACE_MS); /* the loop turns, and answers as before */
+    launch_release(&run->launch, grace_ms); /* the loop turns, and answers as before */
     if (run->removal)
         await_removal(run, code);
     coordinator_free(run->coordinator);

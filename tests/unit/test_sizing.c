@@ -31,6 +31,21 @@ static void one_replica_has_a_thread_for_each_cpu(void **state) {
     }
 }
 
+/* Those that are started before the data is read. */
+static void a_model_of_unknown_width_has_the_workers_that_all_have(void **state) {
+    (void)state;
+    const struct job jobs[] = {{0}, {.shards = 3}, {.replicas = 2}};
+    const uint64_t widths[] = {1, SMALL, WIDE, PARAMETERS_MAX};
+    for (size_t j = 0; j < 3; j++)
+        for (size_t w = 0; w < 4; w++)
+            for (uint32_t cpus = 1; cpus <= 2 * THREADS_MAX; cpus *= 2) {
+                struct sizing unknown, known = sizing_on(&jobs[j], widths[w], cpus);
+                assert_int_equal(sizing_workers(&jobs[j], 0, cpus, &unknown), 0);
+                assert_true(unknown.shards && unknown.shards <= known.shards);
+                assert_int_equal(unknown.replicas, known.replicas);
+            }
+}
+
 static void there_are_no_more_threads_than_a_replica_may_have(void **state) {
     const struct job job = {0};
     (void)state;
@@ -117,6 +132,7 @@ static void a_history_stays_within_its_bounds(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
+        cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
         cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
         cmocka_unit_test(pairs_add_at_most_half_to_what_an_evaluation_moves),

@@ -1,0 +1,95 @@
+#include "coordinator/run/workers.h"
+
+#include <string.h>
+
+#include "base/cpus.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/run/progress.h"
+#include "coordinator/run/sockets.h"
+
+static void begin_launching(struct training *run) {
+    const char *verbosity = run->options->quiet     ? "--quiet"
+                            : run->options->verbose ? "--verbose"
+                                                    : NULL;
+    if (!run->launch.base)
+        launch_init(&run->launch, run->loop.base, run->job->state, verbosity);
+}
+
+/* How many of them are started on this machine. */
+static int start(struct training *run, uint32_t shards, uint32_t replicas) {
+    return launch_start(&run->launch, run->job->shard_addresses[0] ? 0 : shards,
+                        run->job->replica_addresses[0] ? 0 : replicas);
+}
+
+/* ---- before the data is read ---- */
+
+static int take_open(void *context, const struct store_run *run) {
+    bool *open = context;
+    *open |= !run->reason;
+    return 0;
+}
+
+/* Which run goes on is known only with the data. If that is one whose coordinator was lost, its
+ * workers are adopted: others must not take their places now. */
+int workers_prepare(struct training *run) {
+    struct sizing sizing;
+    bool open = false;
+    int code = store_runs(run->store, take_open, &open);
+    if (!code)
+        code = sizing_workers(run->job, 0, cpus_usable(), &sizing);
+    if (code || open)
+        return code;
+    begin_launching(run);
+    return start(run, sizing.shards, sizing.replicas);
+}
+
+/* ---- when the run is known ---- */
+
+/* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
+ * rows name workers of the original, which are not ours to adopt. */
+static int adopt(void *context, const struct store_process_row *process) {
+    struct training *run = context;
+    bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
+    bool here = shard ? !run->job->shard_addresses[0] : !run->job->replica_addresses[0];
+    uint32_t count = shard ? run->sizing.shards : run->sizing.replicas;
+    if (!here || process->index >= count || strncmp(process->address, "unix:", 5) != 0)
+        return 0;
+    if (sockets_are_of(run->job->state, process->address))
+        launch_adopt(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index, process->pid,
+                     process->address);
+    else
+        log_info("%s is a copy: %s %u of the original is left to that", run->job->state,
+                 process->role, process->index);
+    return 0;
+}
+
+static void list(struct training *run) {
+    uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
+    run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
+    run->launched = memory_new(shards + replicas, sizeof(struct launched *));
+    for (uint32_t i = 0; i < shards + replicas; i++) {
+        bool shard = i < shards;
+        uint32_t index = shard ? i : i - shards;
+        run->launched[i] = launch_find(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, index);
+        run->addresses[i] = run->launched[i] ? run->launched[i]->address
+                            : shard          ? run->job->shard_addresses[index]
+                                             : run->job->replica_addresses[index];
+    }
+    run->recorder.addresses = run->addresses;
+}
+
+/* If the run's coordinator was lost, its workers may still wait for the next one: they are adopted.
+ * If the run ended, its workers were told to exit: to look for them would count them as lost. */
+int workers_start(struct training *run) {
+    int code = 0;
+    progress_stage("starting shards and replicas");
+    begin_launching(run);
+    if (run->interrupted)
+        code = store_processes(run->store, run->recorder.run, adopt, run);
+    if (!code)
+        code = start(run, run->sizing.shards, run->sizing.replicas);
+    if (!code)
+        list(run);
+    return code;
+}

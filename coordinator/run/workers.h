@@ -1,0 +1,17 @@
+/* The workers of a run: which are started on this machine and when, and which are adopted. */
+#ifndef DML_COORDINATOR_RUN_WORKERS_H
+#define DML_COORDINATOR_RUN_WORKERS_H
+
+#include "coordinator/run/training.h"
+
+/* Starts the workers that any run of the job will have, before its data is read: they begin
+ * meanwhile. Starts none if workers of an earlier coordinator may still wait for the next one.
+ * training_release() ends them if there comes no run. ERROR_CONFIG, ERROR_UNAVAILABLE,
+ * ERROR_CREATE. */
+int workers_prepare(struct training *run);
+
+/* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
+ * address of each worker. Errors as of launch_start(). */
+int workers_start(struct training *run);
+
+#endif
