@@ -134,6 +134,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .first_line = batch->first_line,
         .start = batch->start,
         .id = batch->id,
+        .alike = batch->alike,
         .value = batch->value,
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,

@@ -22,16 +22,18 @@ struct batch {
     char *text; /* owned, TEXT_END_BYTES zeros behind it; parsers may write into it */
     size_t text_length, text_capacity;
     uint64_t first_line;
+    bool has_comments, has_zeros; /* it has a '#', a byte of 0 */
 
     struct source_rows rows; /* the view that is handed out; filled by batch_view() */
     uint32_t row_count, row_capacity;
     uint64_t value_count, value_capacity;
     uint64_t *start; /* of each row, and the end of the last */
-    uint64_t *id;
+    uint64_t *id;    /* with `alike` those of the first row alone */
     double *value;
     double *label;
     const char **label_text;
     uint32_t *position;
+    bool alike; /* as in struct source_rows */
     bool has_label_text, has_positions;
     struct bytes scratch; /* of whoever takes the rows */
 
@@ -45,14 +47,9 @@ void batch_release(struct batch *batch);
 /* Forgets rows and bad lines; the text stays. */
 void batch_clear(struct batch *batch);
 
-/* Makes room for a row of up to `values` values. */
+/* Makes room for a row of up to `values` values: parsers put ids and values at value_count, and
+ * count them in. */
 void batch_reserve(struct batch *batch, uint64_t values);
-
-/* Adds a value to the row being read; room was reserved. */
-static inline void batch_value(struct batch *batch, uint64_t id, double value) {
-    batch->id[batch->value_count] = id;
-    batch->value[batch->value_count++] = value;
-}
 
 /* Ends the row being read; `label_text` as in struct source_rows. If `sorted` is false, sorts the
  * row by id. If an id is repeated, writes it to *repeated, does not add the row, and answers false.

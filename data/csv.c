@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/digits.h"
 #include "data/format.h"
 #include "data/number.h"
 
@@ -103,27 +104,32 @@ static bool take_label(const struct format *format, const char *cell, double *la
     return *cell || format->options->label_optional;
 }
 
-/* Fast path: a plain number, followed by the delimiter or the end, is parsed where it stands. */
-static bool fast_cell(char **at, char *end, char delimiter, double *value) {
-    const char *behind = number_parse(*at, value);
-    if (!behind || behind > end || (behind < end && *behind != delimiter))
+/* Reads a cell that is a number and nothing else, as most are. */
+static inline bool usual_cell(char **at, const char *end, char delimiter, double *value) {
+    char *p = *at;
+    const char *behind = p + 1;
+    if (digits_is(*p) && *behind == delimiter) { /* short, as counts and codes are */
+        *value = *p - '0';
+        *at = p + 2;
+        return true;
+    }
+    behind = digits_number(p, delimiter, value);
+    if (!behind && !(behind = number_parse(p, value)))
         return false;
-    *at = behind < end ? *at + (behind - *at) + 1 : NULL;
+    if (behind > end || (behind < end && *behind != delimiter))
+        return false;
+    *at = behind < end ? p + (behind - p) + 1 : NULL;
     return true;
 }
 
-static bool parse_cell(const struct format *format, struct batch *batch, char **at, char *end,
-                       uint64_t number, uint32_t column) {
-    double value;
-    if (!fast_cell(at, end, format->delimiter, &value)) {
-        char *cell = csv_cell(at, end, format->delimiter);
-        if (!cell)
-            return reject_quote(format, batch, number, column);
-        if (!number_of_text(cell, &value))
-            return reject_cell(format, batch, number, column, cell);
-    }
-    batch_value(batch, (uint64_t)column + 1, value);
-    return true;
+static inline bool parse_cell(const struct format *format, struct batch *batch, char **at,
+                              char *end, uint64_t number, uint32_t column, double *value) {
+    if (usual_cell(at, end, format->delimiter, value))
+        return true;
+    char *cell = csv_cell(at, end, format->delimiter);
+    if (!cell)
+        return reject_quote(format, batch, number, column);
+    return number_of_text(cell, value) || reject_cell(format, batch, number, column, cell);
 }
 
 static bool reject_count(const struct format *format, struct batch *batch, uint64_t number,
@@ -133,22 +139,37 @@ static bool reject_count(const struct format *format, struct batch *batch, uint6
                         seen, format->columns);
 }
 
+static bool is_feature(const struct format *format, uint32_t column) {
+    return column != format->label && !format->skip[column];
+}
+
+/* Ends a row of `values` values. They are alike: only the first has its ids. */
+static bool end_row(const struct format *format, struct batch *batch, double label,
+                    const char *label_text, const double *values_end) {
+    uint64_t repeated, *id = batch->id;
+    for (uint32_t column = 0; !batch->row_count && column < format->columns; column++)
+        if (is_feature(format, column))
+            *id++ = (uint64_t)column + 1;
+    batch->value_count = (uint64_t)(values_end - batch->value);
+    return batch_row(batch, label, label_text, true, &repeated);
+}
+
 bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
                     uint64_t number) {
     *end = '\0';
-    if (line + strspn(line, " \t\r") == end)
+    if ((unsigned char)*line <= ' ' && line + strspn(line, " \t\r") == end)
         return false;
-    if (memchr(line, '\0', (size_t)(end - line)))
+    if (batch->has_zeros && memchr(line, '\0', (size_t)(end - line)))
         return batch_reject(batch, number, "a zero byte: is this a text file?");
     batch_reserve(batch, format->columns);
     char *at = line;
-    double label = NAN;
+    double label = NAN, *value = batch->value + batch->value_count;
     const char *label_text = NULL;
     for (uint32_t column = 0; column < format->columns; column++) {
         if (!at)
             return reject_count(format, batch, number, column, false);
-        if (column != format->label && !format->skip[column]) {
-            if (!parse_cell(format, batch, &at, end, number, column))
+        if (is_feature(format, column)) {
+            if (!parse_cell(format, batch, &at, end, number, column, value++))
                 return false;
             continue;
         }
@@ -160,6 +181,5 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *line
     }
     if (at)
         return reject_count(format, batch, number, format->columns, true);
-    uint64_t repeated;
-    return batch_row(batch, label, label_text, true, &repeated);
+    return end_row(format, batch, label, label_text, value);
 }

@@ -1,16 +1,48 @@
-/* Runs of digits, eight bytes of text at a time. */
+/* Numbers as most texts have them, read many bytes at a time: how many digits they have cannot be
+ * predicted, so there is no branch for each. */
 #ifndef DML_DATA_DIGITS_H
 #define DML_DATA_DIGITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* So many bytes may be read behind the 0 that ends a text. */
-#define DIGITS_READ_PAST 8
+#if defined __SSE2__
+#include <emmintrin.h>
+#endif
 
-/* How many digits stand at `p`, up to eight, and their value; a byte that is no digit ends them.
- * The length of a number cannot be predicted, so there is no branch for each digit. */
-static inline unsigned digits_take(const char *p, uint32_t *value) {
+/* So many bytes may be read behind the 0 that ends a text. */
+#define DIGITS_READ_PAST 16
+
+#define DIGITS_FEW 8
+#define DIGITS_MANY 15 /* as many always fit into a double */
+
+/* Of ten. */
+static const uint64_t digits_power[DIGITS_MANY + 1] = {1,
+                                                       10,
+                                                       100,
+                                                       1000,
+                                                       10000,
+                                                       100000,
+                                                       1000000,
+                                                       10000000,
+                                                       100000000,
+                                                       1000000000,
+                                                       10000000000,
+                                                       100000000000,
+                                                       1000000000000,
+                                                       10000000000000,
+                                                       100000000000000,
+                                                       1000000000000000};
+static const double digits_scale[DIGITS_MANY + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                     1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+static inline bool digits_is(char c) {
+    return (unsigned char)(c - '0') < 10;
+}
+
+/* How many digits stand at `p`, up to DIGITS_FEW. */
+static inline unsigned digits_count(const char *p) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t text;
     memcpy(&text, p, sizeof text);
@@ -18,24 +50,98 @@ static inline unsigned digits_take(const char *p, uint32_t *value) {
      * only bytes behind it see. */
     text ^= UINT64_C(0x3030303030303030);
     uint64_t ends = (text | (text + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
-    unsigned count = ends ? (unsigned)__builtin_ctzll(ends) / 8 : 8;
-    if (count == 0)
-        return 0;
-    /* The first digit stands lowest. With zeros before the digits there are eight of them; then
-     * pairs, fours and the whole are put together. */
-    text <<= 8 * (8 - count);
-    text = text * 10 + (text >> 8);
-    *value =
-        (uint32_t)(((text & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
-                    (text >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
-                   32);
-    return count;
+    return ends ? (unsigned)__builtin_ctzll(ends) / 8 : DIGITS_FEW;
 #else
     unsigned count = 0;
-    for (*value = 0; count < 8 && (unsigned char)(p[count] - '0') < 10; count++)
-        *value = *value * 10 + (uint32_t)(p[count] - '0');
+    while (count < DIGITS_FEW && digits_is(p[count]))
+        count++;
     return count;
 #endif
+}
+
+/* The number of the `count` digits at `p`, from one to DIGITS_FEW. */
+static inline uint32_t digits_few(const char *p, unsigned count) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t text;
+    memcpy(&text, p, sizeof text);
+    /* The first digit stands lowest. With zeros before the digits there are eight of them; then
+     * pairs, fours and the whole are put together. */
+    text = (text ^ UINT64_C(0x3030303030303030)) << 8 * (DIGITS_FEW - count);
+    text = text * 10 + (text >> 8);
+    return (
+        uint32_t)(((text & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
+                   (text >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
+                  32);
+#else
+    uint32_t value = 0;
+    for (unsigned i = 0; i < count; i++)
+        value = value * 10 + (uint32_t)(p[i] - '0');
+    return value;
+#endif
+}
+
+/* The number of up to DIGITS_MANY digits; 0 of none. */
+static inline uint64_t digits_many(const char *p, unsigned count) {
+    if (count <= DIGITS_FEW)
+        return count ? digits_few(p, count) : 0;
+    unsigned rest = count - DIGITS_FEW;
+    return digits_few(p, DIGITS_FEW) * digits_power[rest] + digits_few(p + DIGITS_FEW, rest);
+}
+
+/* Sixteen bytes of text: a bit for each, the first lowest. */
+struct digits_window {
+    uint32_t ends;   /* the delimiter, blanks, control characters */
+    uint32_t others; /* whatever is no digit */
+};
+
+static inline struct digits_window digits_look(const char *p, char delimiter) {
+#if defined __SSE2__
+    __m128i text = _mm_loadu_si128((const void *)p), blank = _mm_set1_epi8(' ');
+    __m128i digit = _mm_sub_epi8(text, _mm_set1_epi8('0'));
+    __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+    __m128i is_end = _mm_cmpeq_epi8(_mm_min_epu8(text, blank), text);
+    if (delimiter != ' ')
+        is_end = _mm_or_si128(is_end, _mm_cmpeq_epi8(text, _mm_set1_epi8(delimiter)));
+    return (struct digits_window){.ends = (uint32_t)_mm_movemask_epi8(is_end),
+                                  .others = (uint32_t)_mm_movemask_epi8(is_digit) ^ 0xffff};
+#else
+    struct digits_window window = {0};
+    for (unsigned i = 0; i < 16; i++) {
+        window.ends |= (uint32_t)((unsigned char)p[i] <= ' ' || p[i] == delimiter) << i;
+        window.others |= (uint32_t)!digits_is(p[i]) << i;
+    }
+    return window;
+#endif
+}
+
+/* Reads the number at `p`: up to DIGITS_MANY digits, perhaps with a point among them and a minus
+ * before, and then a delimiter, a blank or a control character. Mantissa and power of ten are exact
+ * doubles, so their quotient is rounded correctly. Returns the end; NULL for anything else, which
+ * may be a number or not. */
+static inline const char *digits_number(const char *p, char delimiter, double *value) {
+    struct digits_window window = digits_look(p, delimiter);
+    if (!window.ends)
+        return NULL;
+    const char *end = p + __builtin_ctz(window.ends);
+    unsigned negative = *p == '-', places = 0;
+    uint32_t others = (window.others & (window.ends ^ (window.ends - 1)) >> 1) - negative;
+    const char *first = p + negative;
+    uint64_t mantissa;
+    if (others) {
+        const char *point = p + __builtin_ctz(others);
+        if (*point != '.' || others & (others - 1) || end - first < 2)
+            return NULL;
+        places = (unsigned)(end - point) - 1;
+        mantissa = digits_many(first, (unsigned)(point - first)) * digits_power[places] +
+                   digits_many(point + 1, places);
+    } else {
+        if (end == first)
+            return NULL;
+        mantissa = digits_many(first, (unsigned)(end - first));
+    }
+    double number = (double)(int64_t)mantissa / digits_scale[places];
+    *value = negative ? -number : number;
+    return end;
 }
 
 #endif

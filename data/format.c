@@ -89,6 +89,9 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     size_t left = batch->text_length;
     uint64_t number = batch->first_line;
     batch_clear(batch);
+    batch->alike = format->kind == FORMAT_CSV;
+    batch->has_comments = memchr(at, '#', left);
+    batch->has_zeros = memchr(at, '\0', left);
     while (left && batch->bad_count <= format->options->bad_lines_max) {
         size_t length = line_length(at, left);
         size_t step = length + (length < left);

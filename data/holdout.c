@@ -33,10 +33,12 @@ static uint64_t hash_label(const struct source_rows *rows, uint32_t row) {
 }
 
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
-    uint64_t sum = hash_label(rows, row);
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++)
-        if (rows->value[i] != 0)
-            sum += mix(mix(rows->id[i] + OF_ID) ^ bits_of(rows->value[i]));
+    uint64_t sum = hash_label(rows, row), values = rows->start[row + 1] - rows->start[row];
+    const uint64_t *id = source_row_ids(rows, row);
+    const double *value = rows->value + rows->start[row];
+    for (uint64_t i = 0; i < values; i++)
+        if (value[i] != 0)
+            sum += mix(mix(id[i] + OF_ID) ^ bits_of(value[i]));
     return mix(sum);
 }
 

@@ -48,14 +48,16 @@ static bool reject_id(struct batch *batch, uint64_t number, const char *word) {
 }
 
 static bool is_value_end(const char *p) {
-    return !p || is_blank(*p) || *p == '\0';
+    return is_blank(*p) || *p == '\0';
 }
 
 /* Reads the label if the line has one; false if the line was rejected. */
 static bool parse_label(const struct format *format, struct batch *batch, const char **at,
                         uint64_t number, double *label) {
     const char *first = *at;
-    const char *end = number_parse(first, label);
+    const char *end = digits_number(first, ' ', label);
+    if (!end)
+        end = number_parse(first, label);
     if (end && is_value_end(end)) {
         *at = end;
         *label += 0.0; /* −0 is 0 */
@@ -74,70 +76,60 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
     return batch_reject(batch, number, "the label \"%.*s\" is not a finite number", length, first);
 }
 
-/* The digits of a value that number_short() reads: fewer than 2^53 holds. */
-#define SHORT_DIGITS 15
-
-/* Reads the usual number: a few digits, perhaps with a point among them. Mantissa and power of ten
- * are exact doubles, so their quotient is rounded as number_parse() rounds it. NULL for anything
- * else, which may be a number or not. */
-static inline const char *parse_short(const char *p, double *value) {
-    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    static const uint32_t power_of_rest[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    bool negative = *p == '-';
-    uint32_t part = 0, rest = 0;
-    unsigned whole = digits_take(p += negative, &part), places = 0;
-    uint64_t mantissa = part;
-    if (whole == 8)
+/* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()
+ * knows. Returns what is behind, or NULL for anything else. */
+static inline const char *parse_usual(const char *p, uint64_t *id, double *value) {
+    unsigned digits = digits_count(p);
+    const char *at = p + digits + 1;
+    if (!digits || p[digits] != ':')
         return NULL;
-    p += whole;
-    if (*p == '.') {
-        unsigned more = 0;
-        places = digits_take(++p, &part);
-        if (places == 8)
-            more = digits_take(p + 8, &rest);
-        if (whole + places + more == 0 || whole + places + more > SHORT_DIGITS)
-            return NULL;
-        mantissa = mantissa * (uint64_t)power[places] + (places ? part : 0);
-        if (more)
-            mantissa = mantissa * power_of_rest[more] + rest;
-        places += more;
-        p += places;
-    } else if (!whole) {
-        return NULL;
+    *id = digits_few(p, digits);
+    if (digits_is(*at) && is_value_end(at + 1)) { /* most counts, and all ones */
+        *value = *at - '0';
+        return *id ? at + 1 : NULL;
     }
-    double number = (double)mantissa / power[places];
-    *value = negative ? -number : number;
-    return is_blank(*p) || !*p ? p : NULL;
+    const char *end = digits_number(at, ' ', value);
+    return end && is_value_end(end) && *id ? end : NULL;
 }
 
-/* The value at `p`; NULL if there is no number, or it goes on behind it. */
-static inline const char *parse_value(const char *p, double *value) {
-    unsigned digit = (unsigned char)(*p - '0');
-    if (digit < 10 && is_value_end(p + 1)) { /* most counts, and all ones */
-        *value = digit;
-        return p + 1;
+/* The same for all that is allowed. What is not is rejected: NULL. */
+static const char *parse_any(struct batch *batch, uint64_t number, const char *p, uint64_t *id,
+                             double *value) {
+    const char *colon = parse_id(p, id);
+    if (!colon) {
+        reject_id(batch, number, p);
+        return NULL;
     }
-    const char *end = parse_short(p, value);
-    if (end)
+    const char *end = number_parse(colon + 1, value);
+    if (end && is_value_end(end))
         return end;
-    end = number_parse(p, value);
-    return end && is_value_end(end) ? end : NULL;
+    batch_reject(batch, number, "the value in \"%.*s\" is not a finite number", word_length(p), p);
+    return NULL;
 }
 
-/* As parse_id(), for an id of up to seven digits. */
-static inline const char *parse_any_id(const char *p, uint64_t *id) {
-    uint32_t value;
-    unsigned digits = digits_take(p, &value);
-    if (digits == 0 || digits == 8 || p[digits] != ':' || !value)
-        return parse_id(p, id);
-    *id = value;
-    return p + digits;
+/* Reads the values of a row up to `end` into the batch; false if the line was rejected. */
+static bool parse_values(struct batch *batch, uint64_t number, const char *p, const char *end,
+                         bool *sorted) {
+    uint64_t before = 0, *id = batch->id + batch->value_count;
+    double *value = batch->value + batch->value_count;
+    for (p = skip_blanks(p); p < end && *p; p = skip_blanks(p)) {
+        const char *behind = parse_usual(p, id, value);
+        if (!behind && !(behind = parse_any(batch, number, p, id, value)))
+            return false;
+        *sorted &= *id > before;
+        before = *id++;
+        value++;
+        p = behind;
+    }
+    if (p < end)
+        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    batch->value_count = (uint64_t)(value - batch->value);
+    return true;
 }
 
 bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
                        uint64_t number) {
-    char *comment = memchr(line, '#', (size_t)(end - line));
+    char *comment = batch->has_comments ? memchr(line, '#', (size_t)(end - line)) : NULL;
     if (comment)
         end = comment;
     *end = '\0';
@@ -149,23 +141,9 @@ bool libsvm_parse_line(const struct format *format, struct batch *batch, char *l
     if (!parse_label(format, batch, &p, number, &label))
         return false;
     bool sorted = true;
-    uint64_t id, before = 0;
-    for (p = skip_blanks(p); p < end && *p; p = skip_blanks(p)) {
-        const char *colon = parse_any_id(p, &id);
-        if (!colon)
-            return reject_id(batch, number, p);
-        double value;
-        const char *behind = parse_value(colon + 1, &value);
-        if (!behind)
-            return batch_reject(batch, number, "the value in \"%.*s\" is not a finite number",
-                                word_length(p), p);
-        sorted &= id > before;
-        before = id;
-        batch_value(batch, id, value);
-        p = behind;
-    }
-    if (p < end)
-        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    uint64_t id;
+    if (!parse_values(batch, number, p, end, &sorted))
+        return false;
     if (!batch_row(batch, label, NULL, sorted, &id))
         return batch_reject(batch, number, "index %llu is repeated", (unsigned long long)id);
     return true;

@@ -23,12 +23,14 @@ static const uint64_t *unpack_starts(struct bytes *to, const struct pack_rows *r
     return start;
 }
 
+/* Of the first row alone where the rows are alike. */
 static const uint64_t *unpack_ids(struct bytes *to, const struct pack_rows *rows,
                                   const uint64_t *id_of) {
+    if (!rows->feature)
+        return id_of;
     uint64_t *id = room(to, rows->values, sizeof *id);
-    uint32_t width = rows->values / rows->rows;
     for (uint32_t i = 0; i < rows->values; i++)
-        id[i] = id_of[rows->feature ? rows->feature[i] : i % width];
+        id[i] = id_of[rows->feature[i]];
     return id;
 }
 
@@ -95,6 +97,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                               .first_line = pack->block[b].first_row + 1,
                               .start = unpack_starts(&to.start, &rows),
                               .id = unpack_ids(&to.id, &rows, pack->id),
+                              .alike = !rows.feature,
                               .value = unpack_values(&to.value, &rows),
                               .position = rows.position,
                               .label = rows.label,

@@ -84,13 +84,16 @@ static void show_in_text_order(struct pack_writer *writer, const struct source_r
         dictionary_add(&writer->features, id[i]);
 }
 
+/* A table of so many ids stays in the cache. */
+#define NEAR 8192
+
 /* Numbers `values` ids, at most RUN, each of which counts `times` times; false if there are too
  * many features. Wide data misses the cache at nearly every id and at nearly every count: what
  * comes later in the run is on its way meanwhile. */
 static bool number_run(struct pack_writer *writer, const uint64_t *id, uint64_t values,
                        uint32_t times, uint32_t *local) {
     struct dictionary *features = &writer->features;
-    for (uint64_t i = 0; i < values; i++)
+    for (uint64_t i = 0; i < values && features->direct_size > NEAR; i++)
         dictionary_prefetch(features, id[i]);
     reserve_counts(writer, features->count + values);
     uint64_t *count = writer->count;
@@ -123,24 +126,11 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
 /* True if all rows have the features of the first, as those of CSV do. */
 static bool are_alike(const struct source_rows *rows) {
     uint64_t width = rows->start[1] - rows->start[0];
-    for (uint32_t row = 1; row < rows->count; row++)
+    for (uint32_t row = 1; !rows->alike && row < rows->count; row++)
         if (rows->start[row + 1] - rows->start[row] != width ||
             memcmp(rows->id + rows->start[row], rows->id, width * sizeof *rows->id))
             return false;
     return width && !rows->position;
-}
-
-/* Numbers the features of all values. */
-static bool number_features(struct pack_writer *writer, const struct source_rows *rows, bool alike,
-                            uint32_t *local) {
-    if (!alike)
-        return number_rows(writer, rows, rows->count, 1, local);
-    if (!number_rows(writer, rows, 1, rows->count, local))
-        return false;
-    uint64_t width = rows->start[1];
-    for (uint32_t row = 1; row < rows->count; row++)
-        memcpy(local + row * width, local, width * sizeof *local);
-    return true;
 }
 
 /* True if `count` features are 0, 1, 2 … */
@@ -151,14 +141,6 @@ static bool are_consecutive(const uint32_t *local, uint64_t count) {
     return true;
 }
 
-static void put_values(void *to, enum value_type type, const double *value, uint64_t count) {
-    if (type == VALUE_DOUBLE)
-        memcpy(to, value, count * sizeof *value);
-    if (type == VALUE_FLOAT)
-        for (uint64_t i = 0; i < count; i++)
-            ((float *)to)[i] = (float)value[i];
-}
-
 static void put_label_texts(struct pack_writer *writer, const struct source_rows *rows,
                             uint32_t *to) {
     for (uint32_t row = 0; row < rows->count; row++) {
@@ -167,44 +149,77 @@ static void put_label_texts(struct pack_writer *writer, const struct source_rows
     }
 }
 
-/* What take_rows() leaves for finish_rows() in the rows' scratch. Behind it stand, as u32, the
- * numbers of the features [values] and of the label texts [rows]; then room for the block. */
+/* What one of prepare_rows(), take_rows() and finish_rows() leaves for the next in the rows'
+ * scratch. Behind it stand, as u32, the numbers of the features [values, or of one row if they are
+ * alike] and of the label texts [rows]; then room for the block. */
 struct pending {
     struct pack_block block;
-    uint32_t number, unused;
+    uint32_t number;
+    bool alike;
 };
-
-static size_t pending_bytes(const struct source_rows *rows) {
-    uint64_t values = rows->start[rows->count];
-    return align_up(sizeof(struct pending) + (values + rows->count) * sizeof(uint32_t));
-}
 
 static uint32_t *pending_features(struct pending *pending) {
     return (uint32_t *)(void *)(pending + 1);
 }
 
+static uint64_t features_numbered(const struct source_rows *rows, bool alike) {
+    return rows->start[alike ? 1 : rows->count];
+}
+
 static uint32_t *pending_texts(struct pending *pending, const struct source_rows *rows) {
-    return pending_features(pending) + rows->start[rows->count];
+    return pending_features(pending) + features_numbered(rows, pending->alike);
+}
+
+/* Puts an array to its place, with zeros up to the next. */
+static void put_array(uint8_t *data, uint64_t place, uint64_t next, const void *array,
+                      uint64_t bytes) {
+    if (bytes)
+        memcpy(data + place, array, bytes);
+    memset(data + place + bytes, 0, next - place - bytes);
+}
+
+static void put_features(const struct source_rows *rows, struct pending *pending, uint8_t *data,
+                         const struct pack_block_layout *layout) {
+    uint32_t *start = (uint32_t *)(void *)(data + layout->start);
+    for (uint32_t row = 0; row <= rows->count; row++)
+        start[row] = (uint32_t)rows->start[row];
+    uint64_t end = layout->start + (rows->count + UINT64_C(1)) * sizeof *start;
+    memset(data + end, 0, layout->feature - end);
+    uint64_t bytes = features_numbered(rows, pending->alike) * sizeof(uint32_t);
+    uint32_t times = pending->alike ? rows->count : 1;
+    end = layout->feature;
+    for (uint32_t i = 0; i < times; i++, end += bytes)
+        memcpy(data + end, pending_features(pending), bytes);
+    memset(data + end, 0, layout->value - end);
+}
+
+static void put_values(const struct pack_block *block, const struct pack_block_layout *layout,
+                       const double *value, uint8_t *data) {
+    uint64_t count = block->values;
+    if (block->type == VALUE_DOUBLE)
+        put_array(data, layout->value, layout->label, value, count * sizeof *value);
+    if (block->type != VALUE_FLOAT)
+        return;
+    float *narrow = (float *)(void *)(data + layout->value);
+    for (uint64_t i = 0; i < count; i++)
+        narrow[i] = (float)value[i];
+    uint64_t end = layout->value + count * sizeof *narrow;
+    memset(data + end, 0, layout->label - end);
 }
 
 /* Lays the block out. */
 static void fill_block(const struct source_rows *rows, struct pending *pending, uint8_t *data) {
     const struct pack_block *block = &pending->block;
     struct pack_block_layout layout = pack_block_layout(block);
-    memset(data, 0, layout.bytes);
-    if (!block->dense) {
-        uint32_t *start = (uint32_t *)(void *)(data + layout.start);
-        for (uint32_t row = 0; row <= rows->count; row++)
-            start[row] = (uint32_t)rows->start[row];
-        memcpy(data + layout.feature, pending_features(pending), block->values * sizeof(uint32_t));
-    }
-    put_values(data + layout.value, block->type, rows->value, block->values);
-    memcpy(data + layout.label, rows->label, rows->count * sizeof *rows->label);
-    if (block->texts)
-        memcpy(data + layout.label_text, pending_texts(pending, rows),
-               rows->count * sizeof(uint32_t));
-    if (block->positions)
-        memcpy(data + layout.position, rows->position, block->values * sizeof(uint32_t));
+    if (!block->dense)
+        put_features(rows, pending, data, &layout);
+    put_values(block, &layout, rows->value, data);
+    put_array(data, layout.label, layout.label_text, rows->label,
+              rows->count * sizeof *rows->label);
+    put_array(data, layout.label_text, layout.position, pending_texts(pending, rows),
+              block->texts ? rows->count * sizeof(uint32_t) : 0);
+    put_array(data, layout.position, layout.bytes, rows->position,
+              block->positions ? block->values * sizeof(uint32_t) : 0);
 }
 
 static void add_block(struct pack_writer *writer, struct pending *pending) {
@@ -220,26 +235,37 @@ static void add_block(struct pack_writer *writer, struct pending *pending) {
         writer->facts.type = block->type;
 }
 
-/* source_read_in_two() calls this in the order of the file and by one thread at a time, though not
- * always by the same one. So the writer needs no lock, and numbers do not depend on the number of
- * threads. What does not need the order waits for finish_rows(). */
-static int take_rows(void *context, const struct source_rows *rows) {
-    struct pack_writer *writer = context;
+/* By many threads at once. */
+static int prepare_rows(void *context, const struct source_rows *rows) {
+    (void)context;
+    bool alike = are_alike(rows);
+    uint64_t numbers = features_numbered(rows, alike) + rows->count;
     uint64_t values = rows->start[rows->count];
     bytes_clear(rows->scratch);
-    struct pending *pending = bytes_extend(rows->scratch, pending_bytes(rows));
+    struct pending *pending =
+        bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
+    *pending = (struct pending){.block = {.rows = rows->count,
+                                          .values = (uint32_t)values,
+                                          .type = (uint8_t)narrowest_type(rows->value, values),
+                                          .texts = rows->label_text != NULL,
+                                          .positions = rows->position != NULL},
+                                .alike = alike};
+    return 0;
+}
+
+/* source_read_in_parts() calls this in the order of the file and by one thread at a time, though
+ * not always by the same one. So the writer needs no lock, and numbers do not depend on the number
+ * of threads. What does not need the order is done before or after. */
+static int take_rows(void *context, const struct source_rows *rows) {
+    struct pack_writer *writer = context;
+    struct pending *pending = (void *)rows->scratch->data;
     uint32_t *local = pending_features(pending);
-    bool alike = are_alike(rows);
-    if (!number_features(writer, rows, alike, local))
+    bool alike = pending->alike;
+    if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
-    pending->block = (struct pack_block){.rows = rows->count,
-                                         .values = (uint32_t)values,
-                                         .first_row = writer->facts.rows,
-                                         .type = (uint8_t)narrowest_type(rows->value, values),
-                                         .dense = alike && are_consecutive(local, rows->start[1]),
-                                         .texts = rows->label_text != NULL,
-                                         .positions = rows->position != NULL};
+    pending->block.first_row = writer->facts.rows;
+    pending->block.dense = alike && are_consecutive(local, rows->start[1]);
     if (rows->label_text)
         put_label_texts(writer, rows, pending_texts(pending, rows));
     if (writer->label_texts.count > CLASSES_MAX)
@@ -333,8 +359,8 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
 static int read_and_write(struct pack_writer *writer, const char *packs,
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
-    int code = source_read_in_two(writer->source, options, threads, take_rows, finish_rows, writer,
-                                  &report);
+    const struct source_parts parts = {prepare_rows, take_rows, finish_rows};
+    int code = source_read_in_parts(writer->source, options, threads, &parts, writer, &report);
     if (code)
         return code;
     note_report(&writer->facts, &report);

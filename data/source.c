@@ -20,7 +20,7 @@
 struct reader {
     const char *path;
     const struct source_options *options;
-    source_take *take, *finish; /* finish: or NULL */
+    struct source_parts parts;
     void *context;
     struct source_report *report;
     struct format format;
@@ -92,7 +92,7 @@ static int hand_out(struct reader *reader, struct batch *batch) {
         return code;
     reader->report->rows += batch->row_count;
     reader->report->values += batch->value_count;
-    return reader->take(reader->context, batch_view(batch));
+    return reader->parts.take(reader->context, &batch->rows);
 }
 
 /* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
@@ -109,6 +109,15 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
     }
     pthread_mutex_unlock(&reader->reading);
     return there;
+}
+
+/* Parses a block and prepares its rows. */
+static int begin_batch(struct reader *reader, struct batch *batch, uint64_t number) {
+    format_parse(&reader->format, batch, number == 0 && reader->format.header);
+    const struct source_rows *rows = batch_view(batch);
+    if (!reader->parts.prepare || rows->count == 0)
+        return 0;
+    return reader->parts.prepare(reader->context, rows);
 }
 
 /* Waits for the turn of block `number` and hands it out. Answers whether to go on. Blocks are taken
@@ -133,9 +142,9 @@ static bool take_turn(struct reader *reader, struct batch *batch, uint64_t numbe
 
 /* Answers whether to go on. */
 static bool end_batch(struct reader *reader, struct batch *batch) {
-    if (!reader->finish || batch->row_count == 0)
+    if (!reader->parts.finish || batch->row_count == 0)
         return true;
-    int code = reader->finish(reader->context, &batch->rows);
+    int code = reader->parts.finish(reader->context, &batch->rows);
     if (!code)
         return true;
     pthread_mutex_lock(&reader->handing);
@@ -150,7 +159,7 @@ static void work(struct reader *reader, struct batch *batch) {
     int code = 0;
     while (next_block(reader, batch, &number, &code)) {
         if (!code)
-            format_parse(&reader->format, batch, number == 0 && reader->format.header);
+            code = begin_batch(reader, batch, number);
         if (!take_turn(reader, batch, number, code) || !end_batch(reader, batch))
             break;
     }
@@ -178,8 +187,8 @@ static void work_on_all(struct reader *reader, struct batch *first, unsigned thr
         if (!pthread_create(&others[started], NULL, work_in_thread, reader))
             started++;
     if (there) {
-        format_parse(&reader->format, first, reader->format.header);
-        if (take_turn(reader, first, number, 0) && end_batch(reader, first))
+        code = begin_batch(reader, first, number);
+        if (take_turn(reader, first, number, code) && end_batch(reader, first))
             work(reader, first);
     }
     for (unsigned i = 0; i < started; i++)
@@ -226,16 +235,16 @@ static int read_opened(struct reader *reader, unsigned threads) {
 
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report) {
-    return source_read_in_two(path, options, threads, take, NULL, context, report);
+    const struct source_parts parts = {.take = take};
+    return source_read_in_parts(path, options, threads, &parts, context, report);
 }
 
-int source_read_in_two(const char *path, const struct source_options *options, unsigned threads,
-                       source_take *take, source_take *finish, void *context,
-                       struct source_report *report) {
+int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
+                         const struct source_parts *parts, void *context,
+                         struct source_report *report) {
     struct reader reader = {.path = path,
                             .options = options,
-                            .take = take,
-                            .finish = finish,
+                            .parts = *parts,
                             .context = context,
                             .report = report,
                             .reading = PTHREAD_MUTEX_INITIALIZER,

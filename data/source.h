@@ -32,13 +32,19 @@ struct source_rows {
     const uint64_t *start; /* count+1 offsets into id and value */
     const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: column number from 1.
                               Rising within a row (sorted if the text was not) */
+    bool alike;            /* every row has the ids of the first, and `id` has those alone */
     const double *value;
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
         *label_text;       /* NULL where the label is a number; the whole array may be NULL */
-    struct bytes *scratch; /* of source_read_in_two() only */
+    struct bytes *scratch; /* of source_read_in_parts() only */
 };
+
+/* The ids of a row's values. */
+static inline const uint64_t *source_row_ids(const struct source_rows *rows, uint32_t row) {
+    return rows->id + (rows->alike ? 0 : rows->start[row]);
+}
 
 /* Facts about a file that change with its content, known without reading it. */
 struct source_stamp {
@@ -95,12 +101,18 @@ typedef int source_take(void *context, const struct source_rows *rows);
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report);
 
-/* The same for whoever can do part of the work out of order. When `take` has returned 0, `finish`
- * gets the same rows: many threads do that at once, for different rows. What the one leaves in
- * rows->scratch, the other finds there. */
-int source_read_in_two(const char *path, const struct source_options *options, unsigned threads,
-                       source_take *take, source_take *finish, void *context,
-                       struct source_report *report);
+/* The same for whoever can do part of the work out of order. */
+struct source_parts {
+    source_take *prepare; /* before `take`: many threads at once, for different rows; or NULL */
+    source_take *take;    /* in order, one thread at a time */
+    source_take *finish;  /* when `take` has returned 0: as `prepare`; or NULL */
+};
+
+/* Each part gets the same rows, and what one leaves in rows->scratch the next finds there. An error
+ * of `prepare` comes in the rows' turn. */
+int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
+                         const struct source_parts *parts, void *context,
+                         struct source_report *report);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file. A file that is met again, under whatever name, is left out with a warning. The list

@@ -51,11 +51,12 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
     uint64_t features = model->layout.features, column = 0, known = 0;
     uint32_t outputs = model->layout.outputs;
     double *margins = scorer->margins;
+    const uint64_t *id = source_row_ids(rows, row);
     for (uint32_t k = 0; k < outputs; k++)
         margins[k] = 0;
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
-        column = seek(model->layout.feature_id, column, features, rows->id[i]);
-        if (column == features || model->layout.feature_id[column] != rows->id[i]) {
+    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
+        column = seek(model->layout.feature_id, column, features, *id);
+        if (column == features || model->layout.feature_id[column] != *id) {
             scorer->unseen_features++;
             continue;
         }
@@ -81,11 +82,12 @@ static const char *name_in_brackets(const struct model_layout *layout, uint64_t 
 /* The first feature of the model that a row does not have. */
 static uint64_t first_missing(const struct model_layout *layout, const struct source_rows *rows,
                               uint32_t row) {
-    uint64_t at = rows->start[row], feature = 0;
+    const uint64_t *id = source_row_ids(rows, row);
+    uint64_t at = 0, values = rows->start[row + 1] - rows->start[row], feature = 0;
     for (; feature < layout->features; feature++) {
-        while (at < rows->start[row + 1] && rows->id[at] < layout->feature_id[feature])
+        while (at < values && id[at] < layout->feature_id[feature])
             at++;
-        if (at == rows->start[row + 1] || rows->id[at] != layout->feature_id[feature])
+        if (at == values || id[at] != layout->feature_id[feature])
             break;
     }
     return feature;

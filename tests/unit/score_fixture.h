@@ -79,11 +79,10 @@ int source_read(const char *path, const struct source_options *options, unsigned
 }
 
 /* Packing is linked, but not called here. */
-int source_read_in_two(const char *path, const struct source_options *options, unsigned threads,
-                       source_take *take, source_take *finish, void *context,
-                       struct source_report *report) {
-    (void)finish;
-    return source_read(path, options, threads, take, context, report);
+int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
+                         const struct source_parts *parts, void *context,
+                         struct source_report *report) {
+    return source_read(path, options, threads, parts->take, context, report);
 }
 
 void source_report_release(struct source_report *report) {

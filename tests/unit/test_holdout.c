@@ -84,9 +84,10 @@ static int write_rows(void *context, const struct source_rows *rows) {
         const char *text = rows->label_text ? rows->label_text[row] : NULL;
         int length = snprintf(word, sizeof word, "%s %a", text ? text : "-", rows->label[row]);
         bytes_append(to, word, (size_t)length);
+        const uint64_t *id = source_row_ids(rows, row);
         for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
             uint64_t place = rows->position ? rows->position[i] : i - rows->start[row];
-            length = snprintf(word, sizeof word, " %llu:%a@%llu", (unsigned long long)rows->id[i],
+            length = snprintf(word, sizeof word, " %llu:%a@%llu", (unsigned long long)*id++,
                               rows->value[i], (unsigned long long)place);
             bytes_append(to, word, (size_t)length);
         }

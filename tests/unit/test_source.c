@@ -28,8 +28,9 @@ static int take(void *context, const struct source_rows *rows) {
             add(taken, "%s", rows->label_text[row]);
         else
             add(taken, "%.17g", rows->label[row]);
+        const uint64_t *id = source_row_ids(rows, row);
         for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
-            add(taken, " %llu:%.17g", (unsigned long long)rows->id[i], rows->value[i]);
+            add(taken, " %llu:%.17g", (unsigned long long)*id++, rows->value[i]);
             if (rows->position && rows->position[i] != i - rows->start[row])
                 add(taken, "@%u", rows->position[i]);
         }
@@ -369,7 +370,7 @@ static void a_glob_without_match_is_an_error(void **state) {
     error_clear();
 }
 
-/* ---- two halves ---- */
+/* ---- three parts ---- */
 
 struct halves {
     uint64_t taken;
@@ -377,9 +378,19 @@ struct halves {
     uint64_t fails_at; /* the block whose second half fails, from 1; 0: none */
 };
 
+static int prepare(void *context, const struct source_rows *rows) {
+    (void)context;
+    bytes_clear(rows->scratch);
+    bytes_append(rows->scratch, &rows->count, sizeof rows->count);
+    return 0;
+}
+
 static int take_first_half(void *context, const struct source_rows *rows) {
     struct halves *halves = context;
-    halves->taken += rows->count;
+    uint32_t prepared = 0;
+    if (rows->scratch->length == sizeof prepared)
+        memcpy(&prepared, rows->scratch->data, sizeof prepared);
+    halves->taken += prepared;
     bytes_clear(rows->scratch);
     bytes_append(rows->scratch, &rows->first_line, sizeof rows->first_line);
     return 0;
@@ -397,27 +408,27 @@ static int take_second_half(void *context, const struct source_rows *rows) {
     return 0;
 }
 
-static void the_second_half_gets_each_block_once_and_may_fail(void **state) {
+static void each_part_gets_each_block_once_and_the_last_may_fail(void **state) {
     (void)state;
     enum { ROWS = 100000 };
     char *text = memory_new(ROWS, 32), *end = text;
     for (unsigned row = 0; row < ROWS; row++)
         end += sprintf(end, "%u 1:%u 2:0.5 3:4\n", row % 2, row);
     const char *path = fixture_bytes("halves", text, (size_t)(end - text));
+    const struct source_parts parts = {prepare, take_first_half, take_second_half};
     for (unsigned threads = 1; threads <= 5; threads++) {
         struct source_report report;
         struct halves halves = {0};
-        assert_int_equal(source_read_in_two(path, &plain_options, threads, take_first_half,
-                                            take_second_half, &halves, &report),
-                         0);
+        assert_int_equal(
+            source_read_in_parts(path, &plain_options, threads, &parts, &halves, &report), 0);
         assert_int_equal(halves.taken, ROWS);
         assert_int_equal(halves.finished, ROWS);
         assert_int_equal(halves.strange, 0);
         source_report_release(&report);
         struct halves failing = {.fails_at = ROWS / 2};
-        assert_int_equal(source_read_in_two(path, &plain_options, threads, take_first_half,
-                                            take_second_half, &failing, &report),
-                         ERROR_IO);
+        assert_int_equal(
+            source_read_in_parts(path, &plain_options, threads, &parts, &failing, &report),
+            ERROR_IO);
         assert_string_equal(error_text(), "the disk is full");
         error_clear();
     }
@@ -429,7 +440,7 @@ int main(void) {
         cmocka_unit_test(libsvm_rows_are_read_as_written),
         cmocka_unit_test(ids_and_values_of_any_length_are_read_as_strtod_reads_them),
         cmocka_unit_test(a_value_is_refused_wherever_it_ends_early_or_late),
-        cmocka_unit_test(the_second_half_gets_each_block_once_and_may_fail),
+        cmocka_unit_test(each_part_gets_each_block_once_and_the_last_may_fail),
         cmocka_unit_test(csv_rows_are_read_as_written),
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
