@@ -130,12 +130,12 @@ static struct layout_span part_of(const struct layout_tensor *tensor, uint64_t f
     return (struct layout_span){begin - first, end > begin ? end - begin : 0};
 }
 
-uint32_t layout_regularized(const struct layout *layout, uint64_t first, uint64_t count,
-                            struct layout_span spans[TENSORS_MAX]) {
+uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t first, uint64_t count,
+                      struct layout_span spans[TENSORS_MAX]) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < layout->count; i++) {
         struct layout_span part = part_of(&layout->tensor[i], first, count);
-        if (!layout->tensor[i].regularized || !part.count)
+        if (layout->tensor[i].regularized != regularized || !part.count)
             continue;
         if (found && spans[found - 1].first + spans[found - 1].count == part.first)
             spans[found - 1].count += part.count;

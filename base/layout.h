@@ -70,13 +70,14 @@ uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
 /* Goes to the next element. After the last one `tensor` is NULL. */
 void layout_advance(const struct layout *layout, struct layout_place *place);
 
-/* The regularised elements among [first, first + count), as spans counted from `first`. Spans rise
- * and do not touch each other. Returns how many spans there are. */
+/* The elements among [first, first + count) that are regularised, or those that are not, as spans
+ * counted from `first`. Spans rise and do not touch each other. Returns how many spans there are.
+ */
 struct layout_span {
     uint64_t first, count;
 };
-uint32_t layout_regularized(const struct layout *layout, uint64_t first, uint64_t count,
-                            struct layout_span spans[TENSORS_MAX]);
+uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t first, uint64_t count,
+                      struct layout_span spans[TENSORS_MAX]);
 
 /* The starting values of elements [first, first + count). Each depends only on the seed, on its
  * tensor's place in the list and on its own place in the tensor, by integer arithmetic and one

@@ -10,9 +10,13 @@
  * memory methods", 1994, theorem 2.2.) With a preconditioner P in place of γ the shards keep
  * q_i = P y_i in place of y_i. Then Q takes the place of γY, and YᵀP Y and YᵀP g are products of Q
  * with y and with g: only the products with the newest pair need its y, which is at hand then. So γ
- * is 1, `yy` holds q_i·y_j and `yg` q_i·g, and g in the first term becomes P g. R is scaled on both
- * sides by (s_i·y_i)^-½ before it is judged and solved with; while it is ill-conditioned the oldest
- * pairs are dropped.
+ * is 1, `yy` holds q_i·y_j and `yg` q_i·g, and g in the first term becomes P g.
+ *
+ * Without P, H₀ = γB, where B is a power of two for biases (optimizer_settings.bias_scale) and 1
+ * for all others. So it is as with P = B, but for γ = s·y/y·B y.
+ *
+ * R is scaled on both sides by (s_i·y_i)^-½ before it is judged and solved with; while it is
+ * ill-conditioned the oldest pairs are dropped.
  *
  * The struct is plain data: it can be stored and resumed. */
 #ifndef DML_COORDINATOR_LBFGS_H

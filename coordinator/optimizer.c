@@ -76,12 +76,18 @@ static void add_trial(struct bytes *program, double step) {
                                              .alpha = step});
 }
 
+/* P has a scale of its own for each parameter. */
+static double bias_scale(const struct optimizer *o) {
+    return o->history.preconditioned ? 1 : o->settings.bias_scale;
+}
+
 static void add_direction(const struct optimizer *o, struct bytes *program) {
     bool conditioned = o->history.preconditioned;
     struct operation operation = {.code = OPERATION_DIRECTION,
                                   .a = REGISTER_D,
                                   .b = conditioned ? REGISTER_PG : REGISTER_G,
                                   .alpha = o->history.gamma,
+                                  .beta = o->steepest ? 1 : bias_scale(o),
                                   .count = o->history.pairs};
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     lbfgs_direction(&o->history, operation.u, operation.w);
@@ -139,7 +145,8 @@ static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x
                                              .c = conditioned ? REGISTER_PH : REGISTER_H,
                                              .d = conditioned ? REGISTER_PG : g,
                                              .e = REGISTER_H,
-                                             .f = g});
+                                             .f = g,
+                                             .beta = bias_scale(o)});
 }
 
 /* The pair is formed as the difference to d, which is zero here. */

@@ -49,6 +49,7 @@ const char *safeguard_text(enum safeguard safeguard);
 struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
     double l2;
+    double bias_scale; /* of H₀ without a preconditioner, see lbfgs.h; a power of two */
     double gradient_tolerance, loss_tolerance;
     uint64_t steps_max;
     uint32_t patience; /* steps without a better loss on the holdout before the end; 0: no early

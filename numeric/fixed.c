@@ -34,6 +34,10 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 
+double fixed_absolute_sum(int exponent) {
+    return ldexp(0.75, 62 - exponent);
+}
+
 int fixed_derivative_exponent(double magnitude) {
     if (magnitude == 0)
         return FIXED_DERIVATIVE_MIN;

@@ -35,6 +35,9 @@
  * column of zeros gives the exponent of one value 1. */
 int fixed_exponent(double absolute_sum, uint64_t count);
 
+/* Σ|value| of a column from its base exponent, to within a third. */
+double fixed_absolute_sum(int exponent);
+
 /* Least b with magnitude ≤ 2^b, clamped to the range above; magnitude is finite and ≥ 0. */
 int fixed_derivative_exponent(double magnitude);
 

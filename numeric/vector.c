@@ -346,6 +346,16 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
     memcpy(rounded, stored, n * sizeof *rounded);
 }
 
+void history_scale(enum history_type type, size_t n, void *stored, double factor) {
+    if (type == HISTORY_DOUBLE) {
+        vector_scale(n, stored, factor, stored);
+        return;
+    }
+    float *of = stored;
+    for (size_t i = 0; i < n; i++)
+        of[i] = (float)(factor * of[i]);
+}
+
 LANES_INLINE void add_half(enum history_type type, double *out, double p, const void *s, double q,
                            const void *y, size_t i) {
     half_lanes v, vs, vy;

@@ -39,6 +39,9 @@ void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const 
 void history_store(enum history_type type, size_t n, void *stored, double *rounded, const double *a,
                    const double *b);
 
+/* stored *= a power of two. */
+void history_scale(enum history_type type, size_t n, void *stored, double factor);
+
 /* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. */
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]);

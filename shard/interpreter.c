@@ -59,7 +59,7 @@ struct block {
     struct registers *registers;
     int derivative_exponent;
     size_t offset, count; /* elements */
-    double *s, *q;        /* the pair formed last, rounded */
+    double *s, *q;        /* the pair formed last, rounded, without B */
     double *difference;   /* room for a y that is not q */
     const double *y;      /* of the pair formed last */
     struct yield *yields; /* of the operation at hand */
@@ -113,6 +113,24 @@ static void run_regularize(const struct operation *operation, struct block *bloc
     }
 }
 
+/* What B differs from 1 in, of a stored vector. */
+static void scale_stored_biases(const struct block *block, uint8_t *stored, double beta) {
+    const struct registers *registers = block->registers;
+    enum history_type type = registers->history_type;
+    for (uint32_t i = 0; i < registers->biases_count; i++) {
+        struct layout_span part = within(block, &registers->biases[i]);
+        history_scale(type, part.count, stored + part.first * history_size(type), beta);
+    }
+}
+
+static void scale_biases(const struct block *block, double *a, double beta) {
+    const struct registers *registers = block->registers;
+    for (uint32_t i = 0; i < registers->biases_count; i++) {
+        struct layout_span part = within(block, &registers->biases[i]);
+        vector_scale(part.count, a + part.first, beta, a + part.first);
+    }
+}
+
 static void run_pair(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     history_store(registers->history_type, block->count,
@@ -126,12 +144,15 @@ static void run_pair(const struct operation *operation, struct block *block) {
     if (!stored)
         vector_add(block->count, block->difference, elements(block, operation->e), -1,
                    elements(block, operation->f));
+    scale_stored_biases(block, registers_q(registers, operation->slot, block->offset),
+                        operation->beta);
 }
 
 static void run_direction(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     double *a = elements(block, operation->a);
     vector_scale(block->count, a, -operation->alpha, elements(block, operation->b));
+    scale_biases(block, a, operation->beta);
     for (uint32_t i = 0; i < operation->count; i++)
         history_add(registers->history_type, block->count, a, -operation->u[i],
                     registers_s(registers, operation->slots[i], block->offset),

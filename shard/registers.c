@@ -118,7 +118,9 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     }
     registers->examples = (double)setup->examples;
     registers->regularized_count =
-        layout_regularized(&layout, setup->first, setup->count, registers->regularized);
+        layout_spans(&layout, true, setup->first, setup->count, registers->regularized);
+    registers->biases_count =
+        layout_spans(&layout, false, setup->first, setup->count, registers->biases);
     layout_start(&layout, setup->first, setup->count, registers->vector[REGISTER_X].elements);
     registers->uniform = setup->uniform;
     registers->exponent = (int)setup->uniform_exponent;

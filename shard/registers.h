@@ -25,6 +25,8 @@ struct registers {
     struct layout layout;                        /* of the whole vector */
     struct layout_span regularized[TENSORS_MAX]; /* of the range, counted from its first element */
     uint32_t regularized_count;
+    struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
+    uint32_t biases_count;
     double examples;
     uint32_t slots; /* of the history */
     enum history_type history_type;

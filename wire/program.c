@@ -17,6 +17,7 @@ enum part {
     PART_FOLDS = 1 << 10,      /* hash and folds */
     PART_EVALUATION = 1 << 11, /* its sums and its exponent */
     PART_SERIAL = 1 << 12,
+    PART_BETA = 1 << 13,
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -29,8 +30,8 @@ static const unsigned parts[] = {
     [OPERATION_ADD] = PART_A | PART_B | PART_C | PART_ALPHA,
     [OPERATION_GRADIENT] = PART_A,
     [OPERATION_REGULARIZE] = PART_A | PART_B | PART_ALPHA,
-    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_E | PART_F | PART_SLOT,
-    [OPERATION_DIRECTION] = PART_A | PART_B | PART_ALPHA | PART_SLOTS | PART_WEIGHTS,
+    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_E | PART_F | PART_SLOT | PART_BETA,
+    [OPERATION_DIRECTION] = PART_A | PART_B | PART_ALPHA | PART_BETA | PART_SLOTS | PART_WEIGHTS,
     [OPERATION_DOT] = PART_A | PART_B,
     [OPERATION_DOT_REGULARIZED] = PART_A | PART_B,
     [OPERATION_MAX_ABS] = PART_A,
@@ -71,6 +72,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
             bytes_put_u8(program, registers[i]);
     if (has & PART_ALPHA)
         bytes_put_f64(program, operation->alpha);
+    if (has & PART_BETA)
+        bytes_put_f64(program, operation->beta);
     if (has & PART_SLOT)
         bytes_put_u32(program, operation->slot);
     if (has & PART_SLOTS) {
@@ -143,6 +146,8 @@ bool program_next(struct cursor *program, struct operation *operation) {
     read_registers(program, has, operation);
     if (has & PART_ALPHA)
         operation->alpha = cursor_f64(program);
+    if (has & PART_BETA)
+        operation->beta = cursor_f64(program);
     if (has & PART_SLOT) {
         operation->slot = cursor_u32(program);
         if (operation->slot >= SLOTS_MAX)

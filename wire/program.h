@@ -27,10 +27,14 @@
  *          GRADIENT a              a = sum/examples, exponents undone; the sum is of the parameters
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
- *          PAIR slot a b c d e f   s[slot] = a − b, q[slot] = c − d, rounded to the history type,
- *                                  and y = e − f for HISTORY_DOTS. Without P: e is c, f is d, and y
- *                                  is q as it was rounded. With P: q is P·y, and y is not rounded
- *          DIRECTION a gamma g k slots u w    a = −gamma·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
+ *          PAIR slot a b c d e f beta
+ *                                  s[slot] = a − b, q[slot] = B·(c − d), rounded to the history
+ *                                  type, and y = e − f for HISTORY_DOTS. B is beta, a power of two,
+ *                                  for biases (what is not regularised) and 1 for others. Without
+ *                                  P: e is c, f is d, and y is rounded as q is. With P: q is P·y,
+ *                                  beta is 1, and y is not rounded
+ *          DIRECTION a gamma beta g k slots u w
+ *                                  a = −gamma·B·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
@@ -83,6 +87,7 @@ struct operation {
     enum operation_code code;
     uint8_t a, b, c, d, e, f; /* registers */
     double alpha;             /* or lambda, gamma */
+    double beta;              /* of B */
     uint64_t serial;          /* of P */
     uint32_t slot;
     uint32_t count; /* of slots */

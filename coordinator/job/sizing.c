@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "numeric/fixed.h"
 
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
 
@@ -96,6 +97,21 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
     sizing->history =
         job->history ? job->history : sizing_history(data, parameters, job->history_type);
     return sizing_workers(job, parameters, cpus, sizing);
+}
+
+/* ---- the biases ---- */
+
+#define BIAS_SCALE_LEAST 0x1p-20 /* keeps pairs in single precision far from 0 */
+
+double sizing_bias_scale(const struct set_info *data) {
+    double square = 0; /* |E|x||² */
+    for (uint32_t j = 0; j < data->features; j++) {
+        double mean = fixed_absolute_sum(data->exponent[j]) / (double)data->rows;
+        square += mean * mean;
+    }
+    int exponent;
+    frexp(fmin(fmax(square, BIAS_SCALE_LEAST), 1), &exponent);
+    return ldexp(1, exponent - 1);
 }
 
 /* ---- the preconditioner ---- */

@@ -28,6 +28,15 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 
+/* The scale of biases in H₀ (coordinator/lbfgs.h): a power of two, at most 1, from the data alone.
+ *
+ * The mean loss has second derivatives h·E[x xᵀ] by the weights and h by the intercept, where x has
+ * a 1 for it. The largest of the weights' curvatures is at least h·|E[x]|², and about that where
+ * columns have one sign, as in text. Rows of text have length 1 and next to nothing in common, so
+ * this is 10⁻² … 10⁻³: were the intercept taken for one of the weights, γ would be that of its
+ * curvature, and steps along all others a hundred times too short. */
+double sizing_bias_scale(const struct set_info *data);
+
 /* Whether the run has a preconditioner, and what its refreshes cost: from the job and the shape of
  * the data alone. ERROR_CONFIG if the job asks for one that the model is too large for. */
 int sizing_precondition(const struct job *job, const struct set_info *data,

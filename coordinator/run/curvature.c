@@ -36,13 +36,15 @@ struct curvature_writer {
     struct container_room room; /* of the vectors */
     char *path;
     uint32_t pairs;
+    double bias_scale;
 };
 
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
-                         struct curvature_writer **result) {
+                         double bias_scale, struct curvature_writer **result) {
     struct curvature_writer *writer = memory_new(1, sizeof *writer);
     writer->layout = layout;
     writer->pairs = pairs;
+    writer->bias_scale = bias_scale;
     writer->path = path_join(folder, MODEL_CURVATURE);
     writer->container.file.descriptor = -1;
     int code = container_create(&writer->container, &curvature_kind, writer->path);
@@ -60,11 +62,13 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
+    uint64_t weights = writer->layout->features * (uint64_t)writer->layout->outputs;
+    double scale = vector % 2 ? 1 : 1 / writer->bias_scale; /* vectors are s, q, s, q, … from 1 */
     if (first == 0)
         file_write_back(writer->container.file.descriptor); /* the vectors before this one */
     to += (vector - 1) * model_parameters(writer->layout) + first;
     for (uint64_t i = 0; i < count; i++)
-        to[i] = (float)values[i];
+        to[i] = (float)(first + i < weights ? values[i] : scale * values[i]);
 }
 
 static int write_sections(struct curvature_writer *writer, const char *model_sha256) {

@@ -13,9 +13,10 @@ struct curvature_writer; /* opaque */
 
 /* Makes FOLDER/curvature at its full size; the layout must outlive the writer. */
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
-                         struct curvature_writer **writer);
+                         double bias_scale, struct curvature_writer **writer);
 
-/* Takes elements first… of a vector as coordinator.h numbers them in records (from 1 on). */
+/* Takes elements first… of a vector as coordinator.h numbers them in records (from 1 on): s, or q
+ * with the scale of the biases (coordinator/lbfgs.h), which the file's y does not have. */
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values);
 

@@ -158,6 +158,7 @@ static int make_coordinator(struct training *run) {
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,
+                      .bias_scale = sizing_bias_scale(set_info(run->set)),
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,
                       .steps_max = job->max_steps,
@@ -214,9 +215,10 @@ static int on_record(void *context, const struct coordinator *coordinator,
         if (record->slice.vector == 0)
             code = prepare_model(run);
         else if (record->slice.vector == 1)
-            code =
-                curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
-                                     coordinator_pairs_kept(coordinator), &run->recorder.curvature);
+            code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
+                                        coordinator_pairs_kept(coordinator),
+                                        sizing_bias_scale(set_info(run->set)),
+                                        &run->recorder.curvature);
         if (code)
             return code;
     }

@@ -31,6 +31,7 @@ static void choose_settings(struct job *job, struct random *random) {
     job->optimizer = (struct optimizer_settings){
         .memory = between(random, 1, 5),
         .l2 = random_below(random, 3) ? 0.01 : 0,
+        .bias_scale = random_below(random, 2) ? 1 : 0.25,
         .gradient_tolerance = random_below(random, 4) ? 1e-12 : 1e-2,
         .steps_max = between(random, 4, JOB_STEPS_MAX),
     };

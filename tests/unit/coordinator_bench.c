@@ -24,7 +24,7 @@ int bench_set_up(void **state) {
                                 .fingerprint = "f",
                                 .label_max_abs = 3};
     f->settings = (struct coordinator_settings){
-        .optimizer = {.memory = 5, .steps_max = 100},
+        .optimizer = {.memory = 5, .bias_scale = 1, .steps_max = 100},
         .shape = {.kind = OBJECTIVE_LOGISTIC, .features = 10000, .outputs = 1, .intercept = true},
         .layout = layout_linear(10000, 1, true),
         .data = &f->data,

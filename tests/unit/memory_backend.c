@@ -65,10 +65,15 @@ static double max_abs(const struct backend *backend, const double *a) {
     return most;
 }
 
+/* B's element. */
+static double b_of(const struct backend *backend, const struct operation *o, uint32_t i) {
+    return i == backend->n - 1 ? o->beta : 1;
+}
+
 static void run_direction(struct backend *backend, const struct operation *o) {
     double *out = backend->vector[o->a];
     for (uint32_t i = 0; i < backend->n; i++) {
-        double sum = -o->alpha * backend->vector[o->b][i];
+        double sum = -o->alpha * b_of(backend, o, i) * backend->vector[o->b][i];
         for (uint32_t k = 0; k < o->count; k++)
             sum += -o->u[k] * backend->s[o->slots[k]][i] +
                    o->alpha * o->w[k] * backend->q[o->slots[k]][i];
@@ -92,7 +97,7 @@ static void run_pair(struct backend *backend, const struct operation *o) {
     double *const *v = backend->vector;
     for (uint32_t i = 0; i < backend->n; i++) {
         backend->s[o->slot][i] = v[o->a][i] - v[o->b][i];
-        backend->q[o->slot][i] = v[o->c][i] - v[o->d][i];
+        backend->q[o->slot][i] = b_of(backend, o, i) * (v[o->c][i] - v[o->d][i]);
         backend->y[i] = v[o->e][i] - v[o->f][i];
     }
 }

@@ -60,8 +60,11 @@ static double out_of_reach(uint32_t n, const double *x) {
 }
 
 static struct optimizer_settings patient(uint32_t patience) {
-    return (struct optimizer_settings){
-        .memory = 4, .gradient_tolerance = 1e-9, .steps_max = 100, .patience = patience};
+    return (struct optimizer_settings){.memory = 4,
+                                       .bias_scale = 1,
+                                       .gradient_tolerance = 1e-9,
+                                       .steps_max = 100,
+                                       .patience = patience};
 }
 
 /* The point after as many steps, when nothing is looked at. */

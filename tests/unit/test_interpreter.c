@@ -13,6 +13,8 @@ enum {
     SCALARS = 4 * PAIRS + 4,
 };
 
+#define BIAS_SCALE 0.25
+
 /* Ranges of 1, 2 and 4 shards; one of them is empty. */
 static const uint64_t ends[][SHARDS] = {
     {N, N, N, N},
@@ -140,7 +142,7 @@ enum { WORKED_ON = REGISTER_BEST };
 
 struct naive {
     double *v[WORKED_ON];
-    double *s[PAIRS], *y[PAIRS];
+    double *s[PAIRS], *y[PAIRS], *q[PAIRS];
 };
 
 static void naive_init(struct naive *naive) {
@@ -149,6 +151,7 @@ static void naive_init(struct naive *naive) {
     for (size_t i = 0; i < PAIRS; i++) {
         naive->s[i] = memory_new(N, sizeof(double));
         naive->y[i] = memory_new(N, sizeof(double));
+        naive->q[i] = memory_new(N, sizeof(double));
     }
 }
 
@@ -158,6 +161,7 @@ static void naive_release(struct naive *naive) {
     for (size_t i = 0; i < PAIRS; i++) {
         free(naive->s[i]);
         free(naive->y[i]);
+        free(naive->q[i]);
     }
 }
 
@@ -165,11 +169,18 @@ static double stored(enum history_type type, double value) {
     return type == HISTORY_FLOAT ? (double)(float)value : value;
 }
 
+/* B's element. */
+static double b_of(size_t i) {
+    struct layout layout = layout_of_all();
+    return layout_locate(&layout, i).tensor->regularized ? 1 : BIAS_SCALE;
+}
+
 static void naive_pair(struct naive *naive, enum history_type type, size_t slot) {
     double **v = naive->v;
     for (size_t i = 0; i < N; i++) {
         naive->s[slot][i] = stored(type, v[REGISTER_T][i] - v[REGISTER_X][i]);
         naive->y[slot][i] = stored(type, v[REGISTER_H][i] - v[REGISTER_G][i]);
+        naive->q[slot][i] = b_of(i) * naive->y[slot][i];
     }
 }
 
@@ -196,7 +207,8 @@ static const struct operation pair = {.code = OPERATION_PAIR,
                                       .c = REGISTER_H,
                                       .d = REGISTER_G,
                                       .e = REGISTER_H,
-                                      .f = REGISTER_G};
+                                      .f = REGISTER_G,
+                                      .beta = BIAS_SCALE};
 
 static void form_pair(struct cluster *cluster, struct naive *naive, enum history_type type,
                       struct random *random, uint32_t slot) {
@@ -251,9 +263,9 @@ static void measure(struct cluster *cluster, struct naive *naive, enum history_t
         const size_t slot = operations[7].slots[i];
         const struct exact *four = &yields->sums[4 + 4 * i];
         assert_dot(&four[0], N, naive->s[slot], v[REGISTER_H]);
-        assert_dot(&four[1], N, naive->y[slot], v[REGISTER_H]);
+        assert_dot(&four[1], N, naive->q[slot], v[REGISTER_H]);
         assert_dot(&four[2], N, naive->s[slot], naive->y[2]);
-        assert_dot(&four[3], N, naive->y[slot], naive->y[2]);
+        assert_dot(&four[3], N, naive->q[slot], naive->y[2]);
     }
     free(h_before);
     free(t_regularized);
@@ -266,6 +278,7 @@ static void take_direction(struct cluster *cluster, struct naive *naive) {
          .a = REGISTER_D,
          .b = REGISTER_G,
          .alpha = 0.8,
+         .beta = BIAS_SCALE,
          .count = 2,
          .slots = {2, 0},
          .u = {0.3, -0.2},
@@ -274,9 +287,9 @@ static void take_direction(struct cluster *cluster, struct naive *naive) {
     };
     naive_swap(naive, REGISTER_G, REGISTER_H);
     for (size_t i = 0; i < N; i++) {
-        naive->v[REGISTER_D][i] = -0.8 * naive->v[REGISTER_G][i] - 0.3 * naive->s[2][i] +
-                                  0.2 * naive->s[0][i] + 0.8 * -0.6 * naive->y[2][i] +
-                                  0.8 * 0.5 * naive->y[0][i];
+        naive->v[REGISTER_D][i] = -0.8 * b_of(i) * naive->v[REGISTER_G][i] - 0.3 * naive->s[2][i] +
+                                  0.2 * naive->s[0][i] + 0.8 * -0.6 * naive->q[2][i] +
+                                  0.8 * 0.5 * naive->q[0][i];
         naive->v[REGISTER_H][i] = 0;
     }
     run_everywhere(cluster, operations, sizeof operations / sizeof *operations);
@@ -342,6 +355,7 @@ static void products_are_taken_with_the_y_that_the_pair_names(void **state) {
     struct operation operations[] = {
         pair,
         {.code = OPERATION_HISTORY_DOTS, .a = REGISTER_H, .slot = 0, .count = 1, .slots = {0}}};
+    operations[0].beta = 1;
     operations[0].e = REGISTER_D;
     operations[0].f = REGISTER_X;
     run_everywhere(&cluster, operations, 2);

@@ -97,7 +97,7 @@ static void regularized_spans_of_any_range_have_exactly_the_elements_of_such_ten
     for (uint64_t first = 0; first <= all; first++)
         for (uint64_t count = 0; count <= all - first; count++) {
             struct layout_span spans[TENSORS_MAX];
-            uint32_t found = layout_regularized(&layout, first, count, spans), next = 0;
+            uint32_t found = layout_spans(&layout, true, first, count, spans), next = 0;
             for (uint64_t i = 0; i < count; i++) {
                 if (next < found && i == spans[next].first + spans[next].count)
                     next++;
@@ -174,7 +174,7 @@ static void assert_sound(const uint8_t *blob, size_t length) {
     struct layout_span spans[TENSORS_MAX];
     assert_true(n >= 1 && n <= PARAMETERS_MAX && layout.count <= TENSORS_MAX);
     assert_true(layout_exponent_of(&layout, n - 1) < layout_exponents(&layout));
-    layout_regularized(&layout, 0, n, spans);
+    layout_spans(&layout, true, 0, n, spans);
     struct layout_place last = layout_locate(&layout, n - 1);
     layout_advance(&layout, &last);
     assert_null(last.tensor);

@@ -112,9 +112,23 @@ static double penalty_1(uint32_t n, const double *x, double *g) {
     return f + square * square;
 }
 
+/* Weights that curve little, and a bias, the last, that curves a thousand times more. */
+static double steep_bias(uint32_t n, const double *x, double *g) {
+    double margin = x[n - 1] - 3, f = 0;
+    for (uint32_t i = 0; i + 1 < n; i++)
+        margin += x[i] / n;
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        double curvature = 1e-4 * (1 + i % 17);
+        f += curvature / 2 * (x[i] - 1) * (x[i] - 1);
+        g[i] = curvature * (x[i] - 1) + tanh(margin) / n;
+    }
+    g[n - 1] = tanh(margin);
+    return f + log(cosh(margin));
+}
+
 static struct optimizer_settings settings_for(double gradient_tolerance) {
     return (struct optimizer_settings){
-        .memory = 10, .gradient_tolerance = gradient_tolerance, .steps_max = 2000};
+        .memory = 10, .bias_scale = 1, .gradient_tolerance = gradient_tolerance, .steps_max = 2000};
 }
 
 /* Minimizes and holds the end to the published minimum, and F to falling all the way. */
@@ -149,6 +163,26 @@ static void extended_powell_reaches_its_minimum(void **state) {
 static void wood_reaches_its_minimum(void **state) {
     (void)state;
     expect_minimum(wood, 4, (double[]){-3, -1, -3, -1}, 1e-7, 0, 1e-12);
+}
+
+static uint64_t evaluations_with_bias_scale(double scale) {
+    double start[200] = {0};
+    struct optimizer_settings settings = settings_for(1e-7);
+    struct minimization result;
+    settings.bias_scale = scale;
+    minimize(steep_bias, 200, start, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    assert_true(result.optimizer.loss < 1e-5);
+    free(result.x);
+    return result.optimizer.evaluations;
+}
+
+static void a_scale_of_its_own_for_the_bias_saves_evaluations(void **state) {
+    (void)state;
+    uint64_t scaled = evaluations_with_bias_scale(0x1p-10), plain = evaluations_with_bias_scale(1);
+    print_message("%llu evaluations, %llu without it\n", (unsigned long long)scaled,
+                  (unsigned long long)plain);
+    assert_true(3 * scaled < 2 * plain);
 }
 
 static void helical_valley_reaches_its_minimum(void **state) {
@@ -334,6 +368,7 @@ int main(void) {
         cmocka_unit_test(rosenbrock_reaches_its_minimum),
         cmocka_unit_test(extended_powell_reaches_its_minimum),
         cmocka_unit_test(wood_reaches_its_minimum),
+        cmocka_unit_test(a_scale_of_its_own_for_the_bias_saves_evaluations),
         cmocka_unit_test(helical_valley_reaches_its_minimum),
         cmocka_unit_test(brown_badly_scaled_reaches_its_minimum),
         cmocka_unit_test(trigonometric_reaches_a_minimum),

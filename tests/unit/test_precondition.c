@@ -40,7 +40,11 @@ static void a_program_is_swept_on_both_sides_of_the_preconditioner(void **state)
             {.code = OPERATION_DOT, .a = REGISTER_H, .b = REGISTER_D},
             precondition(REGISTER_PH, REGISTER_H, 1),
             {.code = OPERATION_DOT, .a = REGISTER_PH, .b = REGISTER_H},
-            {.code = OPERATION_DIRECTION, .a = REGISTER_D, .b = REGISTER_PH, .alpha = 1}},
+            {.code = OPERATION_DIRECTION,
+             .a = REGISTER_D,
+             .b = REGISTER_PH,
+             .alpha = 1,
+             .beta = 1}},
         5);
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
     struct message result = answer(&bench, 0);

@@ -179,6 +179,7 @@ static void misleading_hessian(uint32_t n, const double *x, double *h) {
 static struct optimizer_settings settings_with(enum precondition form) {
     return (struct optimizer_settings){
         .memory = 10,
+        .bias_scale = 1,
         .gradient_tolerance = 1e-4,
         .steps_max = 3000,
         .preconditioner = {.form = form,

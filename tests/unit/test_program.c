@@ -15,6 +15,7 @@ static struct operation sample(enum operation_code code) {
                                   .e = REGISTER_PG,
                                   .f = REGISTER_PH,
                                   .alpha = 0.125,
+                                  .beta = 0.5,
                                   .slot = SLOTS_MAX - 1,
                                   .count = 3,
                                   .slots = {5, 0, SLOTS_MAX - 1},

@@ -1,14 +1,18 @@
 /* What "auto" means for the numbers of processes and threads. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/memory.h"
 #include "coordinator/job/sizing.h"
+#include "numeric/fixed.h"
 
 #define SMALL 1000
 #define WIDE 1500000
@@ -129,6 +133,37 @@ static void a_history_stays_within_its_bounds(void **state) {
     assert_int_equal(sizing_history(&broad, PARAMETERS_MAX, HISTORY_FLOAT), HISTORY_AUTO_MIN);
 }
 
+/* `columns` of which each has this mean of |value|, over 1,000 rows. */
+static double bias_scale_of(uint32_t columns, double mean) {
+    struct set_info info = {.rows = 1000, .features = columns};
+    int16_t *exponent = memory_new(columns + 1, sizeof *exponent);
+    for (uint32_t j = 0; j < columns; j++)
+        exponent[j] = (int16_t)fixed_exponent(mean * 1000, 1000);
+    exponent[columns] = (int16_t)fixed_exponent(1000, 1000);
+    info.exponent = exponent;
+    double scale = sizing_bias_scale(&info);
+    free(exponent);
+    return scale;
+}
+
+static void the_scale_of_biases_is_the_square_of_the_mean_row(void **state) {
+    (void)state;
+    for (double mean = 0x1p-9; mean > 1e-4; mean *= 0.61) {
+        double scale = bias_scale_of(500, mean), square = 500 * mean * mean;
+        assert_true(scale > square / 3 && scale < 3 * square);
+        assert_true(ilogb(scale) == log2(scale));
+    }
+}
+
+static void the_scale_of_biases_stays_within_its_bounds(void **state) {
+    (void)state;
+    assert_true(bias_scale_of(500, 1) == 1);
+    assert_true(bias_scale_of(1, 1e300) == 1);
+    assert_true(bias_scale_of(2, INFINITY) == 1);
+    assert_true(bias_scale_of(500, 1e-300) == 0x1p-20);
+    assert_true(bias_scale_of(0, 1) == 0x1p-20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
@@ -138,6 +173,8 @@ int main(void) {
         cmocka_unit_test(pairs_add_at_most_half_to_what_an_evaluation_moves),
         cmocka_unit_test(more_outputs_have_fewer_pairs),
         cmocka_unit_test(a_history_stays_within_its_bounds),
+        cmocka_unit_test(the_scale_of_biases_is_the_square_of_the_mean_row),
+        cmocka_unit_test(the_scale_of_biases_stays_within_its_bounds),
         cmocka_unit_test(numbers_in_the_job_are_kept),
         cmocka_unit_test(workers_started_by_hand_are_counted_and_choose_their_threads),
     };

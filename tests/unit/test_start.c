@@ -20,6 +20,8 @@
 
 /* The model of an earlier run: features 2, 5, 9 in the order 9, 2, 5; classes a, b, c. Weight of
  * feature i and class k: i + k/4; intercepts -1 - k. */
+#define BIAS_SCALE 0.25
+
 static const struct model_layout before = {
     .objective = "softmax",
     .outputs = 3,
@@ -182,7 +184,8 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
 
 /* ---- curvature ---- */
 
-/* One pair: s is 1, 2, … 12 in the numbering of `before`, y twice that. */
+/* One pair: s is 1, 2, … 12 in the numbering of `before`, y twice that. It comes with a scale of
+ * the three biases. */
 static struct model *with_curvature(void) {
     double parameters[12] = {0}, s[12], y[12];
     struct model_writer *writer;
@@ -191,10 +194,11 @@ static struct model *with_curvature(void) {
     char sha256[SHA256_TEXT];
     for (int i = 0; i < 12; i++) {
         s[i] = i + 1;
-        y[i] = 2 * s[i];
+        y[i] = (i < 9 ? 1 : BIAS_SCALE) * 2 * s[i];
     }
     assert_int_equal(model_writer_new(inside("earlier"), &before, &writer), 0);
-    assert_int_equal(curvature_writer_new(model_writer_folder(writer), &before, 1, &curvature), 0);
+    assert_int_equal(
+        curvature_writer_new(model_writer_folder(writer), &before, 1, BIAS_SCALE, &curvature), 0);
     assert_int_equal(model_writer_slice(writer, 0, 12, parameters), 0);
     curvature_writer_slice(curvature, 1, 0, 12, s);
     curvature_writer_slice(curvature, 2, 0, 5, y);

@@ -180,6 +180,21 @@ static void stored_pairs_are_rounded_to_the_type_of_the_history(void **state) {
     }
 }
 
+static void stored_pairs_are_scaled_by_powers_of_two_exactly(void **state) {
+    (void)state;
+    for (size_t k = 0; k < LENGTHS; k++) {
+        size_t n = lengths[k];
+        history_store(HISTORY_FLOAT, n, narrow, rounded, a, b);
+        history_scale(HISTORY_FLOAT, n, narrow, 0x1p-7);
+        for (size_t i = 0; i < n; i++)
+            assert_true(narrow[i] == 0x1p-7 * rounded[i]);
+        history_store(HISTORY_DOUBLE, n, wide, rounded, a, b);
+        history_scale(HISTORY_DOUBLE, n, wide, 0x1p-7);
+        for (size_t i = 0; i < n; i++)
+            assert_true(wide[i] == 0x1p-7 * rounded[i]);
+    }
+}
+
 static void history_dots_accumulate_in_double(void **state) {
     (void)state;
     for (size_t i = 0; i < N; i++)
@@ -275,6 +290,7 @@ int main(void) {
         cmocka_unit_test(exponents_at_the_clamps_neither_overflow_nor_underflow_early),
         cmocka_unit_test(every_sum_is_the_double_nearest_to_it),
         cmocka_unit_test(stored_pairs_are_rounded_to_the_type_of_the_history),
+        cmocka_unit_test(stored_pairs_are_scaled_by_powers_of_two_exactly),
         cmocka_unit_test(history_dots_accumulate_in_double),
         cmocka_unit_test(history_dots_have_the_same_bits_on_every_instruction_set),
         cmocka_unit_test(dots_of_many_vectors_are_those_of_each),
