@@ -15,6 +15,7 @@
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
 #define GATHER_ELEMENTS 65536
+#define GATHER_BLOCK 1024
 
 enum sum_state {
     SUM_ZERO,
@@ -135,7 +136,7 @@ static void compute(struct worker *worker) {
 /* Merges elements [first, first + count) of all threads' sums, and zeroes them. Several threads do
  * this at once, each for other elements. `state` must not change here: other threads still read it
  * for theirs (set_gathered() comes last). */
-static void gather_range(struct workers *pool, uint64_t first, uint64_t count) {
+static void gather_block(struct workers *pool, uint64_t first, uint64_t count) {
     int64_t *into = pool->into + first;
     bool empty = true;
     for (unsigned i = 0; i < pool->settings.threads; i++) {
@@ -154,13 +155,19 @@ static void gather_range(struct workers *pool, uint64_t first, uint64_t count) {
         memset(into, 0, count * sizeof *into);
 }
 
+/* Block by block, so that what is merged and zeroed is still in the first cache. */
+static void gather_range(struct workers *pool, uint64_t first, uint64_t end) {
+    for (; first < end; first += GATHER_BLOCK)
+        gather_block(pool, first, end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK);
+}
+
 static void gather(struct workers *pool) {
     for (;;) {
         uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
         if (piece >= pool->pieces)
             return;
         uint64_t first = piece * GATHER_ELEMENTS, left = pool->sums - first;
-        gather_range(pool, first, left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS);
+        gather_range(pool, first, first + (left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS));
     }
 }
 

@@ -98,8 +98,7 @@ static void begin_evaluation(struct shard *shard, const struct operation *operat
     shard->evaluation = operation->evaluation;
     shard->sums = operation->sums;
     shard->derivative_exponent = operation->derivative_exponent;
-    staging_clear(&shard->staging);
-    registers_clear_sum(&shard->registers, shard->sums);
+    staging_clear(&shard->staging); /* the first fold replaces the sum of the evaluation before */
 }
 
 /* Whether the operation changes t: from then on t is not the point of the evaluation any more, and
@@ -133,6 +132,13 @@ static void act_first(struct shard *shard, const struct operation_list *list) {
     }
 }
 
+static bool reads_sum(const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_GRADIENT || list->items[i].code == OPERATION_FACTOR)
+            return true;
+    return false;
+}
+
 static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
@@ -146,6 +152,8 @@ static int run(struct shard *shard, const struct message_program *program) {
         code = check_folds(shard, &list);
     if (!code) {
         act_first(shard, &list);
+        if (!shard->staging.folded_count && reads_sum(&list))
+            registers_clear_sum(&shard->registers, shard->sums);
         bytes_clear(&shard->last.scalars);
         interpreter_run(&list, &shard->registers, shard->derivative_exponent, &shard->last.scalars);
         shard->last.number = program->number;

@@ -62,10 +62,16 @@ static void add_sparse(const struct staged *staged, int64_t *sum) {
         fixed_merge(1, sum + offsets[i], values + i);
 }
 
-static void add_slice(const struct staged *staged, size_t count, int64_t *sum) {
-    if (staged->encoding == STAGE_DENSE && count)
+/* The first slice of an evaluation replaces what the sum held of the one before. */
+static void add_slice(const struct staged *staged, size_t count, bool first, int64_t *sum) {
+    bool dense = staged->encoding == STAGE_DENSE && count;
+    if (first && dense)
+        memcpy(sum, staged->bulk.data, count * sizeof *sum);
+    else if (first)
+        memset(sum, 0, count * sizeof *sum);
+    else if (dense)
         fixed_merge(count, sum, staged->bulk.data);
-    else if (staged->encoding == STAGE_SPARSE && staged->entries)
+    if (staged->encoding == STAGE_SPARSE && staged->entries)
         add_sparse(staged, sum);
 }
 
@@ -109,7 +115,7 @@ enum fold_result staging_fold(struct staging *staging, const struct flush_id *id
     struct staged *staged = find_staged(staging, id);
     if (!staged)
         return FOLD_UNKNOWN;
-    add_slice(staged, count, sum);
+    add_slice(staged, count, !staging->folded_count, sum);
     forget(staging, staged);
     note_folded(staging, id);
     return FOLD_DONE;

@@ -39,7 +39,8 @@ enum fold_result {
     FOLD_UNKNOWN, /* was never staged here, or dropped */
 };
 
-/* Adds the staged slice to `sum` (`count` elements), once for each id, and releases it. */
+/* Adds the staged slice to `sum` (`count` elements), once for each id, and releases it. The first
+ * one since staging_clear() is not added to what `sum` holds, but replaces it. */
 enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
                               int64_t *sum);
 

@@ -125,18 +125,6 @@ static void only_second_derivatives_make_one(void **state) {
     bench_release(&bench);
 }
 
-static void sums_begin_at_zero_whatever_was_added_up_before(void **state) {
-    (void)state;
-    struct bench bench;
-    bench_of_all(&bench);
-    add_up(&bench, 1);
-    begin(&bench, 2);
-    run_one(&bench, begin_triangle(3));
-    for (size_t i = 0; i < TRIANGLE; i++)
-        assert_int_equal(bench.shard->registers.sum[i], 0);
-    bench_release(&bench);
-}
-
 static void a_slice_has_the_length_of_the_triangle(void **state) {
     (void)state;
     struct bench bench;
@@ -186,7 +174,6 @@ int main(void) {
         cmocka_unit_test(a_new_attempt_begins_without_one),
         cmocka_unit_test(sums_that_have_no_factor_leave_none),
         cmocka_unit_test(only_second_derivatives_make_one),
-        cmocka_unit_test(sums_begin_at_zero_whatever_was_added_up_before),
         cmocka_unit_test(a_slice_has_the_length_of_the_triangle),
         cmocka_unit_test(a_shard_without_parameters_does_everything_with_nothing),
     };

@@ -71,6 +71,33 @@ static void sparse_slices_and_slices_without_elements_are_folded(void **state) {
     bench_release(&bench);
 }
 
+static void sums_begin_at_zero_whatever_was_added_up_before(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    fill(slice, 1000);
+    begin(&bench, 1);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    begin(&bench, 2);
+    assert_sum(&bench, 0); /* nothing is folded */
+    for (uint32_t evaluation = 2; evaluation < 4; evaluation++) {
+        for (uint32_t sequence = 1; sequence < 4; sequence++) {
+            tell(&bench, REPLICA_LINK, stage(flush(evaluation, sequence), slice, N));
+            tell(&bench, COORDINATOR_LINK, fold(flush(evaluation, sequence)));
+        }
+        assert_sum(&bench, 3000);
+        begin(&bench, evaluation + 1);
+    }
+    struct message nothing = stage(flush(4, 1), NULL, 0);
+    nothing.stage.encoding = STAGE_NONE;
+    tell(&bench, REPLICA_LINK, nothing);
+    tell(&bench, COORDINATOR_LINK, fold(flush(4, 1)));
+    assert_sum(&bench, 0);
+    bench_release(&bench);
+}
+
 static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     (void)state;
     struct bench bench;
@@ -193,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
         cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),
+        cmocka_unit_test(sums_begin_at_zero_whatever_was_added_up_before),
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),
         cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
         cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),
