@@ -66,8 +66,16 @@ static int check_references(struct store *store) {
                         "PRAGMA foreign_key_check(durable_steps);");
 }
 
-/* [n] brings a database of version n to the next; version 0 is an empty file. */
-static const char *const upgrades[STORE_VERSION] = {SCHEMA_1, SCHEMA_2, SCHEMA_3};
+/* [n] brings a database of version n to the next. */
+static const char *const upgrades[STORE_VERSION] = {[1] = UPGRADE_2, [2] = UPGRADE_3};
+
+/* Version 0 is an empty file. */
+static int bring_up_to_date(struct store *store, int version) {
+    int code = version ? 0 : execute(store, SCHEMA);
+    for (int i = version; version && !code && i < STORE_VERSION; i++)
+        code = execute(store, upgrades[i]);
+    return code ? code : execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
+}
 
 /* Makes the tables of a new database, and those that an older one lacks. */
 static int prepare_schema(struct store *store) {
@@ -85,10 +93,8 @@ static int prepare_schema(struct store *store) {
     if (version < 0)
         return store_damaged(store, "its version is negative");
     code = store_begin_durably(store);
-    for (int i = version; !code && i < STORE_VERSION; i++)
-        code = execute(store, upgrades[i]);
     if (!code)
-        code = execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
+        code = bring_up_to_date(store, version);
     return store_end_durably(store, code);
 }
 

@@ -1,9 +1,57 @@
-/* The tables; doc/STORE.md says what each is for. A new database is made by all versions in order,
- * an older one is brought up to date by those it lacks. */
+/* The tables; doc/STORE.md says what each is for. A new database is made by SCHEMA. An older one is
+ * brought up to date, one version after the other: ALTER TABLE takes so long that it would be felt
+ * at the start of a run. Who changes a table that an upgrade makes by its macro gives the upgrade a
+ * copy of what it was. */
 #ifndef DML_STORE_SCHEMA_H
 #define DML_STORE_SCHEMA_H
 
-#define SCHEMA_1                                                                                   \
+#define TABLE_ATTEMPTS                                                                             \
+    "CREATE TABLE attempts ("                                                                      \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  attempt INTEGER NOT NULL,"                                                                  \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  checksum INTEGER NOT NULL,"                                                                 \
+    "  PRIMARY KEY (run, attempt)) WITHOUT ROWID;"
+
+#define TABLE_JOURNAL                                                                              \
+    "CREATE TABLE journal ("                                                                       \
+    "  entry INTEGER PRIMARY KEY,"                                                                 \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  data BLOB NOT NULL,"                                                                        \
+    "  checksum INTEGER NOT NULL);"
+
+#define TABLE_DURABLE_STEPS                                                                        \
+    "CREATE TABLE durable_steps ("                                                                 \
+    "  number INTEGER PRIMARY KEY,"                                                                \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  step INTEGER NOT NULL,"                                                                     \
+    "  attempt INTEGER NOT NULL,"                                                                  \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  digests BLOB NOT NULL,"                                                                     \
+    "  state BLOB NOT NULL,"                                                                       \
+    "  checksum INTEGER NOT NULL);"
+
+#define TABLE_SOURCES                                                                              \
+    "CREATE TABLE sources ("                                                                       \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  position INTEGER NOT NULL,"                                                                 \
+    "  path TEXT NOT NULL,"                                                                        \
+    "  fingerprint TEXT NOT NULL,"                                                                 \
+    "  bytes INTEGER NOT NULL,"                                                                    \
+    "  rows INTEGER NOT NULL,"                                                                     \
+    "  PRIMARY KEY (run, position)) WITHOUT ROWID;"
+
+#define TABLE_PUBLICATIONS                                                                         \
+    "CREATE TABLE publications ("                                                                  \
+    "  publication INTEGER PRIMARY KEY,"                                                           \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  kind TEXT NOT NULL,"                                                                        \
+    "  run INTEGER NOT NULL,"                                                                      \
+    "  previous_run INTEGER NOT NULL,"                                                             \
+    "  text TEXT NOT NULL,"                                                                        \
+    "  settled_ms INTEGER NOT NULL DEFAULT 0);"
+
+#define SCHEMA                                                                                     \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
     "  wall_ms INTEGER NOT NULL,"                                                                  \
@@ -23,7 +71,15 @@
     "  steps INTEGER,"                                                                             \
     "  evaluations INTEGER,"                                                                       \
     "  loss REAL,"                                                                                 \
-    "  gradient_max REAL);"                                                                        \
+    "  gradient_max REAL,"                                                                         \
+    "  seconds REAL NOT NULL DEFAULT 0,"                                                           \
+    "  restarts INTEGER NOT NULL DEFAULT 0,"                                                       \
+    "  restarts_coordinator INTEGER NOT NULL DEFAULT 0,"                                           \
+    "  restarts_shard INTEGER NOT NULL DEFAULT 0,"                                                 \
+    "  restarts_replica INTEGER NOT NULL DEFAULT 0,"                                               \
+    "  command TEXT NOT NULL DEFAULT 'run',"                                                       \
+    "  start_model TEXT NOT NULL DEFAULT '',"                                                      \
+    "  start_run INTEGER NOT NULL DEFAULT 0);"                                                     \
     "CREATE TABLE steps ("                                                                         \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
     "  step INTEGER NOT NULL,"                                                                     \
@@ -34,6 +90,7 @@
     "  history INTEGER NOT NULL,"                                                                  \
     "  note TEXT NOT NULL,"                                                                        \
     "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  holdout_loss REAL,"                                                                         \
     "  PRIMARY KEY (run, step)) WITHOUT ROWID;"                                                    \
     "CREATE TABLE evaluations ("                                                                   \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
@@ -66,6 +123,7 @@
     "  state TEXT NOT NULL,"                                                                       \
     "  started_ms INTEGER NOT NULL,"                                                               \
     "  changed_ms INTEGER NOT NULL,"                                                               \
+    "  address TEXT NOT NULL DEFAULT '',"                                                          \
     "  PRIMARY KEY (run, role, idx, incarnation)) WITHOUT ROWID;"                                  \
     "CREATE TABLE events ("                                                                        \
     "  event INTEGER PRIMARY KEY,"                                                                 \
@@ -78,60 +136,29 @@
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  folder TEXT NOT NULL,"                                                                      \
-    "  sha256 TEXT NOT NULL);"
+    "  sha256 TEXT NOT NULL,"                                                                      \
+    "  removed_ms INTEGER NOT NULL DEFAULT 0,"                                                     \
+    "  figures TEXT NOT NULL DEFAULT '');" TABLE_ATTEMPTS TABLE_JOURNAL TABLE_DURABLE_STEPS        \
+        TABLE_SOURCES TABLE_PUBLICATIONS
 
 /* What a run resumes from. */
-#define SCHEMA_2                                                                                   \
+#define UPGRADE_2                                                                                  \
     "ALTER TABLE runs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;"                                 \
     "ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"                             \
     "ALTER TABLE runs ADD COLUMN restarts_coordinator INTEGER NOT NULL DEFAULT 0;"                 \
     "ALTER TABLE runs ADD COLUMN restarts_shard INTEGER NOT NULL DEFAULT 0;"                       \
     "ALTER TABLE runs ADD COLUMN restarts_replica INTEGER NOT NULL DEFAULT 0;"                     \
-    "ALTER TABLE processes ADD COLUMN address TEXT NOT NULL DEFAULT '';"                           \
-    "CREATE TABLE attempts ("                                                                      \
-    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
-    "  attempt INTEGER NOT NULL,"                                                                  \
-    "  wall_ms INTEGER NOT NULL,"                                                                  \
-    "  checksum INTEGER NOT NULL,"                                                                 \
-    "  PRIMARY KEY (run, attempt)) WITHOUT ROWID;"                                                 \
-    "CREATE TABLE journal ("                                                                       \
-    "  entry INTEGER PRIMARY KEY,"                                                                 \
-    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
-    "  data BLOB NOT NULL,"                                                                        \
-    "  checksum INTEGER NOT NULL);"                                                                \
-    "CREATE TABLE durable_steps ("                                                                 \
-    "  number INTEGER PRIMARY KEY,"                                                                \
-    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
-    "  step INTEGER NOT NULL,"                                                                     \
-    "  attempt INTEGER NOT NULL,"                                                                  \
-    "  wall_ms INTEGER NOT NULL,"                                                                  \
-    "  digests BLOB NOT NULL,"                                                                     \
-    "  state BLOB NOT NULL,"                                                                       \
-    "  checksum INTEGER NOT NULL);"
+    "ALTER TABLE processes ADD COLUMN address TEXT NOT NULL DEFAULT '';" TABLE_ATTEMPTS            \
+        TABLE_JOURNAL TABLE_DURABLE_STEPS
 
 /* Runs that start from a model, what they were made from, and which model is live. */
-#define SCHEMA_3                                                                                   \
+#define UPGRADE_3                                                                                  \
     "ALTER TABLE runs ADD COLUMN command TEXT NOT NULL DEFAULT 'run';"                             \
     "ALTER TABLE runs ADD COLUMN start_model TEXT NOT NULL DEFAULT '';"                            \
     "ALTER TABLE runs ADD COLUMN start_run INTEGER NOT NULL DEFAULT 0;"                            \
     "ALTER TABLE models ADD COLUMN removed_ms INTEGER NOT NULL DEFAULT 0;"                         \
     "ALTER TABLE steps ADD COLUMN holdout_loss REAL;"                                              \
-    "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';"                              \
-    "CREATE TABLE sources ("                                                                       \
-    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
-    "  position INTEGER NOT NULL,"                                                                 \
-    "  path TEXT NOT NULL,"                                                                        \
-    "  fingerprint TEXT NOT NULL,"                                                                 \
-    "  bytes INTEGER NOT NULL,"                                                                    \
-    "  rows INTEGER NOT NULL,"                                                                     \
-    "  PRIMARY KEY (run, position)) WITHOUT ROWID;"                                                \
-    "CREATE TABLE publications ("                                                                  \
-    "  publication INTEGER PRIMARY KEY,"                                                           \
-    "  wall_ms INTEGER NOT NULL,"                                                                  \
-    "  kind TEXT NOT NULL,"                                                                        \
-    "  run INTEGER NOT NULL,"                                                                      \
-    "  previous_run INTEGER NOT NULL,"                                                             \
-    "  text TEXT NOT NULL,"                                                                        \
-    "  settled_ms INTEGER NOT NULL DEFAULT 0);"
+    "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';" TABLE_SOURCES                \
+        TABLE_PUBLICATIONS
 
 #endif

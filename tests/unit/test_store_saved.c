@@ -1,5 +1,6 @@
 #include "tests/unit/store_fixture.h"
 
+#include "base/memory.h"
 #include "tests/unit/store_schema_1.h"
 
 static void save_and_journal(void) {
@@ -209,6 +210,52 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state) {
     }
 }
 
+/* All columns of all tables, in one text. */
+static int take_column(void *context, int columns, char **values, char **names) {
+    char **text = context;
+    (void)names;
+    for (int i = 0; i < columns; i++) {
+        char *longer = memory_format("%s %s", *text, values[i] ? values[i] : "-");
+        free(*text);
+        *text = longer;
+    }
+    return 0;
+}
+
+static char *columns_of(struct store *store) {
+    char *text = memory_copy_string("");
+    assert_int_equal(
+        sqlite3_exec(
+            store->database,
+            "SELECT t.name, t.wr, c.cid, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk "
+            "FROM pragma_table_list AS t, pragma_table_info(t.name) AS c "
+            "WHERE t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid",
+            take_column, &text, NULL),
+        SQLITE_OK);
+    return text;
+}
+
+static void an_upgraded_database_has_the_tables_of_a_new_one(void **state) {
+    (void)state;
+    struct store *store = opened();
+    char *made = columns_of(store);
+    assert_non_null(strstr(made, "publications"));
+    store_close(store);
+    unlink(path);
+
+    sqlite3 *old;
+    assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(old, OLD_SCHEMA "PRAGMA user_version = 1", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(old);
+    store = opened();
+    char *upgraded = columns_of(store);
+    assert_string_equal(upgraded, made);
+    store_close(store);
+    free(upgraded);
+    free(made);
+}
+
 static int take_publication(void *context, const struct store_publication *publication) {
     int *count = context;
     assert_int_equal(publication->publication, ++*count);
@@ -274,6 +321,7 @@ int main(void) {
         TEST(a_resumed_run_has_no_end_and_its_figures),
         TEST(events_are_read_from_a_number_on),
         TEST(a_database_of_version_1_is_brought_up_to_date),
+        TEST(an_upgraded_database_has_the_tables_of_a_new_one),
         TEST(where_a_run_started_and_what_was_published_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
