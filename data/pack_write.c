@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "data/dictionary.h"
 #include "data/pack_file.h"
+#include "numeric/clones.h"
 
 struct pack_writer {
     const char *source;
@@ -43,21 +44,57 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     return layout;
 }
 
-/* Values are looked at in runs without an early end, which the compiler turns into vectors. */
+/* Values are looked at in runs without an early end, and ids numbered in such. */
 #define RUN 256
 
-static enum value_type narrowest_type(const double *value, uint64_t count) {
-    bool ones = true, floats = true;
-    for (uint64_t first = 0; first < count && floats; first += RUN) {
-        uint64_t end = count - first < RUN ? count : first + RUN, others = 0, doubles = 0;
-        for (uint64_t i = first; i < end; i++) {
-            others += value[i] != 1;
-            doubles += !pack_is_float(value[i]);
-        }
-        ones &= !others;
-        floats &= !doubles;
+/* What makes a difference among some values: no bit is set in `others` if all are 1, none in
+ * `doubles` if a float holds each. A value beyond floats becomes infinity, and differs. */
+struct run_facts {
+    half_words others, doubles;
+};
+
+VECTOR_CLONES
+static void look_at_run(struct run_facts *facts, const double *value, uint64_t count) {
+    half_words others = facts->others, doubles = facts->doubles;
+    const half_lanes ones = {1, 1, 1, 1};
+    uint64_t i = 0;
+    for (; i + HALF <= count; i += HALF) {
+        half_lanes v;
+        memcpy(&v, value + i, sizeof v);
+        half_float_lanes narrow = __builtin_convertvector(v, half_float_lanes);
+        others |= (half_words)(v != ones);
+        doubles |= (half_words)(__builtin_convertvector(narrow, half_lanes) != v);
     }
-    return !floats ? VALUE_DOUBLE : ones ? VALUE_ONES : VALUE_FLOAT;
+    for (; i < count; i++) {
+        others[0] |= value[i] != 1;
+        doubles[0] |= !pack_is_float(value[i]);
+    }
+    facts->others = others;
+    facts->doubles = doubles;
+}
+
+static bool any(const half_words *words) {
+    return ((*words)[0] | (*words)[1] | (*words)[2] | (*words)[3]) != 0;
+}
+
+static enum value_type narrowest_type(const double *value, uint64_t count) {
+    struct run_facts facts = {0};
+    for (uint64_t first = 0; first < count && !any(&facts.doubles); first += RUN)
+        look_at_run(&facts, value + first, count - first < RUN ? count - first : RUN);
+    return any(&facts.doubles) ? VALUE_DOUBLE : any(&facts.others) ? VALUE_FLOAT : VALUE_ONES;
+}
+
+VECTOR_CLONES
+static void put_floats(float *to, const double *value, uint64_t count) {
+    uint64_t i = 0;
+    for (; i + HALF <= count; i += HALF) {
+        half_lanes v;
+        memcpy(&v, value + i, sizeof v);
+        half_float_lanes narrow = __builtin_convertvector(v, half_float_lanes);
+        memcpy(to + i, &narrow, sizeof narrow);
+    }
+    for (; i < count; i++)
+        to[i] = (float)value[i];
 }
 
 /* Zeros behind the counts that are there. */
@@ -201,8 +238,7 @@ static void put_values(const struct pack_block *block, const struct pack_block_l
     if (block->type != VALUE_FLOAT)
         return;
     float *narrow = (float *)(void *)(data + layout->value);
-    for (uint64_t i = 0; i < count; i++)
-        narrow[i] = (float)value[i];
+    put_floats(narrow, value, count);
     uint64_t end = layout->value + count * sizeof *narrow;
     memset(data + end, 0, layout->label - end);
 }

@@ -31,7 +31,8 @@ $(TEXT_FUZZERS):
 	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
 	    $(srcdir)/data/batch.c $(srcdir)/data/csv.c $(srcdir)/data/csv_layout.c \
 	    $(srcdir)/data/format.c $(srcdir)/data/libsvm.c $(srcdir)/data/number.c \
-	    $(srcdir)/base/error.c $(srcdir)/base/escape.c $(srcdir)/base/memory.c -lm -o $@
+	    $(srcdir)/base/bytes.c $(srcdir)/base/error.c $(srcdir)/base/escape.c \
+	    $(srcdir)/base/memory.c -lm -o $@
 fuzz_roles:
 	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
 	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
