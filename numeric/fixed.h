@@ -95,20 +95,20 @@ static inline void fixed_add(int64_t *sum, double scaled) {
     fixed_add_term(sum, fixed_term(scaled));
 }
 
-/* fixed_add() of eight contributions to sum[0…8), to the same bits. Lanes have no conversion to
+/* fixed_add() of four contributions to sum[0…4), to the same bits. Lanes have no conversion to
  * 64-bit integers on every instruction set, but adding 1.5·2⁵² leaves an integer below 2⁵¹ in the
  * low bits: once for the part above 2²⁶, once for the rest. The part above is even, so that ties
  * fall as they would for the whole. */
-LANES_INLINE void fixed_add_lanes(int64_t *sum, const lanes *scaled) {
+LANES_INLINE void fixed_add_half(int64_t *sum, const half_lanes *scaled) {
 #ifdef INEXACT_SUMS
-    for (size_t k = 0; k < LANES; k++)
+    for (size_t k = 0; k < HALF; k++)
         fixed_add(&sum[k], (*scaled)[k]);
 #else
     const double to_integer = 0x1.8p52;
     const uint64_t bits_of_that = UINT64_C(0x4338000000000000);
-    lanes high = *scaled * 0x1p-26 + to_integer;
-    lanes low = (*scaled - (high - to_integer) * 0x1p26) + to_integer;
-    word_lanes total, high_bits, low_bits;
+    half_lanes high = *scaled * 0x1p-26 + to_integer;
+    half_lanes low = (*scaled - (high - to_integer) * 0x1p26) + to_integer;
+    half_words total, high_bits, low_bits;
     memcpy(&high_bits, &high, sizeof high);
     memcpy(&low_bits, &low, sizeof low);
     memcpy(&total, sum, sizeof total);

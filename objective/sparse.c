@@ -3,11 +3,14 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-/* With so many features and more, parameters and sums do not fit into the second cache. Then the
- * kernels for K = 1 ask for the memory of a value AHEAD values early: the processor itself looks
- * ahead no further than half of that. With fewer features that would only cost time. */
-#define WIDE_FEATURES 65536
+/* With so many parameters and more, they and their sums do not fit into the second cache. Then the
+ * kernels ask for the memory of a value early, for K = 1 AHEAD values: the processor itself looks
+ * ahead no further than half of that. With fewer parameters that would only cost time. */
+#define WIDE_PARAMETERS 65536
 #define AHEAD 64
+#define COLUMN_AHEAD 16
+#define ASKED_BYTES_MAX 512
+#define CACHE_LINE 64
 
 /* Asks for the elements of `vector` that `count` values from i on will need. */
 LANES_INLINE void ask_ahead(const struct rows *rows, size_t i, size_t count, const void *vector,
@@ -16,6 +19,16 @@ LANES_INLINE void ask_ahead(const struct rows *rows, size_t i, size_t count, con
         return;
     for (size_t k = 0; k < count; k++)
         __builtin_prefetch((const char *)vector + rows->feature[i + AHEAD + k] * size);
+}
+
+/* The same for the elements of one value, `size` bytes, COLUMN_AHEAD values early. Of many outputs
+ * the first are enough: the processor itself asks for what follows. */
+LANES_INLINE void ask_column(const struct rows *rows, size_t i, const void *vector, size_t size) {
+    if (i + COLUMN_AHEAD >= rows->start[rows->count])
+        return;
+    const char *column = (const char *)vector + rows->feature[i + COLUMN_AHEAD] * size;
+    for (size_t at = 0; at < size && at < ASKED_BYTES_MAX; at += CACHE_LINE)
+        __builtin_prefetch(column + at);
 }
 
 /* Four sums, because each addition to a single sum would wait for the one before it. The order of
@@ -43,16 +56,17 @@ LANES_INLINE double row_margin(enum value_type type, bool wide, size_t begin, si
     return (a + b) + (c + d);
 }
 
-LANES_INLINE void row_margins(enum value_type type, size_t outputs, size_t begin, size_t end,
-                              const uint32_t *feature, const void *value, const double *x,
-                              double *m) {
+LANES_INLINE void row_margins(enum value_type type, size_t outputs, bool wide, size_t begin,
+                              size_t end, const struct rows *rows, const double *x, double *m) {
     memset(m, 0, outputs * sizeof *m);
     for (size_t i = begin; i < end; i++) {
-        const double v = value_at(type, value, i);
-        const double *column = x + (size_t)feature[i] * outputs;
+        if (wide)
+            ask_column(rows, i, x, outputs * sizeof *x);
+        const double v = value_at(type, rows->value, i);
+        const double *column = x + (size_t)rows->feature[i] * outputs;
         size_t k = 0;
-        for (; k + LANES <= outputs; k += LANES) {
-            lanes margin, parameter;
+        for (; k + HALF <= outputs; k += HALF) {
+            half_lanes margin, parameter;
             memcpy(&margin, m + k, sizeof margin);
             memcpy(&parameter, column + k, sizeof parameter);
             margin += v * parameter;
@@ -72,15 +86,18 @@ LANES_INLINE void typed_margins(enum value_type type, size_t outputs, bool wide,
         if (outputs == 1)
             margins[i] = row_margin(type, wide, begin, end, rows, x);
         else
-            row_margins(type, outputs, begin, end, rows->feature, rows->value, x,
-                        margins + i * outputs);
+            row_margins(type, outputs, wide, begin, end, rows, x, margins + i * outputs);
     }
+}
+
+LANES_INLINE bool is_wide(const struct batch *batch, size_t outputs) {
+    return batch->rows->features >= WIDE_PARAMETERS / outputs;
 }
 
 /* Lets the compiler make one copy of the loops for each case. */
 LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct batch *batch,
                              const double *x, double *margins) {
-    if (batch->rows->features >= WIDE_FEATURES)
+    if (is_wide(batch, outputs))
         typed_margins(type, outputs, true, batch, x, margins);
     else
         typed_margins(type, outputs, false, batch, x, margins);
@@ -131,20 +148,22 @@ LANES_INLINE void row_gradient(enum value_type type, bool wide, size_t begin, si
 }
 
 /* The same for any K. */
-LANES_INLINE void row_gradients(enum value_type type, size_t outputs, size_t begin, size_t end,
-                                const struct rows *rows, const int16_t *exponent,
+LANES_INLINE void row_gradients(enum value_type type, size_t outputs, bool wide, size_t begin,
+                                size_t end, const struct rows *rows, const int16_t *exponent,
                                 const double *derivatives, int64_t *sum) {
     for (size_t i = begin; i < end; i++) {
+        if (wide)
+            ask_column(rows, i, sum, outputs * sizeof *sum);
         const size_t j = rows->feature[i];
         const double v = value_at(type, rows->value, i);
         const double power = exponent ? fixed_power(exponent[j]) : 1;
         int64_t *column = sum + j * outputs;
         size_t k = 0;
-        for (; k + LANES <= outputs; k += LANES) {
-            lanes terms;
+        for (; k + HALF <= outputs; k += HALF) {
+            half_lanes terms;
             memcpy(&terms, derivatives + k, sizeof terms);
             terms = terms * v * power;
-            fixed_add_lanes(&column[k], &terms);
+            fixed_add_half(&column[k], &terms);
         }
         for (; k < outputs; k++)
             fixed_add(&column[k], derivatives[k] * v * power);
@@ -160,7 +179,7 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide
         size_t end = rows->start[batch->first + i + 1];
         const double *d = derivatives + i * outputs;
         if (outputs > 1)
-            row_gradients(type, outputs, begin, end, rows, exponent, d, sum);
+            row_gradients(type, outputs, wide, begin, end, rows, exponent, d, sum);
         else
             row_gradient(type, wide, begin, end, rows, exponent, d[0], sum);
     }
@@ -169,7 +188,7 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide
 /* The same with exponents by column and without. */
 LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
                               const struct batch *batch, const double *derivatives, int64_t *sum) {
-    bool wide = batch->rows->features >= WIDE_FEATURES;
+    bool wide = is_wide(batch, outputs);
     if (exponent && wide)
         typed_gradient(type, outputs, true, exponent, batch, derivatives, sum);
     else if (exponent)

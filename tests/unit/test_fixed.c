@@ -100,15 +100,15 @@ static void lanes_round_as_single_contributions_do(void **state) {
     struct random random;
     random_init(&random, 2);
     for (int round = 0; round < 20000; round++) {
-        int64_t together[8] = {0}, single[8] = {0};
-        lanes scaled;
-        for (size_t k = 0; k < 8; k++) {
+        int64_t together[HALF] = {0}, single[HALF] = {0};
+        half_lanes scaled;
+        for (size_t k = 0; k < HALF; k++) {
             scaled[k] = ldexp(random_unit(&random) - 0.5, (int)random_below(&random, 63));
             if (round % 2) /* ties, above and below where the halves meet */
                 scaled[k] = rint(ldexp(scaled[k], -(int)random_below(&random, 12))) + 0.5;
             fixed_add(&single[k], scaled[k]);
         }
-        fixed_add_lanes(together, &scaled);
+        fixed_add_half(together, &scaled);
         assert_memory_equal(together, single, sizeof single);
     }
 }
