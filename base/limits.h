@@ -24,7 +24,7 @@
 
 /* Optimizer. */
 #define HISTORY_MAX 200 /* curvature pairs */
-#define HISTORY_AUTO_MAX 100
+#define HISTORY_AUTO_MAX 200
 #define HISTORY_AUTO_MIN 10
 #define SLOTS_MAX (HISTORY_MAX + 2)
 #define OPERATIONS_MAX 256               /* of a program */
