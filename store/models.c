@@ -5,7 +5,7 @@
 /* ---- models ---- */
 
 int store_model(struct store *store, int64_t run, const char *folder, const char *sha256) {
-    return store_run_durably(
+    return store_collect(
         store, STATEMENT_MODEL_INSERT,
         VALUES(integer(run), integer(clock_wall_ms()), text(folder), text(sha256)));
 }

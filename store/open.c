@@ -17,10 +17,11 @@
 #define QUOTED(x) QUOTE(x)
 
 /* Exclusive locking comes first: then the log needs no shared memory, and one connection is all
- * there can be. */
+ * there can be. NORMAL comes before WAL: the change to it writes to an empty file, which needs no
+ * more. */
 static const char *const settings = "PRAGMA locking_mode = EXCLUSIVE;"
-                                    "PRAGMA journal_mode = WAL;"
                                     "PRAGMA synchronous = NORMAL;"
+                                    "PRAGMA journal_mode = WAL;"
                                     "PRAGMA foreign_keys = ON;"
                                     "PRAGMA cell_size_check = ON;";
 
