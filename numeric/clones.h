@@ -18,7 +18,6 @@
 #endif
 
 typedef double lanes __attribute__((vector_size(64)));
-typedef float float_lanes __attribute__((vector_size(32)));
 typedef int64_t long_lanes __attribute__((vector_size(64)));
 typedef uint64_t word_lanes __attribute__((vector_size(64)));
 

@@ -11,44 +11,51 @@
  * those of them that were already read with the whole lanes count as 0. A row with fewer than
  * LANES columns is read column by column. */
 struct tail {
-    size_t at;    /* the column where these lanes begin */
-    size_t whole; /* columns in whole lanes */
-    lanes keep;   /* 1 for a column that was not read yet, else 0 */
+    size_t at;          /* the column where these lanes begin */
+    size_t whole;       /* columns in whole lanes */
+    half_lanes keep[2]; /* 1 for a column that was not read yet, else 0 */
 };
 
 LANES_INLINE void tail_find(struct tail *tail, size_t n) {
     tail->whole = n - n % LANES;
     tail->at = n >= LANES ? n - LANES : 0;
     for (size_t k = 0; k < LANES; k++)
-        tail->keep[k] = tail->at + k >= tail->whole ? 1 : 0;
+        tail->keep[k / HALF][k % HALF] = tail->at + k >= tail->whole ? 1 : 0;
 }
 
-/* `end` holds x at the columns of the tail; 0 at columns that were already read. */
+LANES_INLINE void add_product(enum value_type type, half_lanes *sum, const void *value, size_t i,
+                              const double *x) {
+    half_lanes v, w;
+    load_values(type, &v, value, i);
+    memcpy(&w, x, sizeof w);
+    *sum += v * w;
+}
+
+/* `end` holds x at the columns of the tail; 0 at columns that were already read. Two sums of whole
+ * lanes: `a` and `b`, `c` and `d`. */
 LANES_INLINE double row_dot(enum value_type type, size_t n, const struct tail *tail,
-                            const void *value, size_t begin, const double *x, const lanes *end) {
-    lanes sum[2] = {{0}, {0}};
-    lanes v, w;
+                            const void *value, size_t begin, const double *x, const double *end) {
+    half_lanes a = {0}, b = {0}, c = {0}, d = {0};
     size_t j = 0;
     for (; j + 2 * LANES <= n; j += 2 * LANES) {
-        for (size_t half = 0; half < 2; half++) {
-            load_values(type, &v, value, begin + j + half * LANES);
-            memcpy(&w, x + j + half * LANES, sizeof w);
-            sum[half] += v * w;
-        }
+        add_product(type, &a, value, begin + j, x + j);
+        add_product(type, &b, value, begin + j + HALF, x + j + HALF);
+        add_product(type, &c, value, begin + j + 2 * HALF, x + j + 2 * HALF);
+        add_product(type, &d, value, begin + j + 3 * HALF, x + j + 3 * HALF);
     }
     if (j < tail->whole) {
-        load_values(type, &v, value, begin + j);
-        memcpy(&w, x + j, sizeof w);
-        sum[0] += v * w;
+        add_product(type, &a, value, begin + j, x + j);
+        add_product(type, &b, value, begin + j + HALF, x + j + HALF);
         j += LANES;
     }
     if (j < n && n >= LANES) {
-        load_values(type, &v, value, begin + tail->at);
-        sum[1] += v * *end;
+        add_product(type, &c, value, begin + tail->at, end);
+        add_product(type, &d, value, begin + tail->at + HALF, end + HALF);
         j = n;
     }
-    lanes s = sum[0] + sum[1];
-    double dot = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    a += c;
+    b += d;
+    double dot = half_lanes_sum(&a, &b);
     for (; j < n; j++)
         dot += value_at(type, value, begin + j) * x[j];
     return dot;
@@ -58,25 +65,41 @@ LANES_INLINE void row_dots(enum value_type type, size_t n, size_t count, const v
                            size_t begin, const double *x, double *margins) {
     struct tail tail;
     tail_find(&tail, n);
-    lanes end = {0};
-    if (n >= LANES) {
-        memcpy(&end, x + tail.at, sizeof end);
-        end *= tail.keep;
-    }
+    double end[LANES] = {0};
+    for (size_t k = 0; k < LANES && n >= LANES; k++)
+        end[k] = x[tail.at + k] * tail.keep[k / HALF][k % HALF];
     for (size_t i = 0; i < count; i++)
-        margins[i] = row_dot(type, n, &tail, value, begin + i * n, x, &end);
+        margins[i] = row_dot(type, n, &tail, value, begin + i * n, x, end);
 }
 
-/* out += Σ d_r·row_r of four rows, at LANES columns from j on. */
+LANES_INLINE void add_row(enum value_type type, half_lanes *total, const half_lanes *d,
+                          const void *value, size_t i) {
+    half_lanes v;
+    load_values(type, &v, value, i);
+    *total += *d * v;
+}
+
+/* out += Σ d_r·row_r of four rows, at HALF columns from j on. */
 LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, size_t row, size_t j,
-                           const lanes d[4], double *out) {
-    lanes total, v;
+                           const half_lanes d[4], double *out) {
+    half_lanes total;
     memcpy(&total, out + j, sizeof total);
-    for (size_t r = 0; r < 4; r++) {
-        load_values(type, &v, value, row + r * n + j);
-        total += d[r] * v;
-    }
+    add_row(type, &total, &d[0], value, row + j);
+    add_row(type, &total, &d[1], value, row + n + j);
+    add_row(type, &total, &d[2], value, row + 2 * n + j);
+    add_row(type, &total, &d[3], value, row + 3 * n + j);
     memcpy(out + j, &total, sizeof total);
+}
+
+/* The same at the columns of the tail that were not read yet. */
+LANES_INLINE void add_tail(enum value_type type, size_t n, const void *value, size_t row,
+                           const struct tail *tail, const half_lanes d[4], double *out) {
+    for (size_t half = 0; half < 2; half++) {
+        half_lanes kept[4];
+        for (size_t r = 0; r < 4; r++)
+            kept[r] = d[r] * tail->keep[half];
+        add_four(type, n, value, row, tail->at + half * HALF, kept, out);
+    }
 }
 
 /* out += Σ derivatives_i·row_i over the batch. Four rows are added in one pass over `out`, which
@@ -88,15 +111,13 @@ LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const v
     size_t i = 0;
     for (; i + 4 <= count && n >= LANES; i += 4) {
         size_t row = begin + i * n;
-        lanes d[4];
+        half_lanes d[4];
         for (size_t r = 0; r < 4; r++)
-            d[r] = (lanes){0} + derivatives[i + r];
-        for (size_t j = 0; j < tail.whole; j += LANES)
+            d[r] = (half_lanes){0} + derivatives[i + r];
+        for (size_t j = 0; j < tail.whole; j += HALF)
             add_four(type, n, value, row, j, d, out);
-        for (size_t r = 0; r < 4; r++)
-            d[r] *= tail.keep;
         if (tail.whole < n)
-            add_four(type, n, value, row, tail.at, d, out);
+            add_tail(type, n, value, row, &tail, d, out);
     }
     for (; i < count; i++)
         for (size_t j = 0; j < n; j++)
@@ -106,8 +127,8 @@ LANES_INLINE void rows_sum(enum value_type type, size_t n, size_t count, const v
 LANES_INLINE void row_widen(enum value_type type, size_t n, const void *value, size_t begin,
                             double *out) {
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        lanes v;
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes v;
         load_values(type, &v, value, begin + i);
         memcpy(out + i, &v, sizeof v);
     }
