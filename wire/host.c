@@ -386,6 +386,17 @@ static void start_events(struct host *host) {
     }
 }
 
+/* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
+ * the worker is about to be ended. */
+static void announce(const struct host *host) {
+    if (host->options.parent_pid) {
+        (void)!dprintf(STDOUT_FILENO, "listening on %s\n", host->bound);
+        return;
+    }
+    printf("listening on %s\n", host->bound);
+    fflush(stdout);
+}
+
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
     int listener;
     char *bound;
@@ -411,8 +422,7 @@ struct host *host_new(const struct host_options *options, const struct host_role
     }
     make_events(host);
     start_events(host);
-    printf("listening on %s\n", bound);
-    fflush(stdout);
+    announce(host);
     return host;
 }
 

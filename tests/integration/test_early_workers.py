@@ -8,6 +8,7 @@ import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -100,6 +101,27 @@ def data_that_is_refused_leaves_no_worker_and_no_socket(folder):
     assert finished.status == BAD_DATA and 'small.libsvm:2' in finished.stderr, finished
     assert len(finished.stderr.splitlines()) == 1, finished
     assert not list(places.iterdir()), 'sockets are left'
+
+
+@test
+def a_worker_whose_coordinator_stopped_before_it_listened_ends_without_a_word(folder):
+    for program in SHARD, REPLICA:
+        address = folder / program.name
+        reader, writer = os.pipe()
+        os.close(reader)
+        worker = subprocess.Popen([program, '--listen', f'unix:{address}', '--parent-pid',
+                                   str(os.getpid())], stdout=writer, stderr=subprocess.PIPE)
+        os.close(writer)
+        try:
+            end = time.monotonic() + 60
+            while not address.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+            worker.terminate()
+            _, told = worker.communicate(timeout=60)
+        finally:
+            worker.kill()
+        # It may be ended before it handles the signal.
+        assert worker.returncode in (0, -signal.SIGTERM) and not told, (worker.returncode, told)
 
 
 @test
