@@ -41,51 +41,62 @@ static inline bool digits_is(char c) {
     return (unsigned char)(c - '0') < 10;
 }
 
-/* How many digits stand at `p`, up to DIGITS_FEW. */
-static inline unsigned digits_count(const char *p) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint64_t text;
-    memcpy(&text, p, sizeof text);
-    /* Digits become 0 … 9. A byte of 10 or more gets its highest bit set; what it carries over,
-     * only bytes behind it see. */
-    text ^= UINT64_C(0x3030303030303030);
-    uint64_t ends = (text | (text + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
-    return ends ? (unsigned)__builtin_ctzll(ends) / 8 : DIGITS_FEW;
-#else
-    unsigned count = 0;
-    while (count < DIGITS_FEW && digits_is(p[count]))
-        count++;
-    return count;
-#endif
-}
-
-/* The number of the `count` digits at `p`, from one to DIGITS_FEW. */
-static inline uint32_t digits_few(const char *p, unsigned count) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint64_t text;
-    memcpy(&text, p, sizeof text);
-    /* The first digit stands lowest. With zeros before the digits there are eight of them; then
-     * pairs, fours and the whole are put together. */
+/* The number of the first `count` of eight characters of text, from one to DIGITS_FEW, all digits;
+ * in memory the first stands lowest. */
+static inline uint32_t digits_join(uint64_t text, unsigned count) {
+    /* With zeros before the digits there are eight of them; then pairs, fours and the whole are put
+     * together. */
     text = (text ^ UINT64_C(0x3030303030303030)) << 8 * (DIGITS_FEW - count);
     text = text * 10 + (text >> 8);
     return (
         uint32_t)(((text & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
                    (text >> 16 & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
                   32);
-#else
-    uint32_t value = 0;
-    for (unsigned i = 0; i < count; i++)
-        value = value * 10 + (uint32_t)(p[i] - '0');
-    return value;
-#endif
 }
 
-/* The number of up to DIGITS_MANY digits; 0 of none. */
+/* Eight characters, the first lowest. */
+static inline uint64_t digits_load(const char *p) {
+    uint64_t text = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(&text, p, sizeof text);
+#else
+    for (unsigned i = 0; i < sizeof text; i++)
+        text |= (uint64_t)(unsigned char)p[i] << 8 * i;
+#endif
+    return text;
+}
+
+/* How many digits stand at `p`, up to DIGITS_FEW. */
+static inline unsigned digits_count(const char *p) {
+    /* Digits become 0 … 9. A byte of 10 or more gets its highest bit set; what it carries over,
+     * only bytes behind it see. */
+    uint64_t text = digits_load(p) ^ UINT64_C(0x3030303030303030);
+    uint64_t ends = (text | (text + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+    return ends ? (unsigned)__builtin_ctzll(ends) / 8 : DIGITS_FEW;
+}
+
+/* The number of the `count` digits at `p`, from one to DIGITS_FEW. */
+static inline uint32_t digits_few(const char *p, unsigned count) {
+    return digits_join(digits_load(p), count);
+}
+
+/* The number of the `count` digits at `p`, from one to DIGITS_MANY. */
 static inline uint64_t digits_many(const char *p, unsigned count) {
     if (count <= DIGITS_FEW)
-        return count ? digits_few(p, count) : 0;
+        return digits_few(p, count);
     unsigned rest = count - DIGITS_FEW;
     return digits_few(p, DIGITS_FEW) * digits_power[rest] + digits_few(p + DIGITS_FEW, rest);
+}
+
+/* The same of digits with a point behind the first `whole`, fewer than eight. */
+static inline uint64_t digits_around_point(const char *p, unsigned whole, unsigned count) {
+    const uint64_t before = (UINT64_C(1) << 8 * whole) - 1;
+    uint64_t text = (digits_load(p) & before) | (digits_load(p + 1) & ~before);
+    if (count <= DIGITS_FEW)
+        return digits_join(text, count);
+    unsigned rest = count - DIGITS_FEW;
+    return digits_join(text, DIGITS_FEW) * digits_power[rest] +
+           digits_few(p + 1 + DIGITS_FEW, rest);
 }
 
 /* Sixteen bytes of text: a bit for each, the first lowest. */
@@ -126,18 +137,22 @@ static inline const char *digits_number(const char *p, char delimiter, double *v
     unsigned negative = *p == '-', places = 0;
     uint32_t others = (window.others & (window.ends ^ (window.ends - 1)) >> 1) - negative;
     const char *first = p + negative;
+    unsigned count = (unsigned)(end - first);
     uint64_t mantissa;
-    if (others) {
-        const char *point = p + __builtin_ctz(others);
-        if (*point != '.' || others & (others - 1) || end - first < 2)
-            return NULL;
-        places = (unsigned)(end - point) - 1;
-        mantissa = digits_many(first, (unsigned)(point - first)) * digits_power[places] +
-                   digits_many(point + 1, places);
+    if (!count)
+        return NULL;
+    if (!others) {
+        mantissa = digits_many(first, count);
     } else {
-        if (end == first)
+        const char *point = p + __builtin_ctz(others);
+        unsigned whole = (unsigned)(point - first);
+        if (*point != '.' || others & (others - 1) || whole >= DIGITS_FEW || --count == 0)
             return NULL;
-        mantissa = digits_many(first, (unsigned)(end - first));
+        places = count - whole;
+        if (whole == 1 && places && *first == '0') /* most fractions */
+            mantissa = digits_many(point + 1, places);
+        else
+            mantissa = digits_around_point(first, whole, count);
     }
     double number = (double)(int64_t)mantissa / digits_scale[places];
     *value = negative ? -number : number;

@@ -51,11 +51,19 @@ static bool is_value_end(const char *p) {
     return is_blank(*p) || *p == '\0';
 }
 
+/* Most labels are 1 or -1, or another class of one digit. NULL for anything else. */
+static inline const char *parse_class(const char *p, double *label) {
+    bool negative = *p == '-';
+    p += negative || *p == '+';
+    *label = negative ? '0' - *p : *p - '0';
+    return digits_is(*p) && is_value_end(p + 1) ? p + 1 : NULL;
+}
+
 /* Reads the label if the line has one; false if the line was rejected. */
 static bool parse_label(const struct format *format, struct batch *batch, const char **at,
                         uint64_t number, double *label) {
     const char *first = *at;
-    const char *end = digits_number(first, ' ', label);
+    const char *end = parse_class(first, label);
     if (!end)
         end = number_parse(first, label);
     if (end && is_value_end(end)) {
