@@ -144,6 +144,9 @@ static void exponents_at_the_clamps_neither_overflow_nor_underflow_early(void **
 
 static void every_sum_is_the_double_nearest_to_it(void **state) {
     (void)state;
+#ifdef INEXACT_SUMS
+    skip(); /* the sums are doubles */
+#else
     struct random random;
     random_init(&random, 2);
     static int16_t exponent[N];
@@ -154,7 +157,6 @@ static void every_sum_is_the_double_nearest_to_it(void **state) {
     }
     sum[0] = 0, sum[1] = -1, sum[2] = INT64_C(1) << 62, sum[3] = -sum[2];
     sum[4] = (INT64_C(1) << 54) + 2, sum[5] = -sum[4], sum[6] = sum[4] + 4, sum[7] = 1 - sum[6];
-#ifndef INEXACT_SUMS
     for (size_t k = 0; k < LENGTHS; k++) {
         vector_from_fixed(lengths[k], out, sum, 3, 1);
         vector_from_fixed_columns(lengths[k], rounded, sum, exponent, -7, 3);
