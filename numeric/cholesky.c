@@ -26,21 +26,31 @@ static size_t row_length(size_t r) {
 
 /* ---- the factor ---- */
 
-/* Products of `count` rows with one other row, in the order of that row's elements. */
-LANES_INLINE void row_dots(size_t count, size_t length, const double *const *rows,
-                           const double *other, double *dots) {
-    lanes sum[TOGETHER] = {0};
-    for (size_t k = 0; k < length; k += LANES) {
-        lanes b;
-        lanes_load(&b, other + k);
-        for (size_t r = 0; r < count; r++) {
-            lanes a;
-            lanes_load(&a, rows[r] + k);
+/* The half of the lanes from `half` on of the products of `count` rows with one other row. AVX2 has
+ * registers for the sums of half of them. */
+LANES_INLINE void half_dots(size_t count, size_t half, size_t length, const double *const *rows,
+                            const double *other, half_lanes *dots) {
+    half_lanes sum[TOGETHER] = {0};
+    for (size_t k = half; k < length; k += LANES) {
+        half_lanes b;
+        memcpy(&b, other + k, sizeof b);
+        UNROLL for (size_t r = 0; r < count; r++) {
+            half_lanes a;
+            memcpy(&a, rows[r] + k, sizeof a);
             sum[r] += a * b;
         }
     }
+    memcpy(dots, sum, sizeof sum);
+}
+
+/* Products of `count` rows with one other row, in the order of that row's elements. */
+LANES_INLINE void row_dots(size_t count, size_t length, const double *const *rows,
+                           const double *other, double *dots) {
+    half_lanes low[TOGETHER], high[TOGETHER];
+    half_dots(count, 0, length, rows, other, low);
+    half_dots(count, HALF, length, rows, other, high);
     for (size_t r = 0; r < count; r++)
-        dots[r] = lanes_sum(&sum[r]);
+        dots[r] = half_lanes_sum(&low[r], &high[r]);
 }
 
 /* Rows first… of C, left to right. A row's elements from k on are 0 until they are found, so a

@@ -31,6 +31,10 @@ typedef uint64_t half_words __attribute__((vector_size(32)));
 
 #define HALF 4
 
+/* Innermost loops over sums must be unrolled: only then do the sums stay in registers, of which
+ * AVX2 has sixteen. A product and its addition use one more each. */
+#define UNROLL _Pragma("GCC unroll 8")
+
 /* For functions that take lanes: they become part of the clone that calls them. Lanes go by
  * pointer, since how they are passed by value depends on the instruction set. */
 #define LANES_INLINE static inline __attribute__((always_inline))

@@ -11,10 +11,6 @@ typedef double quad __attribute__((vector_size(32)));
 
 #define QUAD 4
 
-/* The innermost loops must be unrolled: only then do the sums stay in registers, of which AVX2 has
- * sixteen. A product and its addition use one more each. */
-#define UNROLL _Pragma("GCC unroll 8")
-
 LANES_INLINE void load(quad *out, const double *from) {
     memcpy(out, from, sizeof *out);
 }
