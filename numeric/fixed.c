@@ -3,6 +3,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/limits.h"
 #include "numeric/clones.h"
 
 static int clamp(int value, int least, int most) {
@@ -46,15 +47,20 @@ int fixed_derivative_exponent(double magnitude) {
     return clamp(exponent - (fraction == 0.5), FIXED_DERIVATIVE_MIN, FIXED_DERIVATIVE_MAX);
 }
 
+/* The rounding allowed, as a part of a column's Σ|value|. */
+#define ROUNDING_FEW 0x1p-44
+#define ROUNDING_MANY 0x1p-36
+
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform) {
+    double allowed = columns > PRECONDITION_PARAMETERS_MAX ? ROUNDING_MANY : ROUNDING_FEW;
     int least = FIXED_EXPONENT_MAX;
     for (uint64_t j = 0; j < columns; j++)
         if (e[j] < least)
             least = e[j];
     for (uint64_t j = 0; j < columns; j++) {
         double rounding = ldexp(0.5 * (double)count[j], -least);
-        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * 0x1p-36)
+        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * allowed)
             return 0;
     }
     *uniform = least;

@@ -42,9 +42,11 @@ double fixed_absolute_sum(int exponent);
 int fixed_derivative_exponent(double magnitude);
 
 /* One exponent for all columns, if that loses no column more than the precision promised: with the
- * least of e[0…columns) every column's rounding stays within 2⁻³⁶ of its Σ|value|. That is far
- * below what a gradient must show at any tolerance, and text of millions of rows may share an
- * exponent. Writes it and answers 1, else 0. `absolute_sum` and `count` as above, per column. */
+ * least of e[0…columns) every column's rounding stays within 2⁻⁴⁴ of its Σ|value|; of more columns
+ * than a preconditioned model can have within 2⁻³⁶, so that a rare word may share it with the
+ * intercept of millions of rows. Few columns may be those of a table in various units: a
+ * preconditioner would enlarge the rounding of the small ones by the square of the ratio of scales.
+ * Writes it and answers 1, else 0. `absolute_sum` and `count` as above, per column. */
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 

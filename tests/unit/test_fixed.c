@@ -6,7 +6,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/limits.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
 
@@ -57,15 +60,35 @@ static void one_exponent_serves_columns_of_like_scale_only(void **state) {
         e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
     assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 1);
     assert_int_equal(uniform, e[0]);
-    sums[0] = 1e6, counts[0] = 1000000; /* the intercept beside a rare word */
-    sums[1] = 0.1, counts[1] = 2;
-    for (int j = 0; j < 2; j++)
-        e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
-    assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 1);
-    assert_int_equal(uniform, e[0]);
-    sums[1] = 1e-12;
+    sums[1] = 1e-7;
     e[1] = (int16_t)fixed_exponent(sums[1], counts[1]);
     assert_int_equal(fixed_uniform(3, e, sums, counts, &uniform), 0);
+}
+
+/* The intercept of a million rows, and words of which this is the rarest. */
+static int text_is_uniform(uint32_t columns, double rarest) {
+    double *sums = memory_new(columns, sizeof *sums);
+    uint64_t *counts = memory_new(columns, sizeof *counts);
+    int16_t *e = memory_new(columns, sizeof *e);
+    int uniform = 0;
+    for (uint32_t j = 0; j < columns; j++) {
+        sums[j] = j == 0 ? 1e6 : j == 1 ? rarest : 10;
+        counts[j] = j == 0 ? 1000000 : 2;
+        e[j] = (int16_t)fixed_exponent(sums[j], counts[j]);
+    }
+    int answer = fixed_uniform(columns, e, sums, counts, &uniform);
+    assert_true(!answer || uniform == e[0]);
+    free(sums);
+    free(counts);
+    free(e);
+    return answer;
+}
+
+static void the_columns_of_text_share_an_exponent_with_the_intercept(void **state) {
+    (void)state;
+    assert_int_equal(text_is_uniform(10000, 0.1), 1);
+    assert_int_equal(text_is_uniform(10000, 1e-12), 0);
+    assert_int_equal(text_is_uniform(PRECONDITION_PARAMETERS_MAX, 0.001), 0);
 }
 
 static void merging_adds_element_by_element(void **state) {
@@ -119,6 +142,7 @@ int main(void) {
         cmocka_unit_test(exponents_hold_at_the_ends_of_the_range),
         cmocka_unit_test(the_derivative_exponent_is_the_least_that_covers),
         cmocka_unit_test(one_exponent_serves_columns_of_like_scale_only),
+        cmocka_unit_test(the_columns_of_text_share_an_exponent_with_the_intercept),
         cmocka_unit_test(merging_adds_element_by_element),
         cmocka_unit_test(lanes_round_as_single_contributions_do),
         cmocka_unit_test(contributions_add_up_the_same_in_any_order),
