@@ -5,6 +5,11 @@
 #include "base/memory.h"
 #include "data/merge.h"
 
+/* The part of all cells that have a value, from which on rows are dense. They take more memory
+ * then, 5/4 as floats, but passes over them are faster: about as fast a cell as sparse ones are in
+ * half a value with one output, in a fifth with ten. */
+#define DENSE_SHARE 0.4
+
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense) {
     struct set_chunk_layout layout = {0};
     uint64_t rows = chunk->rows, at = 0;
@@ -154,7 +159,8 @@ void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     *plan = (struct chunk_plan){0};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
     part_make(&plan->held, ROW_HELD, split, columns);
-    plan->dense = plan->trained.values * 2 >= plan->trained.rows * columns->count;
+    double cells = (double)plan->trained.rows * (double)columns->count;
+    plan->dense = (double)plan->trained.values >= DENSE_SHARE * cells;
     plan->values = plan->dense ? plan->trained.rows * columns->count : plan->trained.values;
     if (plan->dense) { /* cells without a value are stored as 0: VALUE_ONES cannot say that */
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;

@@ -77,8 +77,14 @@ static void columns_are_numbered_by_frequency_class_then_appearance(void **state
     set_close(set);
 }
 
-static void rows_with_most_values_become_dense(void **state) {
+static void rows_with_two_fifths_of_their_values_become_dense(void **state) {
     (void)state;
+    struct set *two = merge_one("1 1:1 5:2\n0 2:1 3:2 4:3\n0 1:1\n", LABEL_BINARY, NULL);
+    assert_true(set_info(two)->dense); /* 6 of 15 */
+    set_close(two);
+    struct set *less = merge_one("1 1:1 5:2\n0 2:1 3:2 4:3\n0\n", LABEL_BINARY, NULL);
+    assert_false(set_info(less)->dense);
+    set_close(less);
     struct set *set = merge_one("1 1:1 2:2\n0 1:3\n", LABEL_BINARY, NULL);
     struct rows rows;
     assert_int_equal(set_chunk(set, 0, &rows), 0);
@@ -405,7 +411,7 @@ static void inspect_says_what_a_set_and_its_packs_hold(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
-        cmocka_unit_test(rows_with_most_values_become_dense),
+        cmocka_unit_test(rows_with_two_fifths_of_their_values_become_dense),
         cmocka_unit_test(numeric_classes_are_in_numeric_order),
         cmocka_unit_test(text_classes_are_in_bytewise_order),
         cmocka_unit_test(the_positive_class_can_be_chosen),
