@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "coordinator/run/lock.h"
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/sweep.h"
 #include "coordinator/run/training.h"
@@ -201,7 +202,7 @@ static int end_done(struct training *run) {
 }
 
 int training_conclude(struct training *run) {
-    if (!run->store) /* without the lock it may not write a model, and cannot record an end */
-        return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
+    if (!run->store)
+        return state_lock_lost();
     return run->cancelled ? end_without_model(run) : end_done(run);
 }

@@ -76,3 +76,7 @@ int state_lock(const char *state, int *descriptor) {
         *descriptor = opened;
     return code;
 }
+
+int state_lock_lost(void) {
+    return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
+}

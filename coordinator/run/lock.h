@@ -8,6 +8,10 @@
  * ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, int *descriptor);
 
+/* The error of a process that works on without the lock: ERROR_AGAIN. It may write no model and can
+ * record nothing. */
+int state_lock_lost(void);
+
 /* The pid in STATE/lock, 0 if there is none. It may be that of a process that has ended: only the
  * flock tells whether somebody holds the lock. */
 int state_lock_pid(const char *state);

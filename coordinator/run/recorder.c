@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "coordinator/run/lock.h"
 #include "coordinator/status/pace.h"
 
 /* Not every step is logged: there may be a thousand a second, all night long. */
@@ -103,10 +104,16 @@ static int passing(unsigned place, int code) {
     return code;
 }
 
+/* A step that is not recorded is not durable: the shards must not remove older checkpoints for it,
+ * which the next coordinator needs. */
+static int take_without_store(const struct record *record) {
+    return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
+}
+
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
                   const struct output *output, const struct record *record) {
     if (!recorder->store)
-        return 0;
+        return take_without_store(record);
     switch (record->kind) {
     case RECORD_ATTEMPT:
         return passing(FAILPOINT_state_attempt,
