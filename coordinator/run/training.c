@@ -111,6 +111,7 @@ static int size_up(struct training *run) {
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
+    run->bias_scale = sizing_bias_scale(info);
     int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     return code ? code
                 : sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
@@ -158,7 +159,7 @@ static int make_coordinator(struct training *run) {
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l2 = job->l2,
-                      .bias_scale = sizing_bias_scale(set_info(run->set)),
+                      .bias_scale = run->bias_scale,
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,
                       .steps_max = job->max_steps,
@@ -216,8 +217,7 @@ static int on_record(void *context, const struct coordinator *coordinator,
             code = prepare_model(run);
         else if (record->slice.vector == 1)
             code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
-                                        coordinator_pairs_kept(coordinator),
-                                        sizing_bias_scale(set_info(run->set)),
+                                        coordinator_pairs_kept(coordinator), run->bias_scale,
                                         &run->recorder.curvature);
         if (code)
             return code;

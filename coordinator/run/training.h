@@ -40,6 +40,7 @@ struct training {
     struct layout parameters;
     struct preconditioner_settings preconditioner;
     struct sizing sizing;
+    double bias_scale; /* of H₀, see sizing_bias_scale() */
     char uuid[37];
     char name[64]; /* that the workers know it by */
     struct recorder recorder;
