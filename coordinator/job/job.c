@@ -14,9 +14,8 @@
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
 
-#define KEYS_MAX 64
-#define SECTION "csv"
-#define SECTION_PREFIX SECTION "."
+#define KEYS_MAX 128
+#define SECTIONS_MAX 16
 #define JOB_FILE_BYTES_MAX (1u << 20)
 
 /* libconfuse passes no context to its callbacks and keeps its own state in static variables. So the
@@ -36,51 +35,55 @@ static void write_place(const cfg_t *cfg, char *place, size_t size) {
         snprintf(place, size, "--set %s", reading.setting);
 }
 
-static bool in_section(const cfg_t *cfg) {
-    return strcmp(cfg->name, SECTION) == 0;
+/* The section that is being read; "" outside of all sections. */
+static const char *section_of(const cfg_t *cfg) {
+    return strcmp(cfg->name, "root") ? cfg->name : "";
 }
 
-static bool is_of_section(const struct key *key) {
-    return strncmp(key->name, SECTION_PREFIX, strlen(SECTION_PREFIX)) == 0;
+static bool is_of_section(const struct key *key, const char *section) {
+    size_t length = key_section(key);
+    return length == strlen(section) && strncmp(key->name, section, length) == 0;
 }
 
-/* The key that was meant if a name stands in the wrong place: `csv.label` in a file, or `label`
- * outside of the section. */
-static const struct key *misplaced(const char *name, bool section) {
-    char whole[128];
-    snprintf(whole, sizeof whole, SECTION_PREFIX "%s", name);
+/* The key that was meant if a name stands in the wrong place: `csv.label` in a file, `label`
+ * outside of its section, or `l2` inside of one. */
+static const struct key *misplaced(const char *name, const char *section) {
     const struct key *key = key_find(name);
-    return key ? key : section ? NULL : key_find(whole);
+    for (size_t i = 0; !key && !*section && i < keys_count; i++)
+        if (key_section(&keys[i]) && strcmp(key_own_name(&keys[i]), name) == 0)
+            key = &keys[i];
+    return key;
 }
 
-static int refuse_misplaced(const char *place, const char *name, const struct key *key) {
-    if (!is_of_section(key))
+static int refuse_misplaced(const char *place, const char *name, const struct key *key,
+                            const char *section) {
+    int length = (int)key_section(key);
+    if (!length)
         return error_set(ERROR_CONFIG,
-                         "%s: key `%s`: does not belong to the section " SECTION
-                         "; write it outside of " SECTION " { }",
-                         place, name);
+                         "%s: key `%s`: does not belong to the section %s; write it outside of "
+                         "%s { }",
+                         place, name, section, section);
     if (!reading.file)
         return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`", place, name, key->name);
     return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: belongs to the section " SECTION "; write " SECTION
-                     " { %s = VALUE }",
-                     place, name, key->name + strlen(SECTION_PREFIX));
+                     "%s: key `%s`: belongs to the section %.*s; write %.*s { %s = VALUE }", place,
+                     name, length, key->name, length, key->name, key_own_name(key));
 }
 
-static int unknown_key(const char *place, const char *name, bool section) {
+static int unknown_key(const char *place, const char *name, const char *section) {
     const struct key *key = misplaced(name, section);
     if (key)
-        return refuse_misplaced(place, name, key);
+        return refuse_misplaced(place, name, key, section);
     struct nearest nearest = {.text = name};
     for (size_t i = 0; i < keys_count; i++)
-        if (!section)
+        if (!*section)
             nearest_offer(&nearest, keys[i].name);
-        else if (is_of_section(&keys[i]))
-            nearest_offer(&nearest, keys[i].name + strlen(SECTION_PREFIX));
+        else if (is_of_section(&keys[i], section))
+            nearest_offer(&nearest, key_own_name(&keys[i]));
     return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: there is no such key%s; `dml-coordinator check --help` lists "
+                     "%s: key `%s`: there is no such key%s%s; `dml-coordinator check --help` lists "
                      "them%s",
-                     place, name, section ? " in " SECTION : "", nearest_question(&nearest, ""));
+                     place, name, *section ? " in " : "", section, nearest_question(&nearest, ""));
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list arguments)
@@ -91,7 +94,7 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
     char place[1024], words[512];
     write_place(cfg, place, sizeof place);
     if (strncmp(format, "no such option", strlen("no such option")) == 0) {
-        reading.code = unknown_key(place, va_arg(arguments, const char *), in_section(cfg));
+        reading.code = unknown_key(place, va_arg(arguments, const char *), section_of(cfg));
         return;
     }
     vsnprintf(words, sizeof words, format, arguments);
@@ -104,7 +107,8 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
 /* Called by the parser for every value, every element of a list. */
 static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
     char name[64], place[1024];
-    snprintf(name, sizeof name, "%s%s", in_section(cfg) ? SECTION_PREFIX : "", option->name);
+    const char *section = section_of(cfg);
+    snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", option->name);
     write_place(cfg, place, sizeof place);
     const struct key *key = key_find(name);
     int *line = &reading.line[key - keys];
@@ -127,27 +131,49 @@ static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
 }
 
 static cfg_opt_t option_of(const struct key *key) {
-    bool section = is_of_section(key);
-    return (cfg_opt_t){.name = key->name + (section ? strlen(SECTION_PREFIX) : 0),
+    return (cfg_opt_t){.name = key_own_name(key),
                        .type = CFGT_STR,
                        .flags = CFGF_LIST | CFGF_NODEFAULT,
                        .parsecb = take};
 }
 
+/* A section of the job file, and its keys. */
+struct section {
+    char name[32];
+    cfg_opt_t options[KEYS_MAX];
+    size_t count;
+};
+
+/* The section of a key: one of `count`, or a new one. */
+static struct section *section_for(const struct key *key, struct section *sections, size_t *count) {
+    for (size_t i = 0; i < *count; i++)
+        if (is_of_section(key, sections[i].name))
+            return &sections[i];
+    if (*count == SECTIONS_MAX)
+        abort();
+    struct section *section = &sections[(*count)++];
+    snprintf(section->name, sizeof section->name, "%.*s", (int)key_section(key), key->name);
+    return section;
+}
+
 /* The parser of job files. To libconfuse every key is a list: then take() gets a list in the wrong
  * place, too, and can name the key. */
 static cfg_t *parser_new(void) {
-    cfg_opt_t outer[KEYS_MAX] = {0}, inner[KEYS_MAX] = {0};
-    size_t outers = 0, inners = 0;
-    if (keys_count + 2 > KEYS_MAX)
+    struct section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
+    cfg_opt_t outer[KEYS_MAX] = {0};
+    size_t outers = 0, count = 0;
+    if (keys_count + SECTIONS_MAX >= KEYS_MAX)
         abort();
-    for (size_t i = 0; i < keys_count; i++)
-        if (is_of_section(&keys[i]))
-            inner[inners++] = option_of(&keys[i]);
-        else
-            outer[outers++] = option_of(&keys[i]);
-    outer[outers] = (cfg_opt_t){.name = SECTION, .type = CFGT_SEC, .subopts = inner};
-    cfg_t *parser = cfg_init(outer, CFGF_NONE);
+    for (size_t i = 0; i < keys_count; i++) {
+        struct section *section =
+            key_section(&keys[i]) ? section_for(&keys[i], sections, &count) : NULL;
+        *(section ? &section->options[section->count++] : &outer[outers++]) = option_of(&keys[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        outer[outers++] =
+            (cfg_opt_t){.name = sections[i].name, .type = CFGT_SEC, .subopts = sections[i].options};
+    cfg_t *parser = cfg_init(outer, CFGF_NONE); /* copies what it is given */
+    free(sections);
     if (!parser)
         abort();
     cfg_set_error_function(parser, complain);
@@ -199,11 +225,11 @@ static int set(struct job *job, const char *setting) {
     reading.file = NULL;
     reading.setting = setting;
     if (!key) {
-        code = unknown_key(place, name, false);
+        code = unknown_key(place, name, "");
     } else if (strchr("{\"'", *value) && *value) {
-        bool section = is_of_section(key);
+        int section = (int)key_section(key);
         char *text =
-            section ? memory_format(SECTION " { %s = %s }", name + strlen(SECTION_PREFIX), value)
+            section ? memory_format("%.*s { %s = %s }", section, name, key_own_name(key), value)
                     : memory_format("%s = %s", name, value);
         reading.job = job;
         key_clear(key, job);
@@ -222,11 +248,8 @@ static struct job *job_new(const char *path) {
     struct job *job = memory_new(1, sizeof *job);
     job->file = memory_copy_string(path);
     job->folder = path_folder(path);
-    for (size_t i = 0; i < keys_count; i++) {
-        key_clear(&keys[i], job);
-        if (keys[i].initial && key_assign(&keys[i], job, keys[i].initial, "default"))
-            abort();
-    }
+    for (size_t i = 0; i < keys_count; i++)
+        key_reset(&keys[i], job);
     return job;
 }
 
@@ -368,11 +391,8 @@ int job_set_reading(const char *const *settings, uint32_t count, struct source_o
 void job_free(struct job *job) {
     if (!job)
         return;
-    for (size_t i = 0; i < keys_count; i++) {
-        key_clear(&keys[i], job);
-        if (keys[i].type == KEY_LIST)
-            free(*(char ***)((char *)job + keys[i].offset));
-    }
+    for (size_t i = 0; i < keys_count; i++)
+        key_release(&keys[i], job);
     free(job->file);
     free(job->folder);
     free(job);

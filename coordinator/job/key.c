@@ -19,6 +19,16 @@ const struct key *key_find(const char *name) {
     return NULL;
 }
 
+size_t key_section(const struct key *key) {
+    const char *dot = strchr(key->name, '.');
+    return dot ? (size_t)(dot - key->name) : 0;
+}
+
+const char *key_own_name(const struct key *key) {
+    size_t section = key_section(key);
+    return key->name + (section ? section + 1 : 0);
+}
+
 static void *field(const struct key *key, struct job *job) {
     return (char *)job + key->offset;
 }
@@ -208,6 +218,18 @@ void key_clear(const struct key *key, struct job *job) {
     }
 }
 
+void key_reset(const struct key *key, struct job *job) {
+    key_clear(key, job);
+    if (key->initial && key_assign(key, job, key->initial, "default"))
+        abort();
+}
+
+void key_release(const struct key *key, struct job *job) {
+    key_clear(key, job);
+    if (key->type == KEY_LIST)
+        free(*(char ***)field(key, job));
+}
+
 static json_t *number_value(const struct key *key, double value) {
     if (key->word && value == key->word_value)
         return json_string(key->word);
@@ -239,6 +261,14 @@ json_t *key_value(const struct key *key, const struct job *job) {
         break;
     }
     return number_value(key, number(key, job));
+}
+
+json_t *key_default(const struct key *key) {
+    struct job job = {0};
+    key_reset(key, &job);
+    json_t *value = key_value(key, &job);
+    key_release(key, &job);
+    return value;
 }
 
 /* Quotes a text so that reading it gives the same text. Without the backslash the reader would

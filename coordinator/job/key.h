@@ -44,6 +44,13 @@ extern const size_t keys_count;
 /* The key of that name, or NULL. */
 const struct key *key_find(const char *name);
 
+/* The length of the section's name in a key such as "csv.label"; 0 for a key outside of sections.
+ */
+size_t key_section(const struct key *key);
+
+/* The key's name within its section: "label". */
+const char *key_own_name(const struct key *key);
+
 /* Sets the key to `text`, or appends `text` to the key's list. ERROR_CONFIG; the error's text is
  * "`place`: key `x`: … allowed: …". */
 int key_assign(const struct key *key, struct job *job, const char *text, const char *place);
@@ -53,6 +60,15 @@ bool key_number(const char *text, double *value);
 
 /* Empties a text or list: no text, or no elements. Other types stay as they are. */
 void key_clear(const struct key *key, struct job *job);
+
+/* Gives the key its default. The job may be zeroed. */
+void key_reset(const struct key *key, struct job *job);
+
+/* Frees what the job holds for the key. */
+void key_release(const struct key *key, struct job *job);
+
+/* The key's default, as key_value() says it. A new reference. */
+json_t *key_default(const struct key *key);
 
 /* Writes what the key allows, such as "auto, or a whole number from 1 to 200". */
 void key_allowed(const struct key *key, char *text, size_t size);

@@ -36,24 +36,59 @@ static bool is_set(const struct key *key, const struct job *job) {
     return set;
 }
 
+/* Begins the section of a key, unless it is that of the key before. */
+static void print_section(const struct key *key, const struct key *before) {
+    size_t length = key_section(key), last = before ? key_section(before) : 0;
+    if (length == last && (!length || strncmp(key->name, before->name, length) == 0))
+        return;
+    if (last)
+        puts("}");
+    if (length)
+        printf("%.*s {\n", (int)length, key->name);
+}
+
 void job_print(const struct job *job) {
     struct job written = *job;
-    bool section = false;
+    const struct key *before = NULL;
     written.state = state_as_written(job);
     for (size_t i = 0; i < keys_count; i++) {
-        const char *dot = strchr(keys[i].name, '.');
-        if (section != (dot != NULL))
-            printf(dot ? "%.*s {\n" : "}\n", dot ? (int)(dot - keys[i].name) : 0, keys[i].name);
-        section = dot != NULL;
-        if (!is_set(&keys[i], job))
+        const struct key *key = &keys[i];
+        if (!is_set(key, job))
             continue;
-        printf(dot ? "    %-14s = " : "%-18s = ", dot ? dot + 1 : keys[i].name);
-        key_print(&keys[i], &written, stdout);
+        print_section(key, before);
+        printf(key_section(key) ? "    %-14s = " : "%-18s = ", key_own_name(key));
+        key_print(key, &written, stdout);
         putchar('\n');
+        before = key;
     }
+    if (before && key_section(before))
+        puts("}");
     free(written.state);
 }
 
+/* The keys that identities were made of before others came. They count also with their defaults, so
+ * that a job has the identity that it always had. */
+static bool counts_always(const struct key *key) {
+    static const char *const names[] = {
+        "name",      "data",      "test",         "format",         "csv.header",
+        "csv.label", "csv.skip",  "csv.positive", "bad_lines",      "objective",
+        "l2",        "intercept", "history",      "history_type",   "precondition",
+        "shards",    "holdout",   "vanished",     "early_stopping", "precondition_block"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], key->name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_default(const struct key *key, const json_t *value) {
+    json_t *initial = key_default(key);
+    bool same = json_equal(value, initial);
+    json_decref(initial);
+    return same;
+}
+
+/* Of later keys only those count that are not at their defaults: a new key leaves the identities of
+ * all jobs that do not set it. So their unfinished runs go on, and `retrain` knows their last. */
 char *job_identity(const struct job *job) {
     struct hash_stream *stream = hash_stream_new();
     for (size_t i = 0; i < keys_count; i++) {
@@ -61,9 +96,11 @@ char *job_identity(const struct job *job) {
             continue;
         json_t *value = key_value(&keys[i], job);
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        hash_stream_add(stream, keys[i].name, strlen(keys[i].name) + 1);
-        if (text)
-            hash_stream_add(stream, text, strlen(text) + 1);
+        if (counts_always(&keys[i]) || !is_default(&keys[i], value)) {
+            hash_stream_add(stream, keys[i].name, strlen(keys[i].name) + 1);
+            if (text)
+                hash_stream_add(stream, text, strlen(text) + 1);
+        }
         free(text);
         json_decref(value);
     }
@@ -73,12 +110,14 @@ char *job_identity(const struct job *job) {
     return identity;
 }
 
+/* A key that came after the settings were stored had its default then. */
 const char *job_first_difference(const struct job *job, const json_t *stored_settings) {
     for (size_t i = 0; i < keys_count; i++) {
         if (keys[i].may_change)
             continue;
         json_t *value = key_value(&keys[i], job);
-        bool same = json_equal(value, json_object_get(stored_settings, keys[i].name));
+        const json_t *stored = json_object_get(stored_settings, keys[i].name);
+        bool same = stored ? json_equal(value, stored) : is_default(&keys[i], value);
         json_decref(value);
         if (!same)
             return keys[i].name;

@@ -397,6 +397,28 @@ static void other_keys_make_another_run_and_are_named(void **state) {
     job_free(plain);
 }
 
+/* The identity was written down before keys were added that it must not depend on. */
+static void keys_at_their_defaults_leave_the_identity_that_a_job_always_had(void **state) {
+    (void)state;
+    struct job *job = read_text("data = a\nl2 = 0.5\n");
+    char *identity = job_identity(job);
+    assert_string_equal(identity, "d7f117d020a5c6b355ff6330ed5ddf8f");
+    free(identity);
+    job_free(job);
+}
+
+static void a_key_that_stored_settings_lack_had_its_default(void **state) {
+    (void)state;
+    struct job *job = read_text("data = a\n"), *other = read_with("vanished=keep");
+    json_t *settings = job_settings(job);
+    json_object_del(settings, "vanished");
+    assert_null(job_first_difference(job, settings));
+    assert_string_equal(job_first_difference(other, settings), "vanished");
+    json_decref(settings);
+    job_free(other);
+    job_free(job);
+}
+
 static void settings_survive_being_stored_as_text(void **state) {
     (void)state;
     struct job *job = read_text("data = a\nl2 = 0.1\ncsv { skip = { x } }\n");
@@ -462,6 +484,8 @@ int main(void) {
         TEST(settings_hold_every_key),
         TEST(limits_tolerances_and_places_keep_the_identity),
         TEST(other_keys_make_another_run_and_are_named),
+        TEST(keys_at_their_defaults_leave_the_identity_that_a_job_always_had),
+        TEST(a_key_that_stored_settings_lack_had_its_default),
         TEST(settings_survive_being_stored_as_text),
         TEST(what_is_printed_gives_the_same_job),
     };
