@@ -5,6 +5,7 @@ libnumeric_a_SOURCES = \
 	numeric/dense.c numeric/dense.h \
 	numeric/exact.c numeric/exact.h \
 	numeric/fixed.c numeric/fixed.h \
+	numeric/orthant.c numeric/orthant.h \
 	numeric/product.c numeric/product.h \
 	numeric/setup.c numeric/setup.h \
 	numeric/special.c numeric/special.h \

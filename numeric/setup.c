@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "numeric/cholesky.h"
 #include "numeric/fixed.h"
+#include "numeric/orthant.h"
 #include "numeric/vector.h"
 
 void numeric_setup(void) {
@@ -59,7 +60,7 @@ struct proof {
     double a[PROOF_ELEMENTS], b[PROOF_ELEMENTS], out[PROOF_ELEMENTS], rounded[PROOF_ELEMENTS];
     float stored[PROOF_ELEMENTS];
     int64_t sum[PROOF_ELEMENTS];
-    double scalars[4];
+    double scalars[8];
     double triangle[400], solution[PROOF_ORDER];
 };
 
@@ -93,6 +94,9 @@ uint64_t numeric_proof_vectors(void) {
     proof->scalars[1] = vector_max_abs(PROOF_ELEMENTS, proof->out);
     history_dots(HISTORY_FLOAT, PROOF_ELEMENTS, proof->stored, proof->a, proof->b,
                  &proof->scalars[2]);
+    orthant_descent(PROOF_ELEMENTS, proof->a, proof->b, proof->rounded, proof->out, 0.25,
+                    &proof->scalars[4]);
+    proof->scalars[7] = orthant_excess(PROOF_ELEMENTS, proof->a, 0.5, proof->b, 0.25);
     prove_factor(&random, proof);
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);

@@ -7,14 +7,15 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "numeric/exact.h"
 #include "numeric/vector.h"
+#include "shard/block.h"
 #include "shard/factor.h"
 
 /* ---- reading ---- */
 
 static int check_slots(const struct operation *operation, uint32_t slots) {
-    bool paired = operation->code == OPERATION_PAIR || operation->code == OPERATION_HISTORY_DOTS;
+    bool paired = operation->code == OPERATION_PAIR || operation->code == OPERATION_HISTORY_DOTS ||
+                  operation->code == OPERATION_MASK;
     if (paired && operation->slot >= slots)
         return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slot, slots);
     for (uint32_t i = 0; i < operation->count; i++)
@@ -48,41 +49,21 @@ void operation_list_release(struct operation_list *list) {
 
 /* ---- running ---- */
 
-/* A scalar that grows block by block. */
-struct yield {
-    struct exact sum;
-    double max;
-};
-
-/* One block of a run. */
-struct block {
-    struct registers *registers;
-    int derivative_exponent;
-    size_t offset, count; /* elements */
-    double *s, *q;        /* the pair formed last, rounded, without B */
-    double *difference;   /* room for a y that is not q */
-    const double *y;      /* of the pair formed last */
-    struct yield *yields; /* of the operation at hand */
-};
-
-static double *elements(const struct block *block, uint8_t number) {
-    return block->registers->vector[number].elements + block->offset;
-}
-
 static void run_zero(const struct operation *operation, struct block *block) {
-    double *a = elements(block, operation->a);
+    double *a = block_elements(block, operation->a);
     for (size_t i = 0; i < block->count; i++)
         a[i] = 0;
 }
 
 static void run_add(const struct operation *operation, struct block *block) {
-    vector_add(block->count, elements(block, operation->a), elements(block, operation->b),
-               operation->alpha, elements(block, operation->c));
+    vector_add(block->count, block_elements(block, operation->a),
+               block_elements(block, operation->b), operation->alpha,
+               block_elements(block, operation->c));
 }
 
 static void run_gradient(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
-    double *out = elements(block, operation->a);
+    double *out = block_elements(block, operation->a);
     const int64_t *sum = registers->sum + block->offset;
     if (registers->uniform)
         vector_from_fixed(block->count, out, sum, registers->exponent - block->derivative_exponent,
@@ -92,24 +73,14 @@ static void run_gradient(const struct operation *operation, struct block *block)
                                   block->derivative_exponent, registers->examples);
 }
 
-/* The part of a span of the range that lies in the block, counted from the block's start. */
-static struct layout_span within(const struct block *block, const struct layout_span *span) {
-    uint64_t begin = span->first > block->offset ? span->first - block->offset : 0;
-    uint64_t end = span->first + span->count;
-    end = end > block->offset ? end - block->offset : 0;
-    if (end > block->count)
-        end = block->count;
-    return (struct layout_span){begin, end > begin ? end - begin : 0};
-}
-
 static void run_regularize(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     for (uint32_t i = 0; i < registers->regularized_count; i++) {
-        struct layout_span part = within(block, &registers->regularized[i]);
-        double *a = elements(block, operation->a) + part.first;
+        struct layout_span part = block_within(block, &registers->regularized[i]);
+        double *a = block_elements(block, operation->a) + part.first;
         if (part.count)
             vector_add(part.count, a, a, operation->alpha,
-                       elements(block, operation->b) + part.first);
+                       block_elements(block, operation->b) + part.first);
     }
 }
 
@@ -118,7 +89,7 @@ static void scale_stored_biases(const struct block *block, uint8_t *stored, doub
     const struct registers *registers = block->registers;
     enum history_type type = registers->history_type;
     for (uint32_t i = 0; i < registers->biases_count; i++) {
-        struct layout_span part = within(block, &registers->biases[i]);
+        struct layout_span part = block_within(block, &registers->biases[i]);
         history_scale(type, part.count, stored + part.first * history_size(type), beta);
     }
 }
@@ -126,7 +97,7 @@ static void scale_stored_biases(const struct block *block, uint8_t *stored, doub
 static void scale_biases(const struct block *block, double *a, double beta) {
     const struct registers *registers = block->registers;
     for (uint32_t i = 0; i < registers->biases_count; i++) {
-        struct layout_span part = within(block, &registers->biases[i]);
+        struct layout_span part = block_within(block, &registers->biases[i]);
         vector_scale(part.count, a + part.first, beta, a + part.first);
     }
 }
@@ -135,23 +106,23 @@ static void run_pair(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     history_store(registers->history_type, block->count,
                   registers_s(registers, operation->slot, block->offset), block->s,
-                  elements(block, operation->a), elements(block, operation->b));
+                  block_elements(block, operation->a), block_elements(block, operation->b));
     history_store(registers->history_type, block->count,
                   registers_q(registers, operation->slot, block->offset), block->q,
-                  elements(block, operation->c), elements(block, operation->d));
+                  block_elements(block, operation->c), block_elements(block, operation->d));
     bool stored = operation->e == operation->c && operation->f == operation->d;
     block->y = stored ? block->q : block->difference;
     if (!stored)
-        vector_add(block->count, block->difference, elements(block, operation->e), -1,
-                   elements(block, operation->f));
+        vector_add(block->count, block->difference, block_elements(block, operation->e), -1,
+                   block_elements(block, operation->f));
     scale_stored_biases(block, registers_q(registers, operation->slot, block->offset),
                         operation->beta);
 }
 
 static void run_direction(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
-    double *a = elements(block, operation->a);
-    vector_scale(block->count, a, -operation->alpha, elements(block, operation->b));
+    double *a = block_elements(block, operation->a);
+    vector_scale(block->count, a, -operation->alpha, block_elements(block, operation->b));
     scale_biases(block, a, operation->beta);
     for (uint32_t i = 0; i < operation->count; i++)
         history_add(registers->history_type, block->count, a, -operation->u[i],
@@ -161,23 +132,23 @@ static void run_direction(const struct operation *operation, struct block *block
 }
 
 static void run_dot(const struct operation *operation, struct block *block) {
-    exact_add(&block->yields->sum, vector_dot(block->count, elements(block, operation->a),
-                                              elements(block, operation->b)));
+    exact_add(&block->yields->sum, vector_dot(block->count, block_elements(block, operation->a),
+                                              block_elements(block, operation->b)));
 }
 
 static void run_dot_regularized(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     for (uint32_t i = 0; i < registers->regularized_count; i++) {
-        struct layout_span part = within(block, &registers->regularized[i]);
+        struct layout_span part = block_within(block, &registers->regularized[i]);
         if (part.count)
             exact_add(&block->yields->sum,
-                      vector_dot(part.count, elements(block, operation->a) + part.first,
-                                 elements(block, operation->b) + part.first));
+                      vector_dot(part.count, block_elements(block, operation->a) + part.first,
+                                 block_elements(block, operation->b) + part.first));
     }
 }
 
 static void run_max_abs(const struct operation *operation, struct block *block) {
-    double max = vector_max_abs(block->count, elements(block, operation->a));
+    double max = vector_max_abs(block->count, block_elements(block, operation->a));
     block->yields->max = fmax(block->yields->max, max);
 }
 
@@ -191,7 +162,7 @@ static void run_history_dots(const struct operation *operation, struct block *bl
         stored[2 * i + 1] = registers_q(registers, operation->slots[i], block->offset);
     }
     history_dots_all(registers->history_type, 2 * (size_t)operation->count, block->count, stored,
-                     elements(block, operation->a), block->y, dots);
+                     block_elements(block, operation->a), block->y, dots);
     for (uint32_t i = 0; i < operation->count; i++) {
         struct yield *yield = block->yields + 4 * i;
         exact_add(&yield[0].sum, dots[2 * i][0]);
@@ -204,11 +175,23 @@ static void run_history_dots(const struct operation *operation, struct block *bl
 /* Operations without an entry act before the blocks (act_first(), run_factor()), or between sweeps.
  */
 static void (*const runs[OPERATIONS])(const struct operation *, struct block *) = {
-    [OPERATION_ZERO] = run_zero,         [OPERATION_ADD] = run_add,
-    [OPERATION_GRADIENT] = run_gradient, [OPERATION_REGULARIZE] = run_regularize,
-    [OPERATION_PAIR] = run_pair,         [OPERATION_DIRECTION] = run_direction,
-    [OPERATION_DOT] = run_dot,           [OPERATION_DOT_REGULARIZED] = run_dot_regularized,
-    [OPERATION_MAX_ABS] = run_max_abs,   [OPERATION_HISTORY_DOTS] = run_history_dots,
+    [OPERATION_ZERO] = run_zero,
+    [OPERATION_ADD] = run_add,
+    [OPERATION_GRADIENT] = run_gradient,
+    [OPERATION_REGULARIZE] = run_regularize,
+    [OPERATION_PAIR] = run_pair,
+    [OPERATION_DIRECTION] = run_direction,
+    [OPERATION_DOT] = run_dot,
+    [OPERATION_DOT_REGULARIZED] = run_dot_regularized,
+    [OPERATION_MAX_ABS] = run_max_abs,
+    [OPERATION_HISTORY_DOTS] = run_history_dots,
+    [OPERATION_PSEUDO_GRADIENT] = run_pseudo_gradient,
+    [OPERATION_PROJECT] = run_project,
+    [OPERATION_ALIGN] = run_align,
+    [OPERATION_MASK] = run_mask,
+    [OPERATION_NORM_1] = run_norm_1,
+    [OPERATION_DESCENT] = run_descent,
+    [OPERATION_EXCESS] = run_excess,
 };
 
 /* Part of a program: the operations of a sweep, and where their yields are. */

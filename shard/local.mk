@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
+	shard/block.h \
 	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
 	shard/confined.c shard/confined.h \
 	shard/evaluation.c \
@@ -7,6 +8,7 @@ libshard_a_SOURCES = \
 	shard/files.c shard/files.h \
 	shard/folder.c shard/folder.h \
 	shard/interpreter.c shard/interpreter.h \
+	shard/orthant.c \
 	shard/programs.c \
 	shard/registers.c shard/registers.h \
 	shard/saving.c \

@@ -113,6 +113,9 @@ static bool writes_trial(const struct operation *operation) {
     case OPERATION_REGULARIZE:
     case OPERATION_DIRECTION:
     case OPERATION_PRECONDITION:
+    case OPERATION_PSEUDO_GRADIENT:
+    case OPERATION_PROJECT:
+    case OPERATION_ALIGN:
         return operation->a == REGISTER_T;
     default:
         return false;

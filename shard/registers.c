@@ -59,6 +59,7 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->keeps_best = setup->keeps_best;
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     registers->precondition = setup->precondition;
+    registers->orthants = setup->orthants;
     registers->history = memory_map(history_bytes(registers));
     registers->sum_length = most_sums(registers);
     registers->sum = memory_map(vector_bytes(registers->sum_length));
@@ -87,7 +88,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
            registers->history_type == setup->history_type &&
            registers->keeps_best == (bool)setup->keeps_best &&
            registers->precondition == (bool)setup->precondition &&
-           registers->first == setup->first && layout_equal(&registers->layout, layout);
+           registers->orthants == (bool)setup->orthants && registers->first == setup->first &&
+           layout_equal(&registers->layout, layout);
 }
 
 static int read_setup(const struct message_shard_setup *setup, struct layout *layout) {

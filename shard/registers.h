@@ -42,6 +42,7 @@ struct registers {
         vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
     bool keeps_best;       /* else there is no REGISTER_BEST */
     bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH, and no factor */
+    bool orthants;         /* else there is no REGISTER_QG or REGISTER_QH */
     struct factor *factor; /* the preconditioner in force, or NULL; held */
     uint8_t *history;      /* s and q of slot 0, of slot 1, … */
     size_t history_stride; /* bytes from one history vector to the next */
@@ -72,8 +73,9 @@ bool registers_complete(const struct registers *registers);
 /* Whether there is such a register here. */
 static inline bool registers_have(const struct registers *registers, uint8_t number) {
     bool preconditioned = number == REGISTER_PG || number == REGISTER_PH;
+    bool orthant = number == REGISTER_QG || number == REGISTER_QH;
     return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best) &&
-           (!preconditioned || registers->precondition);
+           (!preconditioned || registers->precondition) && (!orthant || registers->orthants);
 }
 
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */

@@ -18,6 +18,7 @@ enum part {
     PART_EVALUATION = 1 << 11, /* its sums and its exponent */
     PART_SERIAL = 1 << 12,
     PART_BETA = 1 << 13,
+    PART_L1 = 1 << 14,
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -38,6 +39,13 @@ static const unsigned parts[] = {
     [OPERATION_HISTORY_DOTS] = PART_A | PART_SLOT | PART_SLOTS,
     [OPERATION_FACTOR] = PART_ALPHA | PART_SERIAL,
     [OPERATION_PRECONDITION] = PART_A | PART_B | PART_SERIAL,
+    [OPERATION_PSEUDO_GRADIENT] = PART_A | PART_B | PART_C | PART_L1,
+    [OPERATION_PROJECT] = PART_A | PART_B | PART_C,
+    [OPERATION_ALIGN] = PART_A | PART_B | PART_C,
+    [OPERATION_MASK] = PART_A | PART_B | PART_SLOT,
+    [OPERATION_NORM_1] = PART_A,
+    [OPERATION_DESCENT] = PART_A | PART_B | PART_C | PART_D | PART_L1,
+    [OPERATION_EXCESS] = PART_A | PART_B | PART_ALPHA | PART_L1,
 };
 
 static unsigned parts_of(unsigned code) {
@@ -50,7 +58,12 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_DOT_REGULARIZED:
     case OPERATION_MAX_ABS:
     case OPERATION_FACTOR:
+    case OPERATION_EXCESS:
         return 1;
+    case OPERATION_NORM_1:
+        return 2;
+    case OPERATION_DESCENT:
+        return 3;
     case OPERATION_HISTORY_DOTS:
         return 4 * operation->count;
     default:
@@ -74,6 +87,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_f64(program, operation->alpha);
     if (has & PART_BETA)
         bytes_put_f64(program, operation->beta);
+    if (has & PART_L1)
+        bytes_put_f64(program, operation->l1);
     if (has & PART_SLOT)
         bytes_put_u32(program, operation->slot);
     if (has & PART_SLOTS) {
@@ -148,6 +163,8 @@ bool program_next(struct cursor *program, struct operation *operation) {
         operation->alpha = cursor_f64(program);
     if (has & PART_BETA)
         operation->beta = cursor_f64(program);
+    if (has & PART_L1)
+        operation->l1 = cursor_f64(program);
     if (has & PART_SLOT) {
         operation->slot = cursor_u32(program);
         if (operation->slot >= SLOTS_MAX)
@@ -212,6 +229,8 @@ static const char *fault_of_next(const struct progress *now, const struct operat
         return "a program that works on the best point";
     if (operation->code == OPERATION_HISTORY_DOTS && now->pair != operation->slot)
         return "a program that takes products with a pair before forming it";
+    if (operation->code == OPERATION_MASK && now->pair != operation->slot)
+        return "a program that masks a pair before forming it";
     return fault_of_preconditioner(now, operation);
 }
 

@@ -41,6 +41,19 @@
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
  *                                  (y is of the last PAIR, which must be of `slot` and in the same
  *                                  sweep)
+ *
+ * With l1|x|₁ in F, orthant-wise (numeric/orthant.h has q(x, g), the orthant ξ, and formulae). What
+ * they do and add up to is for regularised j, unless something else is said:
+ *
+ *          PSEUDO_GRADIENT a b c l1  a = q(b, c); a_j = c_j for others
+ *          PROJECT a b c           a_j = 0 unless it lies in the orthant ξ of b, whose q is c
+ *          ALIGN a b c             a_j = 0 where b_j = 0, unless a_j·c_j < 0
+ *          MASK slot a b           q[slot]_j = y_j = 0 where a_j = b_j = 0; y is of the last PAIR,
+ *                                  which must be of `slot` and in the same sweep
+ *   →2     NORM_1 a                Σ|a_j|, and how many a_j are not 0
+ *   →3     DESCENT a b c d l1      with s = a − b over all j: c·s, (d + l1·ξ)·s and s·s; ξ is of b,
+ *                                  whose q is c, and 0 for others
+ *   →      EXCESS a b lambda l1    Σ max(|a_j − lambda·b_j| − l1, 0)²
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -61,6 +74,9 @@ enum vector_register {
     REGISTER_BEST, /* the best point, if the shards were set up to keep one: SWAP only */
     REGISTER_PG,   /* P·g; this and P·h are there if the shards were set up to precondition */
     REGISTER_PH,   /* P·h */
+    REGISTER_QG,   /* the pseudo-gradient at x; this and the next are there if the shards were set
+                      up for orthants */
+    REGISTER_QH,   /* the pseudo-gradient at t */
     REGISTERS,
 };
 
@@ -80,6 +96,13 @@ enum operation_code {
     OPERATION_HISTORY_DOTS,
     OPERATION_FACTOR,
     OPERATION_PRECONDITION,
+    OPERATION_PSEUDO_GRADIENT,
+    OPERATION_PROJECT,
+    OPERATION_ALIGN,
+    OPERATION_MASK,
+    OPERATION_NORM_1,
+    OPERATION_DESCENT,
+    OPERATION_EXCESS,
     OPERATIONS, /* one more than the last */
 };
 
@@ -88,7 +111,8 @@ struct operation {
     uint8_t a, b, c, d, e, f; /* registers */
     double alpha;             /* or lambda, gamma */
     double beta;              /* of B */
-    uint64_t serial;          /* of P */
+    double l1;
+    uint64_t serial; /* of P */
     uint32_t slot;
     uint32_t count; /* of slots */
     uint16_t slots[SLOTS_MAX];
@@ -114,8 +138,8 @@ void program_add(struct bytes *program, const struct operation *operation);
 bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
- * too many operations or scalars, takes products with a pair that was not formed last and in the
- * same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
+ * too many operations or scalars, masks a pair or takes products with one that was not formed last
+ * and in the same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
  * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place. */
 const char *program_fault(const void *program, size_t length);
 

@@ -180,7 +180,7 @@ FAULT_IN_BODY(shard_setup) {
                     unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
                     unless(body->examples, "no examples"), fault_of_flag(body->uniform),
                     fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
-                    fault_of_flag(body->keeps_best),
+                    fault_of_flag(body->keeps_best), fault_of_flag(body->orthants),
                     fault_of_precondition(body->precondition, &body->layout));
 }
 

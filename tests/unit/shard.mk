@@ -1,5 +1,6 @@
 if HAVE_CMOCKA
 SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_interpreter \
+	tests/unit/test_orthant_programs \
 	tests/unit/test_factor tests/unit/test_precondition \
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
 	tests/unit/test_checkpoint_factor \
@@ -11,8 +12,12 @@ tests_unit_test_shard_SOURCES = tests/unit/test_shard.c tests/unit/shard_bench.h
 tests_unit_test_shard_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_slices_SOURCES = tests/unit/test_slices.c tests/unit/shard_bench.h
 tests_unit_test_slices_LDADD = $(SHARD_TEST_LIBS)
-tests_unit_test_interpreter_SOURCES = tests/unit/test_interpreter.c tests/unit/shard_bench.h
+tests_unit_test_interpreter_SOURCES = tests/unit/test_interpreter.c tests/unit/shard_bench.h \
+	tests/unit/shard_cluster.h
 tests_unit_test_interpreter_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_orthant_programs_SOURCES = tests/unit/test_orthant_programs.c \
+	tests/unit/shard_bench.h tests/unit/shard_cluster.h
+tests_unit_test_orthant_programs_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_factor_SOURCES = tests/unit/test_factor.c tests/unit/shard_bench.h
 tests_unit_test_factor_LDADD = $(SHARD_TEST_LIBS) $(LAPACKE_LIBS)
 tests_unit_test_factor_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)

@@ -1,139 +1,11 @@
-#include "tests/unit/shard_bench.h"
-
-#include <math.h>
-#include <stdlib.h>
-
-#include "base/memory.h"
-#include "base/random.h"
+#include "tests/unit/shard_cluster.h"
 
 enum {
-    N = 3 * BLOCK_ELEMENTS + 1000,
-    SHARDS = 4,
     PAIRS = 3, /* slots 0, 1, 2; the last is the candidate */
     SCALARS = 4 * PAIRS + 4,
 };
 
 #define BIAS_SCALE 0.25
-
-/* Ranges of 1, 2 and 4 shards; one of them is empty. */
-static const uint64_t ends[][SHARDS] = {
-    {N, N, N, N},
-    {2 * BLOCK_ELEMENTS, N, N, N},
-    {BLOCK_ELEMENTS, BLOCK_ELEMENTS, 3 * BLOCK_ELEMENTS, N},
-};
-static const size_t shard_counts[] = {1, 2, 4};
-
-/* Regularised and others by turns, with borders within blocks and within ranges. */
-static struct layout layout_of_all(void) {
-    const struct layout_tensor tensors[] = {
-        {.name = "W1", .rows = 37, .columns = 123, .regularized = true},
-        {.name = "b1", .rows = 1, .columns = 101},
-        {.name = "b2", .rows = 1, .columns = 9},
-        {.name = "W2", .rows = N - 37 * 123 - 110 - 500, .columns = 1, .regularized = true},
-        {.name = "b3", .rows = 1, .columns = 500},
-    };
-    struct layout layout = {0};
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        assert_true(layout_add(&layout, &tensors[i]));
-    assert_int_equal(layout_parameters(&layout), N);
-    return layout;
-}
-
-struct cluster {
-    struct bench shards[SHARDS];
-    uint64_t first[SHARDS], count[SHARDS];
-    size_t shard_count;
-};
-
-static void cluster_init(struct cluster *cluster, size_t partition, enum history_type type) {
-    uint64_t first = 0;
-    cluster->shard_count = shard_counts[partition];
-    struct layout layout = layout_of_all();
-    for (size_t i = 0; i < cluster->shard_count; i++) {
-        cluster->first[i] = first;
-        cluster->count[i] = ends[partition][i] - first;
-        first = ends[partition][i];
-        struct message message = setup(N, cluster->first[i], cluster->count[i]);
-        message.shard_setup.layout = blob_of_layout(&layout);
-        message.shard_setup.history_type = (uint8_t)type;
-        bench_init(&cluster->shards[i], message);
-        assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);
-    }
-}
-
-static void cluster_release(struct cluster *cluster) {
-    for (size_t i = 0; i < cluster->shard_count; i++)
-        bench_release(&cluster->shards[i]);
-}
-
-static void run_everywhere(struct cluster *cluster, const struct operation *operations,
-                           size_t count) {
-    for (size_t i = 0; i < cluster->shard_count; i++) {
-        run_operations(&cluster->shards[i], operations, count);
-        assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_RESULT);
-    }
-}
-
-/* Gives a register random elements, by way of the gradient sum, and notes them. */
-static void fill_register(struct cluster *cluster, struct random *random, uint8_t number,
-                          double *noted) {
-    static uint32_t evaluation;
-    int64_t *slice = memory_new(N, sizeof *slice);
-    evaluation++;
-    for (size_t i = 0; i < N; i++) {
-        slice[i] = (int64_t)random_below(random, 1 << 30) - (1 << 29);
-        noted[i] = (double)slice[i] * 0x1p-20 / 10;
-    }
-    for (size_t i = 0; i < cluster->shard_count; i++) {
-        struct bench *bench = &cluster->shards[i];
-        begin(bench, evaluation);
-        tell(bench, REPLICA_LINK,
-             stage(flush(evaluation, 1), slice + cluster->first[i], cluster->count[i]));
-        tell(bench, COORDINATOR_LINK, fold(flush(evaluation, 1)));
-        run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = number});
-    }
-    free(slice);
-}
-
-static void assert_register(struct cluster *cluster, uint8_t number, const double *expected) {
-    for (size_t i = 0; i < cluster->shard_count; i++) {
-        const double *found =
-            read_register(&cluster->shards[i], number, cluster->first[i], cluster->count[i]);
-        for (size_t j = 0; j < cluster->count[i]; j++)
-            assert_true(fabs(found[j] - expected[cluster->first[i] + j]) <=
-                        1e-12 * (1 + fabs(expected[cluster->first[i] + j])));
-    }
-}
-
-/* What a cluster yields: exact sums merged over the shards, in their canonical bytes. */
-struct yields {
-    struct exact sums[SCALARS];
-    double max;
-};
-
-/* Scalar `max_at` is a maximum. */
-static void collect(const struct cluster *cluster, size_t count, size_t max_at,
-                    struct yields *yields) {
-    yields->max = 0;
-    for (size_t i = 0; i < count; i++)
-        exact_init(&yields->sums[i]);
-    for (size_t i = 0; i < cluster->shard_count; i++) {
-        struct message result = answer(&cluster->shards[i], 0);
-        struct cursor cursor =
-            cursor_over(result.result.scalars.data, result.result.scalars.length);
-        for (size_t j = 0; j < count; j++) {
-            struct exact part;
-            if (j == max_at) {
-                yields->max = fmax(yields->max, cursor_f64(&cursor));
-                continue;
-            }
-            assert_true(exact_decode(&part, &cursor));
-            exact_merge(&yields->sums[j], &part);
-        }
-        assert_int_equal(cursor_left(&cursor), 0);
-        assert_false(cursor.failed);
-    }
-}
 
 /* ---- the same with plain loops ---- */
 
@@ -325,18 +197,7 @@ static void scalars_of_1_2_and_4_shards_merge_to_the_same_bits(void **state) {
     play(0, HISTORY_FLOAT, &alone);
     for (size_t partition = 1; partition < 3; partition++) {
         play(partition, HISTORY_FLOAT, &several);
-        assert_memory_equal(&alone.max, &several.max, sizeof alone.max);
-        for (size_t i = 0; i < SCALARS; i++) {
-            struct bytes one, other;
-            bytes_init(&one);
-            bytes_init(&other);
-            exact_encode(&alone.sums[i], &one);
-            exact_encode(&several.sums[i], &other);
-            assert_int_equal(one.length, other.length);
-            assert_memory_equal(one.data, other.data, one.length);
-            bytes_release(&one);
-            bytes_release(&other);
-        }
+        assert_same_yields(&alone, &several, SCALARS);
     }
 }
 
@@ -373,13 +234,15 @@ static void products_are_taken_with_the_y_that_the_pair_names(void **state) {
     naive_release(&naive);
 }
 
-static void without_a_preconditioner_programs_cannot_name_what_it_makes(void **state) {
+static void programs_cannot_name_registers_that_the_set_up_did_not_announce(void **state) {
     (void)state;
     struct bench bench;
     bench_init(&bench, setup(N, 0, N));
     const struct operation needing[] = {
         {.code = OPERATION_DOT, .a = REGISTER_X, .b = REGISTER_PG},
         {.code = OPERATION_PAIR, .f = REGISTER_PH},
+        {.code = OPERATION_PSEUDO_GRADIENT, .a = REGISTER_QH, .b = REGISTER_T, .c = REGISTER_H},
+        {.code = OPERATION_ALIGN, .a = REGISTER_D, .b = REGISTER_X, .c = REGISTER_QG},
         {.code = OPERATION_FACTOR, .serial = 1},
         {.code = OPERATION_PRECONDITION, .a = REGISTER_D, .b = REGISTER_G, .serial = 1},
     };
@@ -428,7 +291,7 @@ int main(void) {
         cmocka_unit_test(programs_compute_what_plain_loops_do),
         cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),
         cmocka_unit_test(products_are_taken_with_the_y_that_the_pair_names),
-        cmocka_unit_test(without_a_preconditioner_programs_cannot_name_what_it_makes),
+        cmocka_unit_test(programs_cannot_name_registers_that_the_set_up_did_not_announce),
         cmocka_unit_test(the_best_point_changes_places),
         cmocka_unit_test(without_a_place_for_the_best_point_there_is_none),
     };

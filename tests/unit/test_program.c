@@ -16,6 +16,7 @@ static struct operation sample(enum operation_code code) {
                                   .f = REGISTER_PH,
                                   .alpha = 0.125,
                                   .beta = 0.5,
+                                  .l1 = 0.75,
                                   .slot = SLOTS_MAX - 1,
                                   .count = 3,
                                   .slots = {5, 0, SLOTS_MAX - 1},
@@ -60,7 +61,7 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     assert_int_equal(count, OPERATIONS - 1);
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
-    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3);
+    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3 + 6);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
@@ -80,6 +81,8 @@ static void fields_come_back_as_given(void **state) {
     given = sample(OPERATION_FACTOR);
     program_add(&program, &given);
     given = sample(OPERATION_PRECONDITION);
+    program_add(&program, &given);
+    given = sample(OPERATION_EXCESS);
     program_add(&program, &given);
     struct cursor cursor = cursor_over(program.data, program.length);
     assert_true(program_next(&cursor, &back));
@@ -101,6 +104,8 @@ static void fields_come_back_as_given(void **state) {
     assert_int_equal(back.b, REGISTER_G);
     assert_true(back.serial == UINT64_MAX - 3);
     assert_int_equal(back.e, 0); /* what an operation does not have */
+    assert_true(program_next(&cursor, &back));
+    assert_true(back.alpha == 0.125 && back.l1 == 0.75);
     assert_false(program_next(&cursor, &back));
     bytes_release(&program);
 }

@@ -238,6 +238,7 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "more parameters");
     REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITIONS, "preconditioner");
@@ -356,6 +357,7 @@ static void malformed_programs_are_refused(void **state) {
         {.code = OPERATION_ADD, .c = REGISTER_BEST},
         {.code = OPERATION_PAIR, .d = REGISTER_BEST},
         {.code = OPERATION_PAIR, .f = REGISTER_BEST},
+        {.code = OPERATION_MASK, .slot = 2},
         {.code = OPERATION_FACTOR},
         {.code = OPERATION_PRECONDITION, .a = REGISTER_PG, .b = REGISTER_G},
         {.code = OPERATION_PRECONDITION, .a = REGISTER_G, .b = REGISTER_G, .serial = 1},
