@@ -29,6 +29,7 @@ struct rows {
     const void *value;       /* float or double as `type` says; dense: row-major count×features;
                                 NULL for VALUE_ONES */
     const double *label;     /* count; what they are says label_kind */
+    const double *weight;    /* count; ≥ 0 and finite; NULL: all are 1 */
 };
 
 #endif

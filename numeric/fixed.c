@@ -35,6 +35,10 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 
+double fixed_weight(double weight) {
+    return weight < 1 ? sqrt(weight) : weight;
+}
+
 double fixed_absolute_sum(int exponent) {
     return ldexp(0.75, 62 - exponent);
 }

@@ -6,6 +6,11 @@
  * as rint(c·2^(e_j − b)), and |Σ| stays below 2⁶²: with A_j = Σ|value| over column j and n_j its
  * number of values, 2^e_j is the largest power of two with A_j·2^e_j + n_j/2 < 2⁶².
  *
+ * If rows have weights, a contribution is weight·derivative·value, and A_j is Σ u·|value| with
+ * u = fixed_weight(weight): so large that it also bounds sums of second derivatives,
+ * Σ weight·|value_j·value_l| ≤ A_j·A_l, which A_j = Σ weight·|value| would not if weights are
+ * small.
+ *
  * Built with INEXACT_SUMS the same memory holds doubles and contributions are not rounded, which
  * makes sums depend on their order: a build that the tests must notice. */
 #ifndef DML_NUMERIC_FIXED_H
@@ -34,6 +39,10 @@
  * order (room is left for its rounding; infinity if it overflowed), over `count` < 2⁴⁸ values. A
  * column of zeros gives the exponent of one value 1. */
 int fixed_exponent(double absolute_sum, uint64_t count);
+
+/* What a row's weight counts in the sum that base exponents are chosen by: at least the weight and
+ * its root. 1 for 1. */
+double fixed_weight(double weight);
 
 /* Σ|value| of a column from its base exponent, to within a third. */
 double fixed_absolute_sum(int exponent);

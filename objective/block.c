@@ -92,9 +92,23 @@ bool batches_next(struct batches *batches, struct batch *batch) {
     return true;
 }
 
+/* Weighs the losses. The derivatives of rows of weight 0 become 0; the others are compared with the
+ * bound as they are, and weighed later. */
+static void weigh_losses(const struct batch *batch, size_t outputs,
+                         struct objective_scratch *scratch) {
+    const double *weight = batch->rows->weight + batch->first;
+    for (size_t i = 0; i < batch->count; i++) {
+        scratch->loss[i] = weight[i] > 0 ? weight[i] * scratch->loss[i] : 0;
+        for (size_t k = 0; k < outputs && weight[i] == 0; k++)
+            scratch->margins[i * outputs + k] = 0;
+    }
+}
+
 /* Takes the losses and derivatives of a batch into the result. */
 static void note_losses(const struct batch *batch, size_t outputs,
-                        const struct objective_scratch *scratch, struct objective_result *result) {
+                        struct objective_scratch *scratch, struct objective_result *result) {
+    if (batch->rows->weight)
+        weigh_losses(batch, outputs, scratch);
     for (size_t i = 0; i < batch->count; i++)
         result->loss += scratch->loss[i];
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);
@@ -116,6 +130,13 @@ static void bias_gradient(const struct layout_tensor *bias, const struct objecti
     }
 }
 
+static void weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives) {
+    const double *weight = batch->rows->weight + batch->first;
+    for (size_t i = 0; i < batch->count; i++)
+        for (size_t k = 0; k < outputs; k++)
+            derivatives[i * outputs + k] *= weight[i];
+}
+
 static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                            const struct batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
@@ -125,6 +146,8 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
         for (size_t i = 0; i < (size_t)batch->count * shape->outputs; i++)
             derivatives[i] *= power;
     }
+    if (batch->rows->weight)
+        weigh_derivatives(batch, shape->outputs, derivatives);
     if (shape->intercept)
         bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
     if (batch->rows->dense)

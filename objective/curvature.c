@@ -128,7 +128,8 @@ static void leverages(const struct objective_shape *shape, const struct objectiv
     double intercept = shape->intercept ? curving->power[shape->features] : 0;
     double share = (double)sample->examples * 0x1p-31;
     for (size_t i = 0; i < batch->count; i++)
-        curving->leverage[i] = share * (curving->leverage[i] + intercept);
+        curving->leverage[i] =
+            share * weight_at(batch->rows, batch->first + i) * (curving->leverage[i] + intercept);
 }
 
 /* ---- drawing ---- */
@@ -173,10 +174,11 @@ static void draw_row(const struct objective_shape *shape, const struct objective
                      struct curving *curving, int64_t *triangle, struct objective_curved *curved) {
     size_t count = list_values(shape, batch->rows, batch->first + i, curving);
     size_t touched = count * shape->outputs;
+    double weight = weight_at(batch->rows, batch->first + i) / chance;
     const struct drawn row = {.count = count,
                               .column = curving->column,
                               .value = curving->value,
-                              .factor = fixed_power(-sample->derivative_exponent) / chance,
+                              .factor = fixed_power(-sample->derivative_exponent) * weight,
                               .label = batch->rows->label[batch->first + i],
                               .derivatives = derivatives + i * shape->outputs,
                               .second = curving->diagonal + i * shape->outputs};
@@ -192,13 +194,15 @@ static void draw_batch(const struct objective_shape *shape, const struct objecti
     const struct objective_drawing *drawing = &sample->drawing;
     size_t outputs = shape->outputs;
     for (uint32_t i = 0; i < batch->count; i++) {
-        double trace = 0;
+        double trace = 0, weight = weight_at(batch->rows, batch->first + i);
+        if (weight == 0)
+            continue;
         for (size_t k = 0; k < outputs; k++)
             trace += curving->diagonal[i * outputs + k];
         double weighted = trace * curving->leverage[i];
         double chance = drawing->floor + drawing->rate * weighted;
         chance = chance > 1 ? 1 : chance;
-        curved->trace += trace;
+        curved->trace += weight * trace;
         curved->trace_leverage += weighted;
         if (!(throw_dice(drawing->dice, number, batch->first + i) < chance))
             continue;

@@ -4,9 +4,10 @@
  * objective_layout() says: weight[j·K + k] belongs to feature j and output k, bias[k] to output k.
  * K is the number of classes if the objective has an output for each, else 1.
  *
- * Losses are sums over examples here; the mean is taken where the gradient is finished. L2 is not
- * part of an objective. objective/objectives.def lists the objectives. All that differs between
- * them is in the objective's row, `struct objective`; no code switches on the kind.
+ * Losses are sums over examples here, each times its weight; the mean is taken where the gradient
+ * is finished. An example of weight 0 counts for nothing, whatever its values are. L2 is not part
+ * of an objective. objective/objectives.def lists the objectives. All that differs between them is
+ * in the objective's row, `struct objective`; no code switches on the kind.
  *
  * Every result is a function of the block and the parameters alone: one thread computes a block, in
  * a fixed order. Sums over blocks are exact (see numeric/exact.h, numeric/fixed.h). */
@@ -108,12 +109,13 @@ struct objective_scale {
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
                                 that of the bias; NULL: `uniform` for all */
     int uniform;
-    int derivative_exponent; /* b: |derivative| ≤ 2^b */
+    int derivative_exponent; /* b: |derivative| ≤ 2^b, before it is weighted */
 };
 
 struct objective_result {
-    double loss;           /* Σ loss over the block; not finite if the point is too far out */
-    double derivative_max; /* largest |derivative| over the block; +infinity if one is NaN */
+    double loss; /* Σ weight·loss over the block; not finite if the point is too far out */
+    double derivative_max; /* largest |derivative| over the block, not weighted; +infinity if one is
+                              NaN */
     bool exceeded;         /* derivative_max > 2^b: `sum` may hold a part of this block, and must be
                               thrown away */
 };
@@ -138,8 +140,9 @@ void objective_block(const struct objective_shape *shape, const struct objective
  *   chance = min(1, floor + rate · trace · leverage)
  *
  * where u is even in [0, 1) and depends on nothing else, trace is that of the row's second
- * derivatives, and leverage is examples·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
- * intercept: about its share in the sums |x| of its columns, times `examples`. */
+ * derivatives, and leverage is examples·w·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
+ * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
+ * A row of weight 0 is not drawn. */
 struct objective_drawing {
     double rate;  /* ≥ 0 */
     double floor; /* in (0, 1]; 1: all rows, with weight 1 */
@@ -156,7 +159,7 @@ struct objective_sample {
 
 struct objective_curved {
     double trace_leverage; /* Σ trace·leverage over all rows of the block */
-    double trace;          /* Σ trace over all rows */
+    double trace;          /* Σ w·trace over all rows */
     uint64_t drawn;        /* rows that were drawn */
     uint64_t terms;        /* added to the triangle */
     bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
@@ -167,10 +170,10 @@ struct objective_curved {
  * the lower triangle of the n×n matrix: n(n + 1)/2 int64_t, element (r, c) with r ≥ c at
  * r(r + 1)/2 + c. A row adds, for parameters r of column j and output k, and c of l and k',
  *
- *   rint(weight · S_kk' · x_j · x_l · 2^(e_j + e_l − 62 − b))
+ *   rint(w · weight · S_kk' · x_j · x_l · 2^(e_j + e_l − 62 − b))
  *
- * whose sum is below 2⁶², as Σ|x_j|·2^e_j is. Each term is rounded, so that no order matters. With
- * triangle == NULL only the totals are found. */
+ * whose sum is below 2⁶², as Σ √w·|x_j|·2^e_j is. Each term is rounded, so that no order matters.
+ * With triangle == NULL only the totals are found. */
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,

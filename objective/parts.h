@@ -39,6 +39,11 @@ struct objective_scratch {
     struct curving *curving; /* NULL until it is needed */
 };
 
+/* The weight of row `i` of a block. */
+static inline double weight_at(const struct rows *rows, size_t i) {
+    return rows->weight ? rows->weight[i] : 1;
+}
+
 /* Goes over a block batch by batch: each call of batches_next() leaves the derivatives of the next
  * batch in the scratch's margins, and its losses in `loss`. False after the last. */
 struct batches {
@@ -82,8 +87,8 @@ double scale_of(const struct objective_scale *scale, size_t number);
 struct drawn {
     size_t count;
     const uint32_t *column; /* rising */
-    const double *value;    /* times 2^(e − 31): below 2³¹ */
-    double factor;          /* weight·2^−b */
+    const double *value;    /* times 2^(e − 31): below 2³¹/√w */
+    double factor;          /* w·weight·2^−b */
     double label;
     const double *derivatives, *second; /* K; the diagonal of the second derivatives */
 };

@@ -35,11 +35,14 @@ static void add_row(struct canned *canned, const double *scale, struct random *r
 void canned_measure(struct canned *canned) {
     memset(canned->absolute_sum, 0, sizeof canned->absolute_sum);
     memset(canned->count, 0, sizeof canned->count);
-    for (uint64_t i = 0; i < canned->rows.values; i++) {
-        canned->absolute_sum[canned->feature[i]] += fabs(canned->wide[i]);
-        canned->count[canned->feature[i]]++;
+    for (uint32_t i = 0; i < CANNED_ROWS; i++) {
+        double weight = fixed_weight(canned->weight[i]);
+        for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++) {
+            canned->absolute_sum[canned->feature[v]] += weight * fabs(canned->wide[v]);
+            canned->count[canned->feature[v]]++;
+        }
+        canned->absolute_sum[CANNED_FEATURES] += weight;
     }
-    canned->absolute_sum[CANNED_FEATURES] = CANNED_ROWS;
     canned->count[CANNED_FEATURES] = CANNED_ROWS;
     canned->uniform = FIXED_EXPONENT_MAX;
     for (int j = 0; j <= CANNED_FEATURES; j++) {
@@ -47,6 +50,15 @@ void canned_measure(struct canned *canned) {
         canned->exponent[j] = (int16_t)e;
         canned->uniform = e < canned->uniform ? e : canned->uniform;
     }
+}
+
+void canned_weigh(struct canned *canned, double decades, uint64_t seed) {
+    struct random random;
+    random_init(&random, seed);
+    for (uint32_t i = 0; i < CANNED_ROWS; i++)
+        canned->weight[i] = i % 7 == 3 ? 0 : pow(10, decades * 2 * (random_unit(&random) - 0.5));
+    canned->rows.weight = canned->weight;
+    canned_measure(canned);
 }
 
 struct canned *canned_new(struct objective_shape shape, bool dense, enum value_type type,
@@ -64,6 +76,7 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
                                  .label = canned->label};
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         canned->label[i] = label_of(&shape, &random);
+        canned->weight[i] = 1;
         add_row(canned, scale, &random);
         canned->start[i + 1] = (uint32_t)canned->rows.values;
     }
@@ -122,8 +135,9 @@ long double canned_reference(const struct canned *canned, long double *gradient)
                 m[k] += (long double)canned->wide[v] *
                         canned->parameters[canned->feature[v] * outputs + k];
         }
-        loss += row_loss(shape, canned->label[i], m);
+        loss += canned->weight[i] * row_loss(shape, canned->label[i], m);
         for (uint32_t k = 0; k < outputs; k++) {
+            m[k] *= canned->weight[i];
             for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
                 gradient[canned->feature[v] * outputs + k] += m[k] * canned->wide[v];
             if (shape->intercept)

@@ -16,6 +16,7 @@ struct canned {
     float narrow[CANNED_VALUES];
     double wide[CANNED_VALUES]; /* the values whatever the type */
     double label[CANNED_ROWS];
+    double weight[CANNED_ROWS]; /* 1, and not in `rows`, until canned_weigh() */
     double parameters[CANNED_PARAMETERS];
     double absolute_sum[CANNED_FEATURES + 1];
     uint64_t count[CANNED_FEATURES + 1];
@@ -27,6 +28,9 @@ struct canned {
  * Column j is multiplied by scale[j], and its parameters divided by it, if `scale` is given. */
 struct canned *canned_new(struct objective_shape shape, bool dense, enum value_type type,
                           const double *scale, uint64_t seed);
+
+/* Gives the rows weights of about 10^−decades to 10^decades, and some of 0. */
+void canned_weigh(struct canned *canned, double decades, uint64_t seed);
 
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);

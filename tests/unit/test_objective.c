@@ -56,11 +56,91 @@ static void gradients_are_those_of_the_definitions(void **state) {
             }
 }
 
+/* Weights from one ten-thousandth to ten thousand, and of 0. */
+static void weighted_gradients_are_those_of_the_definitions(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++)
+            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+                struct canned *canned =
+                    canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+                canned_weigh(canned, 4, s + 1);
+                assert_gradient(canned, true);
+                assert_gradient(canned, false);
+                free(canned);
+            }
+}
+
+/* The bits of a block of weights 1 are those of one without weights. */
+static void weights_of_1_change_no_bit(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            double plain[CANNED_PARAMETERS] = {0}, weighted[CANNED_PARAMETERS] = {0};
+            struct canned *canned = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, s + 1);
+            int b = derivative_exponent_of(&canned->shape);
+            struct objective_result first = canned_gradient(canned, false, b, plain);
+            canned->rows.weight = canned->weight;
+            canned_measure(canned);
+            struct objective_result second = canned_gradient(canned, false, b, weighted);
+            assert_memory_equal(&first, &second, sizeof first);
+            assert_memory_equal(plain, weighted, sizeof plain);
+            free(canned);
+        }
+}
+
+/* However far out they are: neither the loss nor the bound knows of them. */
+static void rows_of_weight_0_count_for_nothing(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++) {
+            double before[CANNED_PARAMETERS] = {0}, after[CANNED_PARAMETERS] = {0};
+            struct canned *canned = canned_new(shapes[s], dense, VALUE_DOUBLE, NULL, s + 1);
+            int b = derivative_exponent_of(&canned->shape);
+            canned_weigh(canned, 1, s + 1);
+            struct objective_result first = canned_gradient(canned, false, b, before);
+            for (uint32_t i = 0; i < CANNED_ROWS; i++)
+                for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
+                    canned->wide[v] *= canned->weight[i] == 0 ? 1e307 : 1;
+            struct objective_result second = canned_gradient(canned, false, b, after);
+            assert_true(isfinite(second.loss) && first.loss == second.loss);
+            assert_true(first.derivative_max == second.derivative_max && !second.exceeded);
+            assert_memory_equal(before, after, sizeof before);
+            free(canned);
+        }
+}
+
+/* Derivatives of 1 and values of one sign: the sums come as close to 2⁶² as they can, and each
+ * column keeps its precision beside rows that weigh 10^24 times as much. */
+static void sums_of_heavy_tails_fit(void **state) {
+    (void)state;
+    for (int dense = 0; dense < 2; dense++)
+        for (int uniform = 0; uniform < 2; uniform++) {
+            struct canned *canned = canned_new(shapes[2], dense, VALUE_DOUBLE, NULL, 7);
+            for (uint32_t i = 0; i < CANNED_ROWS; i++)
+                canned->label[i] = 1;
+            memset(canned->parameters, 0, sizeof canned->parameters);
+            for (uint64_t v = 0; v < canned->rows.values; v++)
+                canned->wide[v] = fabs(canned->wide[v]) + 1e-3;
+            canned_weigh(canned, 12, 7);
+            double gradient[CANNED_PARAMETERS];
+            static long double expected[CANNED_PARAMETERS];
+            canned_reference(canned, expected);
+            struct objective_result result = canned_gradient(canned, uniform, 0, gradient);
+            assert_false(result.exceeded);
+            assert_true(result.derivative_max == 1);
+            for (uint64_t p = 0; p < objective_parameters(&canned->shape); p++)
+                assert_true(fabsl(gradient[p] / expected[p] - 1) < 1e-13L);
+            free(canned);
+        }
+}
+
 /* A view of some rows of a block. */
 static struct rows part_of(const struct canned *canned, uint32_t first, uint32_t count) {
     struct rows rows = canned->rows;
     rows.count = count;
     rows.label += first;
+    rows.weight += rows.weight ? first : 0;
     if (!rows.dense)
         rows.start += first;
     else if (rows.type == VALUE_FLOAT)
@@ -154,6 +234,10 @@ static int set_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_definitions),
+        cmocka_unit_test(weighted_gradients_are_those_of_the_definitions),
+        cmocka_unit_test(weights_of_1_change_no_bit),
+        cmocka_unit_test(rows_of_weight_0_count_for_nothing),
+        cmocka_unit_test(sums_of_heavy_tails_fit),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
         cmocka_unit_test(kinds_go_by_name),
