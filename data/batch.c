@@ -19,6 +19,8 @@ void batch_clear(struct batch *batch) {
     batch->row_count = 0;
     batch->value_count = 0;
     batch->has_label_text = false;
+    batch->has_weights = false;
+    batch->row_weight = 1;
     batch->has_positions = false;
 }
 
@@ -30,6 +32,7 @@ void batch_release(struct batch *batch) {
     free(batch->value);
     free(batch->label);
     free(batch->label_text);
+    free(batch->weight);
     free(batch->position);
     free(batch->bad);
     bytes_release(&batch->scratch);
@@ -41,6 +44,7 @@ static void grow_rows(struct batch *batch) {
     batch->start = memory_resize(batch->start, (size_t)capacity + 1, sizeof *batch->start);
     batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
     batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
+    batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
 }
 
 static void grow_values(struct batch *batch, uint64_t least) {
@@ -95,6 +99,11 @@ static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
     return differ;
 }
 
+void batch_weigh(struct batch *batch, uint32_t row, double weight) {
+    batch->weight[row] = weight;
+    batch->has_weights |= weight != 1;
+}
+
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated) {
     uint64_t first = batch->start[batch->row_count];
@@ -111,6 +120,8 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
     batch->label[batch->row_count] = label;
     batch->label_text[batch->row_count] = label_text;
     batch->has_label_text |= label_text != NULL;
+    batch_weigh(batch, batch->row_count, batch->row_weight);
+    batch->row_weight = 1;
     batch->start[++batch->row_count] = batch->value_count;
     return true;
 }
@@ -118,13 +129,15 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
     if (batch->row_count < batch->row_capacity)
         batch->value_count = batch->start[batch->row_count];
+    batch->row_weight = 1;
     MEMORY_ROOM(batch->bad, batch->bad_count, batch->bad_capacity);
     char why[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(why, sizeof why, format, arguments);
     va_end(arguments);
-    batch->bad[batch->bad_count++] = (struct bad_line){line, memory_copy_string(why)};
+    batch->bad[batch->bad_count++] =
+        (struct bad_line){.line = line, .row = batch->row_count, .why = memory_copy_string(why)};
     return false;
 }
 
@@ -139,6 +152,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,
+        .weight = batch->has_weights ? batch->weight : NULL,
         .scratch = &batch->scratch,
     };
     return &batch->rows;

@@ -15,7 +15,8 @@
 
 struct bad_line {
     uint64_t line;
-    char *why; /* owned */
+    uint32_t row; /* the next row of the batch, if there is one */
+    char *why;    /* owned */
 };
 
 struct batch {
@@ -32,9 +33,11 @@ struct batch {
     double *value;
     double *label;
     const char **label_text;
+    double *weight;
+    double row_weight; /* of the row being read: 1 unless its parser sets it */
     uint32_t *position;
     bool alike; /* as in struct source_rows */
-    bool has_label_text, has_positions;
+    bool has_label_text, has_weights, has_positions;
     struct bytes scratch; /* of whoever takes the rows */
 
     struct bad_line *bad;
@@ -60,6 +63,9 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
 /* Discards the row being read and notes why. Always false, for `return batch_reject(…)`. */
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Sets the weight of a row that was read. */
+void batch_weigh(struct batch *batch, uint32_t row, double weight);
 
 const struct source_rows *batch_view(struct batch *batch);
 

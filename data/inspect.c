@@ -64,6 +64,10 @@ static json_t *describe_pack(const struct pack *pack) {
                             text_list(pack->label_text, facts->label_texts, 1));
     if (pack->name)
         json_object_set_new(object, "columns", text_list(pack->name, facts->features, 1));
+    if (facts->weighted)
+        json_object_set_new(object, "weighted", json_true());
+    if (*facts->weights_hash)
+        json_object_set_new(object, "weights_hash", json_string(facts->weights_hash));
     json_object_set_new(object, "rejected", integer(facts->rejected));
     if (facts->reasons)
         json_object_set_new(object, "reasons", text_list(pack->reason, facts->reasons, 1));
@@ -197,6 +201,8 @@ static void print_for_people(json_t *object) {
             escape_put(json_string_value(value), stdout);
         else if (json_is_integer(value))
             printf("%lld", (long long)json_integer_value(value));
+        else if (json_is_boolean(value))
+            fputs(json_is_true(value) ? "yes" : "no", stdout);
         else
             print_number(json_real_value(value));
         putchar('\n');

@@ -112,6 +112,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
         .feature = block->dense ? NULL : (const void *)(data + layout.feature),
         .value = block->type == VALUE_ONES ? NULL : data + layout.value,
         .label = (const void *)(data + layout.label),
+        .weight = block->weighted ? (const void *)(data + layout.weight) : NULL,
         .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
         .position = block->positions ? (const void *)(data + layout.position) : NULL,
     };
@@ -125,8 +126,8 @@ static void add_text(struct hash_stream *stream, const char *text) {
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {options->format, options->header, options->bad_lines_max,
-                          options->label_optional, options->columns};
+    uint64_t numbers[] = {options->format,         options->header,  options->bad_lines_max,
+                          options->label_optional, options->columns, options->weights != NULL};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
     for (const char *const *skip = options->skip; skip && *skip; skip++)
@@ -137,12 +138,13 @@ static uint64_t hash_options(const struct source_options *options) {
     return hash64(text, sizeof text);
 }
 
-void pack_fingerprint_make(const char *source_hash, uint64_t options_hash,
+void pack_fingerprint_make(const char *source_hash, const char *weights_hash, uint64_t options_hash,
                            char text[HASH128_TEXT]) {
     struct hash_stream *stream = hash_stream_new();
     uint64_t numbers[] = {PACK_VERSION, options_hash};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, source_hash);
+    add_text(stream, weights_hash);
     hash_stream_text(stream, text);
     hash_stream_free(stream);
 }
@@ -151,22 +153,28 @@ char *pack_path_make(const char *packs, const char *fingerprint) {
     return memory_format("%s/%s.pack", packs, fingerprint);
 }
 
+/* Adds the path of a file to `path_hash`. */
+static int look_at_file(const char *path, struct source_stamp *stamp, uint64_t *path_hash) {
+    struct stat status;
+    char *absolute = realpath(path, NULL);
+    if (!absolute || stat(absolute, &status)) {
+        free(absolute);
+        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
+    }
+    *stamp = input_stamp_of(&status);
+    *path_hash = hash64_seeded(absolute, strlen(absolute), *path_hash);
+    free(absolute);
+    return 0;
+}
+
 /* The facts about a source that need no reading of its contents. */
 static int look_at(const char *source, const struct source_options *options,
                    struct pack_facts *known) {
-    struct stat status;
-    char *absolute = realpath(source, NULL);
-    if (!absolute || stat(absolute, &status)) {
-        free(absolute);
-        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", source);
-    }
-    *known = (struct pack_facts){
-        .stamp = input_stamp_of(&status),
-        .path_hash = hash64(absolute, strlen(absolute)),
-        .options_hash = hash_options(options),
-    };
-    free(absolute);
-    return 0;
+    *known = (struct pack_facts){.options_hash = hash_options(options)};
+    int code = look_at_file(source, &known->stamp, &known->path_hash);
+    if (!code && options->weights)
+        code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
+    return code;
 }
 
 enum likeness { UNLIKE, MAYBE, SAME };
@@ -174,13 +182,21 @@ enum likeness { UNLIKE, MAYBE, SAME };
 /* SAME: not touched since it was packed. MAYBE: only reading the file can tell. Size and
  * modification time alone are not enough: rsync and `touch -r` set that time back, but they cannot
  * set back the change time. The device is not compared: its number may differ after each boot. */
-static enum likeness compare(const struct pack_facts *pack, const struct pack_facts *known) {
-    const struct source_stamp *then = &pack->stamp, *now = &known->stamp;
-    if (pack->options_hash != known->options_hash || then->bytes != now->bytes)
+static enum likeness compare(const struct source_stamp *then, const struct source_stamp *now) {
+    if (then->bytes != now->bytes)
         return UNLIKE;
     bool untouched = then->modified_ns == now->modified_ns && then->changed_ns == now->changed_ns &&
                      then->inode == now->inode;
-    return untouched && pack->path_hash == known->path_hash ? SAME : MAYBE;
+    return untouched ? SAME : MAYBE;
+}
+
+static enum likeness compare_packs(const struct pack_facts *pack, const struct pack_facts *known) {
+    if (pack->options_hash != known->options_hash)
+        return UNLIKE;
+    enum likeness source = compare(&pack->stamp, &known->stamp);
+    enum likeness weights = compare(&pack->weights_stamp, &known->weights_stamp);
+    enum likeness less = weights < source ? weights : source;
+    return less == SAME && pack->path_hash != known->path_hash ? MAYBE : less;
 }
 
 static bool is_pack_name(const char *name) {
@@ -202,8 +218,8 @@ static enum likeness search_folder(const char *packs, const struct pack_facts *k
         char *path = path_join(packs, entry->d_name);
         struct pack_facts facts;
         if (container_peek(&pack_kind, path, &facts, sizeof facts) &&
-            compare(&facts, known) > best) {
-            best = compare(&facts, known);
+            compare_packs(&facts, known) > best) {
+            best = compare_packs(&facts, known);
             memcpy(found, facts.fingerprint, HASH128_TEXT);
         }
         free(path);
@@ -225,9 +241,9 @@ static struct pack *reuse(const char *packs, const char *fingerprint) {
     return pack;
 }
 
-static int find_pack(const char *packs, const char *source, const struct pack_facts *known,
-                     struct pack **pack) {
-    char fingerprint[HASH128_TEXT], hash[HASH128_TEXT];
+static int find_pack(const char *packs, const char *source, const struct source_options *options,
+                     const struct pack_facts *known, struct pack **pack) {
+    char fingerprint[HASH128_TEXT], hash[HASH128_TEXT], weights_hash[HASH128_TEXT] = "";
     *pack = NULL;
     enum likeness likeness = search_folder(packs, known, fingerprint);
     if (likeness == SAME)
@@ -235,9 +251,11 @@ static int find_pack(const char *packs, const char *source, const struct pack_fa
     if (likeness != MAYBE)
         return 0;
     int code = input_hash_file(source, hash);
+    if (!code && options->weights)
+        code = input_hash_file(options->weights, weights_hash);
     if (code)
         return code;
-    pack_fingerprint_make(hash, known->options_hash, fingerprint);
+    pack_fingerprint_make(hash, weights_hash, known->options_hash, fingerprint);
     *pack = reuse(packs, fingerprint);
     return 0;
 }
@@ -249,7 +267,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     if (!code)
         code = folder_make(packs, 0755);
     if (!code)
-        code = find_pack(packs, source, &known, pack);
+        code = find_pack(packs, source, options, &known, pack);
     if (code)
         return code;
     *made = !*pack;

@@ -13,7 +13,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 6
+#define PACK_VERSION 7
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -31,36 +31,38 @@ struct pack_facts {
     uint64_t rows, values;
     uint32_t features, blocks;
     uint32_t label_texts, reasons;
-    uint32_t format;       /* enum source_format */
-    uint32_t type;         /* enum value_type: that of the widest block */
-    uint32_t label_column; /* CSV: from 1; 0 for none */
-    uint32_t named;        /* 1 if there are names */
-    uint32_t columns;      /* CSV: how many; else 0 */
-    uint32_t unused;
+    uint32_t format;                             /* enum source_format */
+    uint32_t type;                               /* enum value_type: that of the widest block */
+    uint32_t label_column;                       /* CSV: from 1; 0 for none */
+    uint32_t named;                              /* 1 if there are names */
+    uint32_t columns;                            /* CSV: how many; else 0 */
+    uint32_t weighted;                           /* 1 if some row has another weight than 1 */
     uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
     struct source_stamp stamp;                   /* of the source */
-    uint64_t path_hash;                          /* of its absolute path */
+    struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
+    uint64_t path_hash;                          /* of the absolute paths of both */
     uint64_t options_hash;
     char source_hash[40]; /* HASH128_TEXT, padded with 0 */
+    char weights_hash[40];
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 208, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 280, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
- * label f64 × rows (NaN: a text or absent), label_text u32 × rows (only if `texts`: number of the
- * text + 1, or 0), position u32 × values (only if `positions`: place of each value in its row's
- * text; else they stand as in the text). */
+ * label f64 × rows (NaN: a text or absent), weight f64 × rows (only if `weighted`), label_text u32
+ * × rows (only if `texts`: number of the text + 1, or 0), position u32 × values (only if
+ * `positions`: place of each value in its row's text; else they stand as in the text). */
 struct pack_block {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows, values;
-    uint8_t type, dense, texts, positions, unused[4];
+    uint8_t type, dense, texts, positions, weighted, unused[3];
 };
 _Static_assert(sizeof(struct pack_block) == 48, "no padding");
 
 struct pack_block_layout {
-    uint64_t start, feature, value, label, label_text, position,
+    uint64_t start, feature, value, label, weight, label_text, position,
         bytes; /* offsets within the block */
 };
 struct pack_block_layout pack_block_layout(const struct pack_block *block);
@@ -71,7 +73,7 @@ struct pack_rows {
     enum value_type type;
     const uint32_t *start, *feature;
     const void *value;
-    const double *label;
+    const double *label, *weight;
     const uint32_t *label_text, *position;
 };
 
@@ -125,8 +127,10 @@ static inline size_t value_bytes(enum value_type type) {
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path);
 
-/* The name of a pack of content with `source_hash` read with options of `options_hash`. */
-void pack_fingerprint_make(const char *source_hash, uint64_t options_hash, char text[HASH128_TEXT]);
+/* The name of a pack of content with `source_hash`, and weights with `weights_hash` ("": none),
+ * read with options of `options_hash`. */
+void pack_fingerprint_make(const char *source_hash, const char *weights_hash, uint64_t options_hash,
+                           char text[HASH128_TEXT]);
 char *pack_path_make(const char *packs, const char *fingerprint);
 
 #endif

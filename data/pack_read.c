@@ -101,6 +101,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                               .value = unpack_values(&to.value, &rows),
                               .position = rows.position,
                               .label = rows.label,
+                              .weight = rows.weight,
                               .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
                           });
     }

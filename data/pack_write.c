@@ -37,6 +37,8 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     at = align_up(at + values * value_bytes(block->type));
     layout.label = at;
     at = align_up(at + rows * sizeof(double));
+    layout.weight = at;
+    at = align_up(at + (block->weighted ? rows * sizeof(double) : 0));
     layout.label_text = at;
     at = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
     layout.position = at;
@@ -250,8 +252,9 @@ static void fill_block(const struct source_rows *rows, struct pending *pending, 
     if (!block->dense)
         put_features(rows, pending, data, &layout);
     put_values(block, &layout, rows->value, data);
-    put_array(data, layout.label, layout.label_text, rows->label,
-              rows->count * sizeof *rows->label);
+    put_array(data, layout.label, layout.weight, rows->label, rows->count * sizeof *rows->label);
+    put_array(data, layout.weight, layout.label_text, rows->weight,
+              block->weighted ? rows->count * sizeof *rows->weight : 0);
     put_array(data, layout.label_text, layout.position, pending_texts(pending, rows),
               block->texts ? rows->count * sizeof(uint32_t) : 0);
     put_array(data, layout.position, layout.bytes, rows->position,
@@ -267,6 +270,7 @@ static void add_block(struct pack_writer *writer, struct pending *pending) {
     pthread_mutex_unlock(&writer->mutex);
     pending->number = writer->facts.blocks++;
     writer->facts.rows += block->rows;
+    writer->facts.weighted |= block->weighted;
     if (block->type > writer->facts.type)
         writer->facts.type = block->type;
 }
@@ -301,6 +305,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
     pending->block.first_row = writer->facts.rows;
+    pending->block.weighted = rows->weight != NULL;
     pending->block.dense = alike && are_consecutive(local, rows->start[1]);
     if (rows->label_text)
         put_label_texts(writer, rows, pending_texts(pending, rows));
@@ -389,7 +394,10 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     facts->text_bytes = report->text_bytes;
     facts->rejected = report->rejected;
     memcpy(facts->source_hash, report->hash, HASH128_TEXT);
-    pack_fingerprint_make(report->hash, facts->options_hash, facts->fingerprint);
+    facts->weights_stamp = report->weights_stamp;
+    memcpy(facts->weights_hash, report->weights_hash, HASH128_TEXT);
+    pack_fingerprint_make(report->hash, report->weights_hash, facts->options_hash,
+                          facts->fingerprint);
 }
 
 static int read_and_write(struct pack_writer *writer, const char *packs,

@@ -14,6 +14,7 @@
 #include "data/blocks.h"
 #include "data/format.h"
 #include "data/input.h"
+#include "data/weights.h"
 
 #define REASONS_MAX 100
 
@@ -26,6 +27,7 @@ struct reader {
     struct format format;
     struct input *input;
     struct blocks blocks;
+    struct weights *weights; /* or NULL; read by whoever hands out */
 
     pthread_mutex_t reading; /* guards input, blocks, next_block, stopped_reading */
     uint64_t next_block;
@@ -88,8 +90,11 @@ static int take_bad_lines(struct reader *reader, const struct batch *batch) {
 
 static int hand_out(struct reader *reader, struct batch *batch) {
     int code = take_bad_lines(reader, batch);
+    if (!code && reader->weights)
+        code = weights_take(reader->weights, batch);
     if (code || batch->row_count == 0)
         return code;
+    batch_view(batch); /* with the weights */
     reader->report->rows += batch->row_count;
     reader->report->values += batch->value_count;
     return reader->parts.take(reader->context, &batch->rows);
@@ -202,6 +207,8 @@ static int finish_report(struct reader *reader) {
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);
     int code = input_check_unchanged(reader->input);
+    if (!code && reader->weights)
+        code = weights_end(reader->weights, report);
     if (code)
         return code;
     report->stamp = input_stamp(reader->input);
@@ -254,7 +261,11 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     int code = input_open(path, &reader.input);
     if (code)
         return code;
-    code = read_opened(&reader, threads);
+    if (options->weights)
+        code = weights_open(options->weights, path, &reader.weights);
+    if (!code)
+        code = read_opened(&reader, threads);
+    weights_close(reader.weights);
     input_close(reader.input);
     if (report->column_names)
         reader.format.names = NULL;

@@ -19,6 +19,7 @@ struct source_options {
     const char *label;       /* CSV: column by name or by number from 1; NULL: the last. If
                                 `label_optional`, one that is not there means no labels */
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
+    const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
     uint64_t bad_lines_max;  /* malformed lines that are skipped and reported before an error */
     bool label_optional;     /* for prediction: rows may come without their label */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
@@ -38,6 +39,7 @@ struct source_rows {
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
         *label_text;       /* NULL where the label is a number; the whole array may be NULL */
+    const double *weight;  /* from 0 to WEIGHT_MAX; NULL: all are 1 */
     struct bytes *scratch; /* of source_read_in_parts() only */
 };
 
@@ -59,7 +61,9 @@ struct source_report {
     struct source_stamp stamp; /* of what was read */
     uint64_t text_bytes;       /* after decompression */
     uint64_t rows, values;
-    char hash[HASH128_TEXT]; /* of the bytes as stored */
+    char hash[HASH128_TEXT];           /* of the bytes as stored */
+    char weights_hash[HASH128_TEXT];   /* the same of the file of weights; "" if there is none */
+    struct source_stamp weights_stamp; /* of that file */
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
     uint32_t columns;      /* CSV: how many; else 0 */

@@ -69,6 +69,141 @@ static void an_unchanged_source_is_not_packed_again(void **state) {
     pack_close(pack_it(source, false));
 }
 
+/* ---- weights ---- */
+
+static int pack_weighted(const char *source, const char *weights, uint64_t bad_lines,
+                         struct pack **pack, bool *made) {
+    struct source_options options = {.weights = weights, .bad_lines_max = bad_lines};
+    return pack_of_source(fixture_path("packs"), source, &options, 2, pack, made);
+}
+
+/* Weights are taken by rows: lines without one do not count, here and there, and a malformed line
+ * has its own. */
+static void rows_have_the_weights_of_their_file(void **state) {
+    (void)state;
+    const char *source = fixture_text("weighed", "# rows\n1 1:1\n\nx 2:1\n-1 2:1\n1 1:2\n");
+    const char *weights = fixture_text("weighed.weights", "0.5\r\n7\n\n  3e2 \n0");
+    struct pack *pack;
+    bool made;
+    assert_int_equal(pack_weighted(source, weights, 1, &pack, &made), 0);
+    struct pack_rows rows = pack_rows(pack, 0);
+    static const double expected[] = {0.5, 300, 0};
+    assert_int_equal(rows.rows, 3);
+    assert_true(pack->facts->weighted);
+    assert_memory_equal(rows.weight, expected, sizeof expected);
+    pack_close(pack);
+}
+
+/* Enough text for many blocks, read by two threads. */
+static void weights_follow_their_rows_over_blocks(void **state) {
+    (void)state;
+    enum { MANY = 100000 };
+    struct bytes text, weights;
+    bytes_init(&text);
+    bytes_init(&weights);
+    for (int i = 0; i < MANY; i++) {
+        char line[64];
+        int length = snprintf(line, sizeof line, i % 1000 == 7 ? "oops %d\n" : "1 1:%d 2:1\n", i);
+        bytes_append(&text, line, (size_t)length);
+        length = snprintf(line, sizeof line, "%d.25\n", i);
+        bytes_append(&weights, line, (size_t)length);
+    }
+    bytes_append(&weights, "", 1);
+    struct bytes packed;
+    bytes_init(&packed);
+    fixture_gzip(&packed, (const char *)weights.data);
+    struct pack *pack;
+    bool made;
+    const char *source = fixture_bytes("many", text.data, text.length);
+    const char *file = fixture_bytes("many.weights.gz", packed.data, packed.length);
+    assert_int_equal(pack_weighted(source, file, MANY, &pack, &made), 0);
+    assert_true(pack->facts->blocks > 2);
+    assert_int_equal(pack->facts->rows, MANY - MANY / 1000);
+    for (uint32_t b = 0; b < pack->facts->blocks; b++) {
+        struct pack_rows rows = pack_rows(pack, b);
+        for (uint32_t row = 0; row < rows.rows; row++) {
+            uint64_t first;
+            pack_row(&rows, row, &first);
+            assert_true(rows.weight[row] == pack_value(&rows, first) + 0.25);
+        }
+    }
+    pack_close(pack);
+    bytes_release(&text);
+    bytes_release(&weights);
+    bytes_release(&packed);
+}
+
+static void weights_of_1_are_not_stored(void **state) {
+    (void)state;
+    struct pack *pack;
+    bool made;
+    const char *source = fixture_text("alike", "1 1:1\n-1 2:1\n");
+    assert_int_equal(
+        pack_weighted(source, fixture_text("alike.weights", "1\n1.0\n"), 0, &pack, &made), 0);
+    assert_false(pack->facts->weighted);
+    assert_null(pack_rows(pack, 0).weight);
+    pack_close(pack);
+}
+
+static void another_file_of_weights_is_another_pack(void **state) {
+    (void)state;
+    struct pack *pack;
+    bool made;
+    const char *source = fixture_text("twice", "1 1:1\n-1 2:1\n");
+    const char *weights = fixture_text("twice.weights", "1\n2\n");
+    assert_int_equal(pack_weighted(source, weights, 0, &pack, &made), 0);
+    assert_true(made);
+    pack_close(pack);
+    assert_int_equal(pack_weighted(source, weights, 0, &pack, &made), 0);
+    assert_false(made);
+    pack_close(pack);
+    fixture_text("twice.weights", "1\n3\n");
+    assert_int_equal(pack_weighted(source, weights, 0, &pack, &made), 0);
+    assert_true(made);
+    assert_true(pack_rows(pack, 0).weight[1] == 3);
+    pack_close(pack);
+    assert_int_equal(pack_weighted(source, NULL, 0, &pack, &made), 0);
+    assert_true(made);
+    assert_null(pack_rows(pack, 0).weight);
+    pack_close(pack);
+}
+
+static void assert_refused(const char *weights, const char *why) {
+    struct pack *pack;
+    bool made;
+    const char *source = fixture_text("pair", "1 1:1\n-1 2:1\n");
+    assert_int_equal(pack_weighted(source, fixture_text("w", weights), 5, &pack, &made),
+                     ERROR_DATA);
+    if (!strstr(error_text(), why))
+        fail_msg("%s: %s", weights, error_text());
+    error_clear();
+}
+
+static void weights_that_make_no_sense_are_refused_by_name(void **state) {
+    (void)state;
+    assert_refused("1\n", "w has only 1 weights, and ");
+    assert_refused("1\n2\n3\n4\n", "w has 4 weights, but ");
+    assert_refused("1\n2\n3\n4\n", "pair has 2 rows");
+    assert_refused("1\n\n-2\n", "w:3: \"-2\" is no weight: allowed: a number from 0 to 1e+100");
+    assert_refused("nan\n2\n", "w:1: \"nan\"");
+    assert_refused("1\ninf\n", "w:2: \"inf\"");
+    assert_refused("1\n1e308\n", "w:2: \"1e308\"");
+    assert_refused("1\n1e999\n", "w:2: \"1e999\"");
+    assert_refused("1 2\n", "w:1: \"1 2\"");
+    assert_refused("1,\n2\n", "w:1: \"1,\"");
+    struct pack *pack;
+    bool made;
+    const char *source = fixture_text("pair", "1 1:1\n-1 2:1\n");
+    assert_int_equal(pack_weighted(source, fixture_text("w", "1e-320\n0\n"), 0, &pack, &made), 0);
+    pack_close(pack);
+    assert_int_equal(pack_weighted(source, fixture_path("none"), 0, &pack, &made), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "none"));
+    error_clear();
+    assert_int_equal(pack_weighted(source, fixture_text("w", ""), 0, &pack, &made), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "w"));
+    error_clear();
+}
+
 static void set_time(const char *path, time_t seconds) {
     struct timespec times[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
@@ -221,6 +356,11 @@ int main(void) {
         cmocka_unit_test(features_are_numbered_as_the_text_shows_them),
         cmocka_unit_test(the_narrowest_exact_value_type_is_chosen),
         cmocka_unit_test(values_and_labels_are_those_of_the_text),
+        cmocka_unit_test(rows_have_the_weights_of_their_file),
+        cmocka_unit_test(weights_follow_their_rows_over_blocks),
+        cmocka_unit_test(weights_of_1_are_not_stored),
+        cmocka_unit_test(another_file_of_weights_is_another_pack),
+        cmocka_unit_test(weights_that_make_no_sense_are_refused_by_name),
         cmocka_unit_test(an_unchanged_source_is_not_packed_again),
         cmocka_unit_test(a_touched_source_is_known_by_its_content),
         cmocka_unit_test(a_changed_source_of_the_same_size_is_packed_again),
