@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,4 +29,8 @@ json_t *text_to_json(const char *text) {
     string = json_string(utf8);
     free(utf8);
     return string;
+}
+
+json_t *number_json(double number) {
+    return isfinite(number) ? json_real(number) : json_null();
 }

@@ -14,4 +14,7 @@ bool text_is_utf8(const char *text);
  * json_pack() answer NULL for what is no UTF-8. Labels and columns are compared in this form. */
 json_t *text_to_json(const char *text);
 
+/* The number, or null if it is not finite. A new reference. */
+json_t *number_json(double number);
+
 #endif

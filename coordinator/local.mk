@@ -90,6 +90,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/complete.c \
 	coordinator/command/control_client.c coordinator/command/control_client.h \
 	coordinator/command/export.c \
+	coordinator/command/figures_print.c coordinator/command/figures_print.h \
 	coordinator/command/jobs.c \
 	coordinator/command/pack.c \
 	coordinator/command/past.c coordinator/command/past.h \

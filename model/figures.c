@@ -3,36 +3,58 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
+#include "model/confusion.h"
 #include "model/labels.h"
+#include "model/ranking.h"
+#include "model/residuals.h"
+#include "model/weight_sum.h"
 #include "numeric/exact.h"
 #include "objective/objective.h"
-
-/* A growing list of margins. */
-struct list {
-    double *at;
-    size_t count, capacity;
-};
 
 struct figures {
     const struct model_layout *layout;
     const struct objective *objective;
-    struct labels *labels; /* classifiers */
+    enum figures_kind kind;
+    double *prediction;    /* of one example */
+    struct weight_sum all; /* examples in `loss` */
     struct exact loss;
-    struct exact squares; /* halves of the squared residuals, for the RMSE */
-    uint64_t counted;     /* examples in `loss` */
-    uint64_t correct, unseen, unlabelled;
-    struct list negative, positive; /* binary: the margins of each class, for the AUC */
+    uint64_t examples, unseen, unlabelled;
+    bool weighted;
+
+    struct labels *labels; /* classifiers; NULL for others, as the next two */
+    struct confusion *confusion;
+    struct ranking *ranking; /* if the objective has figures of it */
+    struct exact brier;
+
+    struct residuals *residuals; /* of numbers, else NULL */
 };
 
-struct figures *figures_new(const struct model_layout *layout) {
+/* Whether there are two classes, of which one is the positive. */
+static bool is_binary(const struct figures *figures) {
+    return figures->labels && !figures->objective->output_a_class;
+}
+
+struct figures *figures_new(const struct model_layout *layout, enum figures_kind kind) {
     struct figures *figures = memory_new(1, sizeof *figures);
     figures->layout = layout;
+    figures->kind = kind;
     figures->objective = objective_find(layout->objective);
+    figures->prediction = memory_new(layout->outputs, sizeof *figures->prediction);
+    exact_init(&figures->loss);
+    exact_init(&figures->brier);
     if (figures->objective->labels != LABEL_TARGET)
         figures->labels = label_table_new(layout);
-    exact_init(&figures->loss);
-    exact_init(&figures->squares);
+    if (kind == FIGURES_LABELS)
+        return figures;
+    if (!figures->labels)
+        figures->residuals = residuals_new();
+    else
+        figures->confusion = confusion_new(layout->classes);
+    if (figures->objective->figures & FIGURE_AUC)
+        figures->ranking = ranking_new(layout->outputs);
     return figures;
 }
 
@@ -40,94 +62,163 @@ void figures_free(struct figures *figures) {
     if (!figures)
         return;
     label_table_free(figures->labels);
-    free(figures->negative.at);
-    free(figures->positive.at);
+    confusion_free(figures->confusion);
+    ranking_free(figures->ranking);
+    residuals_free(figures->residuals);
+    weight_sum_release(&figures->all);
+    free(figures->prediction);
     free(figures);
 }
 
-static void append(struct list *list, double value) {
-    MEMORY_ROOM(list->at, list->count, list->capacity);
-    list->at[list->count++] = value;
+static const double *predict(struct figures *figures, const double *margins) {
+    for (uint32_t k = 0; k < figures->layout->outputs; k++)
+        figures->prediction[k] = margins[k];
+    if (figures->objective->predict)
+        figures->objective->predict(figures->layout->outputs, figures->prediction);
+    return figures->prediction;
 }
 
-static void count(struct figures *figures, const double *margins, double label) {
+static void count(struct figures *figures, const double *margins, double label, double weight) {
     size_t outputs = figures->layout->outputs;
-    exact_add(&figures->loss, figures->objective->loss(outputs, margins, label));
-    figures->counted++;
+    exact_add(&figures->loss, weight * figures->objective->loss(outputs, margins, label));
+    weight_sum_add(&figures->all, weight);
 }
 
-static void count_class(struct figures *figures, const double *margins, uint32_t class) {
+/* The squared distance of the predicted probabilities to those of whoever knows the label. */
+static double brier(size_t outputs, const double *chance, uint32_t class) {
+    if (outputs == 1)
+        return (chance[0] - class) * (chance[0] - class);
+    double sum = 0;
+    for (size_t k = 0; k < outputs; k++)
+        sum += (chance[k] - (k == class)) * (chance[k] - (k == class));
+    return sum;
+}
+
+/* One output is ranked by its margin, which has more digits than a probability close to 1. Several
+ * are ranked by their predictions: margins of different examples have no common zero there. */
+static void count_class(struct figures *figures, const double *margins, uint32_t class,
+                        double weight) {
     size_t outputs = figures->layout->outputs;
-    if (class == LABEL_UNSEEN) {
-        figures->unseen++;
+    bool several = figures->objective->output_a_class;
+    size_t answer = several ? objective_best(outputs, margins) : margins[0] > 0;
+    confusion_add(figures->confusion, class, (uint32_t)answer, weight);
+    if (class == LABEL_UNSEEN)
+        return;
+    const double *prediction = predict(figures, margins);
+    count(figures, margins, class, weight);
+    exact_add(&figures->brier, weight * brier(outputs, prediction, class));
+    if (figures->ranking)
+        ranking_add(figures->ranking, several ? prediction : margins, class, weight);
+}
+
+static void count_target(struct figures *figures, const double *margins, double target,
+                         double weight) {
+    count(figures, margins, target, weight);
+    residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
+}
+
+void figures_add(struct figures *figures, const double *margins, double label, const char *text,
+                 double weight) {
+    if (!text && isnan(label)) {
+        figures->unlabelled++;
         return;
     }
-    count(figures, margins, class);
-    bool largest = figures->objective->output_a_class;
-    size_t answer = largest ? objective_best(outputs, margins) : margins[0] > 0;
-    figures->correct += answer == class;
-    if (figures->objective->figures & FIGURE_AUC)
-        append(class ? &figures->positive : &figures->negative, margins[0]);
+    /* A text is no label that was seen where the model predicts a number. */
+    uint32_t class = figures->labels ? label_table_find(figures->labels, label, text)
+                     : text          ? LABEL_UNSEEN
+                                     : 0;
+    figures->examples++;
+    figures->unseen += class == LABEL_UNSEEN;
+    figures->weighted |= weight != 1;
+    if (figures->confusion)
+        count_class(figures, margins, class, weight);
+    else if (figures->residuals && !text)
+        count_target(figures, margins, label, weight);
 }
 
-static void count_target(struct figures *figures, const double *margins, double target) {
-    double residual = margins[0] - target;
-    count(figures, margins, target);
-    exact_add(&figures->squares, 0.5 * residual * residual);
-}
-
-void figures_add(struct figures *figures, const double *margins, double label, const char *text) {
-    if (!text && isnan(label))
-        figures->unlabelled++;
-    else if (figures->labels)
-        count_class(figures, margins, label_table_find(figures->labels, label, text));
-    else if (text)
-        figures->unseen++; /* a text where the model predicts a number */
-    else
-        count_target(figures, margins, label);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The share of (positive, negative) pairs in which the positive has the larger margin; a tie counts
- * half. The count is exact: it is an integer number of halves, found in one pass over both sorted
- * lists. */
-static double auc_of(struct list *negative, struct list *positive) {
-    if (!negative->count || !positive->count)
-        return NAN;
-    qsort(negative->at, negative->count, sizeof(double), compare);
-    qsort(positive->at, positive->count, sizeof(double), compare);
-    uint64_t halves = 0;
-    size_t below = 0, not_above = 0;
-    for (size_t i = 0; i < positive->count; i++) {
-        while (below < negative->count && negative->at[below] < positive->at[i])
-            below++;
-        while (not_above < negative->count && negative->at[not_above] <= positive->at[i])
-            not_above++;
-        halves += below + not_above;
-    }
-    return (double)halves / (2 * (double)negative->count * (double)positive->count);
-}
+/* ---- the end ---- */
 
 static double mean(const struct figures *figures, const struct exact *sum) {
-    return figures->counted ? exact_value(sum) / (double)figures->counted : NAN;
+    double weights = weight_sum_value(&figures->all);
+    return weights > 0 ? exact_value(sum) / weights : NAN;
+}
+
+/* Sums up one-vs-rest figures over classes. */
+struct macro {
+    double auc, average_precision;
+    uint32_t aucs, precisions;
+};
+
+static void add_ranked(struct macro *macro, const struct ranked *ranked) {
+    if (!isnan(ranked->auc)) {
+        macro->auc += ranked->auc;
+        macro->aucs++;
+    }
+    if (!isnan(ranked->average_precision)) {
+        macro->average_precision += ranked->average_precision;
+        macro->precisions++;
+    }
+}
+
+/* Adds what each class of several has, and their means. */
+static void finish_ranking(const struct figures *figures, json_t *classes,
+                           struct score_figures *result) {
+    struct macro macro = {0};
+    uint32_t outputs = figures->layout->outputs;
+    for (uint32_t k = 0; k < outputs; k++) {
+        struct ranked ranked = ranking_of(figures->ranking, k);
+        add_ranked(&macro, &ranked);
+        json_t *class = outputs > 1 ? json_array_get(classes, k) : NULL;
+        if (!class)
+            continue;
+        json_object_set_new(class, "auc", number_json(ranked.auc));
+        json_object_set_new(class, "average_precision", number_json(ranked.average_precision));
+    }
+    result->auc = macro.aucs ? macro.auc / macro.aucs : NAN;
+    result->average_precision = macro.precisions ? macro.average_precision / macro.precisions : NAN;
+}
+
+static json_t *classes_json(const struct figures *figures) {
+    const struct model_layout *layout = figures->layout;
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < layout->classes && layout->classes <= SCORE_LISTED_CLASSES; k++)
+        json_array_append_new(list,
+                              confusion_class_json(figures->confusion, k, layout->class_names[k]));
+    return list;
+}
+
+static void finish_classes(const struct figures *figures, struct score_figures *result) {
+    json_t *classes = classes_json(figures);
+    confusion_finish(figures->confusion, is_binary(figures), result);
+    if (figures->ranking && !ranking_overflowed(figures->ranking))
+        finish_ranking(figures, classes, result);
+    else if (figures->ranking)
+        log_warning("auc and average_precision are left out: they need the scores of all examples "
+                    "at once, and these are more than %u MiB",
+                    (unsigned)(RANKING_BYTES_MAX >> 20));
+    if (figures->objective->figures & FIGURE_LOG_LOSS) {
+        result->log_loss = result->loss;
+        result->brier = mean(figures, &figures->brier);
+    }
+    result->classes = json_pack("{s:o, s:o*}", "classes", classes, "confusion",
+                                confusion_matrix_json(figures->confusion));
 }
 
 void figures_finish(struct figures *figures, struct score_figures *result) {
-    uint64_t examples = figures->counted + figures->unseen;
-    unsigned shown = figures->objective->figures;
-    *result = (struct score_figures){
-        .examples = examples,
-        .loss = mean(figures, &figures->loss),
-        .log_loss = shown & FIGURE_LOG_LOSS ? mean(figures, &figures->loss) : NAN,
-        .accuracy =
-            shown & FIGURE_ACCURACY && examples ? (double)figures->correct / (double)examples : NAN,
-        .auc = auc_of(&figures->negative, &figures->positive),
-        .rmse = shown & FIGURE_RMSE ? sqrt(2 * mean(figures, &figures->squares)) : NAN,
-        .unseen_labels = figures->unseen,
-        .unlabelled = figures->unlabelled,
-    };
+    *result = score_no_figures();
+    result->objective = figures->objective;
+    result->examples = figures->examples;
+    result->unseen_labels = figures->unseen;
+    result->unlabelled = figures->unlabelled;
+    if (figures->kind == FIGURES_LABELS)
+        return;
+    result->loss = mean(figures, &figures->loss);
+    if (figures->weighted)
+        result->weight = weight_sum_value(&figures->all);
+    if (figures->labels)
+        finish_classes(figures, result);
+    else
+        residuals_finish(figures->residuals, result);
+    if (figures->objective->figures & FIGURE_DEVIANCE)
+        result->deviance = result->loss;
 }

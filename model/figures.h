@@ -1,4 +1,5 @@
-/* Computes figures from examples that are added one by one. Inside model/ only. */
+/* Computes figures from examples that are added one by one. All sums are exact: the same figures
+ * in whatever order the examples come. Inside model/ only. */
 #ifndef DML_MODEL_FIGURES_H
 #define DML_MODEL_FIGURES_H
 
@@ -6,14 +7,21 @@
 
 struct figures; /* opaque */
 
-struct figures *figures_new(const struct model_layout *layout);
+enum figures_kind {
+    FIGURES_ALL,
+    FIGURES_LABELS, /* only counts of examples and labels; takes no memory for scores */
+};
+
+struct figures *figures_new(const struct model_layout *layout, enum figures_kind kind);
 void figures_free(struct figures *figures); /* harmless on NULL */
 
 /* Counts an example with its margins, one per output of the model. `text` is the label if it is not
- * a number, else NULL, and then `label` is the number, or NaN for an example without a label. */
-void figures_add(struct figures *figures, const double *margins, double label, const char *text);
+ * a number, else NULL, and then `label` is the number, or NaN for an example without a label.
+ * `weight` is at least 0 and finite. */
+void figures_add(struct figures *figures, const double *margins, double label, const char *text,
+                 double weight);
 
-/* Fills all but unseen_features. */
+/* Fills all but unseen_features. Release the result with score_figures_release(). */
 void figures_finish(struct figures *figures, struct score_figures *result);
 
 #endif

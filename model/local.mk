@@ -1,16 +1,21 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	model/checksum.c model/checksum.h \
+	model/confusion.c model/confusion.h \
 	model/export.c model/export.h \
 	model/export_liblinear.c \
 	model/figures.c model/figures.h \
+	model/figures_json.c \
 	model/labels.c model/labels.h \
 	model/lines.c model/lines.h \
 	model/model.h \
 	model/options.c \
+	model/ranking.c model/ranking.h \
 	model/reader.c \
+	model/residuals.c model/residuals.h \
 	model/score.c model/score.h \
 	model/start.c \
+	model/weight_sum.c model/weight_sum.h \
 	model/tensors.c model/tensors.h \
 	model/writer.c
 libmodel_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

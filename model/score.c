@@ -164,7 +164,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
             return code;
         if (scorer->figures)
             figures_add(scorer->figures, scorer->margins, rows->label[row],
-                        rows->label_text ? rows->label_text[row] : NULL);
+                        rows->label_text ? rows->label_text[row] : NULL, 1);
         if (scorer->lines)
             lines_write(scorer->lines, scorer->margins);
     }
@@ -211,11 +211,9 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
     return code;
 }
 
-static void begin(struct scorer *scorer, const struct model *model, bool figures) {
+static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model};
     scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
-    if (figures)
-        scorer->figures = figures_new(&model->layout);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
@@ -234,7 +232,9 @@ int score_files(const struct model *model, char *const *paths, const struct sour
                 unsigned threads, FILE *predictions, enum score_format format,
                 struct score_figures *figures) {
     struct scorer scorer;
-    begin(&scorer, model, figures != NULL);
+    begin(&scorer, model);
+    if (figures)
+        scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.predictions = predictions;
     if (predictions)
         scorer.lines = lines_new(&model->layout, predictions, format);
@@ -244,30 +244,49 @@ int score_files(const struct model *model, char *const *paths, const struct sour
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
                 struct score_figures *figures) {
     struct scorer scorer;
-    begin(&scorer, model, true);
+    begin(&scorer, model);
+    scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.share = share;
     return finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 
-static void set_figure(json_t *object, const char *name, double value) {
-    if (isfinite(value))
-        json_object_set_new(object, name, json_real(value));
+int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,
+                 struct score_figures *figures) {
+    struct scorer scorer;
+    begin(&scorer, model);
+    scorer.figures = figures_new(&model->layout, FIGURES_LABELS);
+    return finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 
-static void set_count(json_t *object, const char *name, uint64_t count) {
-    if (count)
-        json_object_set_new(object, name, json_integer((json_int_t)count));
+#define CLASSES_LISTED 5
+
+/* The first classes that were trained on, for a message. */
+static char *list_classes(uint32_t classes, const char *const *class_names) {
+    char *list = memory_copy_string("");
+    for (uint32_t i = 0; i < classes && i < CLASSES_LISTED; i++) {
+        char *more = memory_format("%s%s%s", list, i ? ", " : "", class_names[i]);
+        free(list);
+        list = more;
+    }
+    return list;
 }
 
-json_t *score_figures_json(const struct score_figures *figures) {
-    json_t *object = json_pack("{s:I}", "examples", (json_int_t)figures->examples);
-    set_figure(object, "loss", figures->loss);
-    set_figure(object, "log_loss", figures->log_loss);
-    set_figure(object, "accuracy", figures->accuracy);
-    set_figure(object, "auc", figures->auc);
-    set_figure(object, "rmse", figures->rmse);
-    set_count(object, "unseen_labels", figures->unseen_labels);
-    set_count(object, "unseen_features", figures->unseen_features);
-    set_count(object, "unlabelled", figures->unlabelled);
-    return object;
+int score_check_labels(const struct score_figures *figures, const char *where, uint32_t classes,
+                       const char *const *class_names) {
+    unsigned long long examples = figures->examples;
+    if (!examples)
+        return error_set(ERROR_DATA, "%s: there is no row with a label", where);
+    if (figures->unseen_labels < examples)
+        return 0;
+    if (!classes)
+        return error_set(ERROR_DATA,
+                         "%s: none of the %llu labels is a number, and numbers are trained on",
+                         where, examples);
+    char *list = list_classes(classes, class_names);
+    int code = error_set(ERROR_DATA,
+                         "%s: none of the %llu labels is one of those that are trained on (%s%s); "
+                         "is it data of the same kind?",
+                         where, examples, list, classes > CLASSES_LISTED ? ", ..." : "");
+    free(list);
+    return code;
 }

@@ -3,26 +3,75 @@
 #ifndef DML_MODEL_SCORE_H
 #define DML_MODEL_SCORE_H
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "data/pack.h"
 #include "model/model.h"
 
-/* Figures over labelled examples. A figure that does not apply is NaN. */
+/* Of more classes than the first no confusion matrix is kept; more than the second are not listed
+ * one by one. */
+#define SCORE_MATRIX_CLASSES 100
+#define SCORE_LISTED_CLASSES 1000
+
+struct objective;
+
+/* Figures over labelled examples, weighted by the examples' weights. A figure that does not apply,
+ * or is not defined, is NaN. Release with score_figures_release(); a copy is a second view of the
+ * same and is not released. */
 struct score_figures {
-    uint64_t examples;      /* labelled */
-    double loss;            /* mean loss of the objective, without L2, over the examples whose label
-                               training saw */
-    double log_loss;        /* the same, if the objective's loss is the log loss */
-    double accuracy;        /* classifiers; over all examples */
-    double auc;             /* binary: area under the ROC curve, ties count half; exact */
-    double rmse;            /* squared: root of the mean squared residual */
-    uint64_t unseen_labels; /* labels that training never saw; each counts as wrong */
+    const struct objective *objective; /* which figures apply; NULL: those that are finite */
+    uint64_t examples;                 /* labelled */
+    double weight; /* the sum of the weights of the examples in `loss`; NaN if all weigh 1 */
+    double loss;   /* mean loss of the objective, without L2, over the examples whose label training
+                      saw */
+
+    /* Classifiers. Accuracy is over all examples. The macro figures are means over the classes that
+     * occur as a label or as a prediction; what is undefined counts as 0 there. AUC and average
+     * precision of several classes are the means of each against the rest, over those that have
+     * them (see model/ranking.h). Brier is the mean squared distance of probability and outcome,
+     * summed over the classes if there are several. */
+    double log_loss; /* the loss, if it is that */
+    double accuracy;
+    double precision, recall, f1; /* of the positive one of two classes */
+    double macro_precision, macro_recall, macro_f1;
+    double auc, average_precision;
+    double brier;
+
+    /* Numbers. */
+    double rmse, mae; /* of prediction − target */
+    double r2;        /* 1 − squared residuals / squared distances of the targets to their mean */
+    double deviance;  /* mean half deviance */
+    double coverage;  /* the share of targets that are at most the prediction */
+
+    uint64_t unseen_labels;   /* labels that training never saw; each counts as wrong */
     uint64_t unseen_features; /* values of features that training never saw; ignored */
     uint64_t unlabelled;      /* examples without a label; counted nowhere else */
+    json_t *classes; /* {classes: [{class, examples, precision, recall, f1, …}], confusion: [[…]]},
+                        as score_figures_json() has them; NULL: none */
 };
+
+/* A figure of score_figures, for whoever treats all alike. */
+struct score_figure {
+    const char *name; /* in JSON, in conditions of the gate and for people */
+    size_t offset;    /* of its double */
+    enum score_better { SCORE_LOWER, SCORE_HIGHER, SCORE_NEITHER } better;
+    double most;      /* that it can be */
+    unsigned flag;    /* enum objective_figure: which objectives have it; 0: all */
+    bool two_classes; /* only those with one output */
+};
+
+extern const struct score_figure score_figure_table[];
+extern const size_t score_figure_count;
+
+double score_figure_value(const struct score_figures *figures, const struct score_figure *figure);
+bool score_figure_suits(const struct score_figure *figure, const struct objective *objective);
+
+struct score_figures score_no_figures(void); /* none applies */
+void score_figures_release(struct score_figures *figures);
 
 enum score_format {
     SCORE_PLAIN, /* the probability of the positive class; or the probability of each class, in the
@@ -32,9 +81,10 @@ enum score_format {
 
 /* Scores `paths` (NULL-terminated). Writes a line per example, with 17 significant digits, to
  * `predictions` unless it is NULL; `figures` may be NULL. Memory does not grow with the data, with
- * one exception: figures of a binary model need 8 bytes per labelled example (the AUC sorts the
- * margins). Errors of reading are those of source_read(); ERROR_DATA if a margin overflows, or if a
- * CSV file lacks a column that the model was trained on or its header gives one another name. */
+ * one exception: figures of a classifier hold the scores of all labelled examples, up to 2 GiB (see
+ * model/ranking.h). Errors of reading are those of source_read(); ERROR_DATA if a margin overflows,
+ * or if a CSV file lacks a column that the model was trained on or its header gives one another
+ * name. */
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, FILE *predictions, enum score_format format,
                 struct score_figures *figures);
@@ -45,9 +95,20 @@ int score_files(const struct model *model, char *const *paths, const struct sour
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
                 struct score_figures *figures);
 
-/* {"examples": …, "loss": …}. Figures that do not apply are left out, and so are the counts of
- * unseen labels, unseen features and unlabelled examples if they are 0. A new reference. */
+/* Only examples and their labels, without any figure: for trying whether packs can be scored. */
+int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,
+                 struct score_figures *figures);
+
+/* {"examples": …, "loss": …}. Figures that do not apply are left out; those that apply and are not
+ * defined are null. Counts of unseen labels, unseen features and unlabelled examples are left out
+ * if they are 0, and so is the weight if all examples weigh 1. A new reference. */
 json_t *score_figures_json(const struct score_figures *figures);
+
+/* ERROR_DATA if no example has a label, or if training saw none of the labels: then the data is of
+ * another kind. `where` begins the message: "job.conf: key `test`: more.csv". `class_names` are
+ * `classes`; 0: the model predicts numbers. */
+int score_check_labels(const struct score_figures *figures, const char *where, uint32_t classes,
+                       const char *const *class_names);
 
 /* Reading options as model.json stores them in "source". They include what reading found out about
  * the files (source_options_alike()). A new reference. */

@@ -29,10 +29,13 @@ enum objective_kind {
 
 /* Figures that scoring reports besides the mean loss, as flags. */
 enum objective_figure {
-    FIGURE_ACCURACY = 1, /* classes */
-    FIGURE_AUC = 2,      /* two classes */
-    FIGURE_RMSE = 4,     /* targets: of margin − target */
-    FIGURE_LOG_LOSS = 8, /* the loss is minus the logarithm of the probability of the label */
+    FIGURE_ACCURACY = 1,  /* classes: also precision, recall and F1 */
+    FIGURE_AUC = 2,       /* classes: of several, each against the rest; also average precision */
+    FIGURE_RMSE = 4,      /* targets: of prediction − target; also MAE and R² */
+    FIGURE_LOG_LOSS = 8,  /* the loss is minus the logarithm of the probability of the label; also
+                             the Brier score */
+    FIGURE_DEVIANCE = 16, /* targets: the loss is half a deviance */
+    FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction */
 };
 
 /* A loss, as a function of the K margins of an example and its label (see label_kind). */

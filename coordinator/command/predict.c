@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/figures_print.h"
 #include "coordinator/job/job.h"
 #include "model/score.h"
 
@@ -31,6 +32,12 @@ static int score_operands(const struct options *options, bool label_optional, FI
                            options->json ? SCORE_JSON : SCORE_PLAIN, figures);
         free(paths);
     }
+    if (!code && figures) {
+        code = score_check_labels(figures, options->operands[1], model->layout.classes,
+                                  model->layout.class_names);
+        if (code)
+            score_figures_release(figures);
+    }
     score_options_release(&reading);
     model_close(model);
     return code;
@@ -40,15 +47,19 @@ int command_predict(const struct options *options) {
     return score_operands(options, true, stdout, NULL);
 }
 
-static void print_table(json_t *figures) {
-    const char *name;
-    json_t *value;
-    json_object_foreach(figures, name, value) {
-        if (json_is_integer(value))
-            printf("%-16s %lld\n", name, (long long)json_integer_value(value));
-        else
-            printf("%-16s %.10g\n", name, json_real_value(value));
+/* Prints the figures as JSON or as tables. */
+static int show_figures(const struct score_figures *figures, bool json) {
+    json_t *object = score_figures_json(figures);
+    if (json) {
+        json_dumpf(object, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        figures_print(object, stdout);
     }
+    json_decref(object);
+    if (fflush(stdout))
+        return error_set_errno(ERROR_IO, "cannot write the figures");
+    return 0;
 }
 
 int command_evaluate(const struct options *options) {
@@ -56,15 +67,7 @@ int command_evaluate(const struct options *options) {
     int code = score_operands(options, false, NULL, &figures);
     if (code)
         return code;
-    json_t *object = score_figures_json(&figures);
-    if (options->json) {
-        json_dumpf(object, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else {
-        print_table(object);
-    }
-    json_decref(object);
-    if (fflush(stdout))
-        return error_set_errno(ERROR_IO, "cannot write the figures");
-    return 0;
+    code = show_figures(&figures, options->json);
+    score_figures_release(&figures);
+    return code;
 }

@@ -75,7 +75,9 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     if (!code) {
         json_decref(r->outcome.result);
         r->outcome.result = json_incref(training->result);
+        score_figures_release(&r->figures);
         r->figures = training->figures;
+        training->figures.classes = NULL;
         r->scored = r->now.holdout != NULL;
     }
     training_release(training, code);
@@ -240,6 +242,7 @@ static int conclude(struct retrain *r, int code) {
 }
 
 static void release(struct retrain *r) {
+    score_figures_release(&r->figures);
     last_run_release(&r->last);
     outcome_release(&r->outcome);
     set_close(r->earlier);

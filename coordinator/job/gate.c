@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-static const char *const figures[] = {
-    [GATE_LOSS] = "loss", [GATE_ACCURACY] = "accuracy", [GATE_AUC] = "auc", [GATE_RMSE] = "rmse"};
+#include "base/text.h"
 
 /* ---- parsing ---- */
 
@@ -22,7 +20,8 @@ static void skip_blanks(const char **at) {
 static bool take_word(const char **at, const char *word) {
     size_t length = strlen(word);
     skip_blanks(at);
-    if (strncmp(*at, word, length) || isalnum((unsigned char)(*at)[length]))
+    char next = strncmp(*at, word, length) ? 'a' : (*at)[length];
+    if (isalnum((unsigned char)next) || next == '_')
         return false;
     *at += length;
     return true;
@@ -46,10 +45,10 @@ static bool take_number(const char **at, double *number) {
     return true;
 }
 
-static bool take_figure(const char **at, enum gate_figure *figure) {
-    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        if (take_word(at, figures[i])) {
-            *figure = i;
+static bool take_figure(const char **at, const struct score_figure **figure) {
+    for (size_t i = 0; i < score_figure_count; i++)
+        if (take_word(at, score_figure_table[i].name)) {
+            *figure = &score_figure_table[i];
             return true;
         }
     return false;
@@ -110,10 +109,11 @@ bool gate_parse(const char *text, struct gate_condition *condition) {
 /* A bound from the wrong side would let only bad models through. A share above 1 would let none
  * through. */
 static bool makes_sense(const struct gate_condition *condition) {
-    bool error = condition->figure == GATE_LOSS || condition->figure == GATE_RMSE;
+    const struct score_figure *figure = condition->figure;
     bool from_above = condition->comparison == GATE_AT_MOST || condition->comparison == GATE_BELOW;
-    bool in_reach = error || condition->relative || condition->offset <= 1;
-    return error == from_above && in_reach;
+    bool in_reach = from_above || condition->relative || condition->offset <= figure->most;
+    bool wanted = figure->better == SCORE_NEITHER || (figure->better == SCORE_LOWER) == from_above;
+    return wanted && in_reach;
 }
 
 bool gate_is_condition(const char *text) {
@@ -122,21 +122,16 @@ bool gate_is_condition(const char *text) {
 }
 
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {
-    static const unsigned flags[] = {[GATE_LOSS] = 0,
-                                     [GATE_ACCURACY] = FIGURE_ACCURACY,
-                                     [GATE_AUC] = FIGURE_AUC,
-                                     [GATE_RMSE] = FIGURE_RMSE};
-    unsigned flag = flags[condition->figure];
-    return (objective_of(objective)->figures & flag) == flag;
+    return score_figure_suits(condition->figure, objective_of(objective));
 }
 
 char *gate_figures(enum objective_kind objective) {
     char *list = memory_copy_string("");
-    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        struct gate_condition condition = {.figure = (enum gate_figure)i};
-        if (!gate_suits(&condition, objective))
+    for (size_t i = 0; i < score_figure_count; i++) {
+        const struct score_figure *figure = &score_figure_table[i];
+        if (!score_figure_suits(figure, objective_of(objective)))
             continue;
-        char *longer = memory_format("%s%s%s", list, *list ? ", " : "", figures[i]);
+        char *longer = memory_format("%s%s%s", list, *list ? ", " : "", figure->name);
         free(list);
         list = longer;
     }
@@ -144,20 +139,6 @@ char *gate_figures(enum objective_kind objective) {
 }
 
 /* ---- judging ---- */
-
-static double figure_of(const struct score_figures *of, enum gate_figure figure) {
-    switch (figure) {
-    case GATE_LOSS:
-        return of->loss;
-    case GATE_ACCURACY:
-        return of->accuracy;
-    case GATE_AUC:
-        return of->auc;
-    case GATE_RMSE:
-        break;
-    }
-    return of->rmse;
-}
 
 static double limit_of(const struct gate_outcome *outcome) {
     const struct gate_condition *condition = &outcome->condition;
@@ -186,8 +167,8 @@ struct gate_outcome gate_judge(const char *text, const struct score_figures *new
     struct gate_outcome outcome = {.text = text};
     if (!gate_parse(text, &outcome.condition))
         abort(); /* checked when the job file was read */
-    outcome.new = figure_of(new, outcome.condition.figure);
-    outcome.live = live ? figure_of(live, outcome.condition.figure) : NAN;
+    outcome.new = score_figure_value(new, outcome.condition.figure);
+    outcome.live = live ? score_figure_value(live, outcome.condition.figure) : NAN;
     outcome.unpublished = outcome.condition.relative && !live;
     outcome.holds = outcome.unpublished ||
                     compares(outcome.condition.comparison, outcome.new, limit_of(&outcome));
@@ -202,7 +183,7 @@ static const char *const comparisons[] = {[GATE_AT_MOST] = "at most",
                                           [GATE_ABOVE] = "above"};
 
 char *gate_explain(const struct gate_outcome *outcome) {
-    const char *figure = figures[outcome->condition.figure];
+    const char *figure = outcome->condition.figure->name;
     if (outcome->unpublished)
         return memory_format("%s holds: there is no live model yet", outcome->text);
     if (!isfinite(outcome->new))
@@ -220,11 +201,8 @@ char *gate_explain(const struct gate_outcome *outcome) {
                          limit_of(outcome), live);
 }
 
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *gate_outcome_json(const struct gate_outcome *outcome) {
     return json_pack("{s:s, s:o, s:o, s:b}", "condition", outcome->text, "new",
-                     number(outcome->new), "live", number(outcome->live), "holds", outcome->holds);
+                     number_json(outcome->new), "live", number_json(outcome->live), "holds",
+                     outcome->holds);
 }

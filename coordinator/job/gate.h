@@ -3,7 +3,7 @@
  *
  *     FIGURE OP LIMIT     loss <= 1.01 * live      accuracy >= live - 0.005      auc > 0.8
  *
- * FIGURE is loss, accuracy, auc or rmse; OP is <=, <, >= or >; LIMIT is a number, or
+ * FIGURE is one of score_figure_table; OP is <=, <, >= or >; LIMIT is a number, or
  * [FACTOR *] live [+ NUMBER | - NUMBER]. Nothing here reads a file. */
 #ifndef DML_COORDINATOR_JOB_GATE_H
 #define DML_COORDINATOR_JOB_GATE_H
@@ -16,15 +16,14 @@
 
 #define GATE_ALLOWED                                                                               \
     "conditions like \"loss <= 1.01 * live\", \"accuracy >= live - 0.005\" or \"auc >= 0.8\": "    \
-    "loss or rmse, then <= or <; or accuracy or auc, then >= or >; then a number (accuracy and "   \
-    "auc: at most 1) or [NUMBER *] live [+ or - NUMBER]"
+    "a figure of dml.conf(5), such as loss, rmse or brier, then <= or <; or accuracy, auc, f1 or " \
+    "r2, then >= or >; then a number (of a share at most 1) or [NUMBER *] live [+ or - NUMBER]"
 
-enum gate_figure { GATE_LOSS, GATE_ACCURACY, GATE_AUC, GATE_RMSE };
 enum gate_comparison { GATE_AT_MOST, GATE_BELOW, GATE_AT_LEAST, GATE_ABOVE };
 
 /* The limit is factor · live + offset; without `relative`, offset alone. */
 struct gate_condition {
-    enum gate_figure figure;
+    const struct score_figure *figure;
     enum gate_comparison comparison;
     bool relative;
     double factor, offset;
@@ -33,8 +32,9 @@ struct gate_condition {
 /* False if the text is no condition. */
 bool gate_parse(const char *text, struct gate_condition *condition);
 
-/* Whether the text is a condition that makes sense: loss and RMSE have an upper bound, accuracy and
- * AUC have a lower bound of at most 1. For the table of keys. */
+/* Whether the text is a condition that makes sense: a figure that is better if it is lower has an
+ * upper bound; one that is better if it is higher, a lower one that can be reached. For the table
+ * of keys. */
 bool gate_is_condition(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */

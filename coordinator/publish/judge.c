@@ -1,6 +1,5 @@
 #include "coordinator/publish/judge.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +27,6 @@ static int score(const struct holdout *holdout, const char *folder, const char *
     return code;
 }
 
-/* Figures with which no condition holds. */
-static const struct score_figures nothing = {.loss = NAN, .accuracy = NAN, .auc = NAN, .rmse = NAN};
-
 /* A live model with another objective is not scored: losses of different objectives cannot be
  * compared. */
 static void score_live(const struct trial *trial, struct judgement *judgement,
@@ -39,7 +35,7 @@ static void score_live(const struct trial *trial, struct judgement *judgement,
     if (score(trial->holdout, trial->live, objective, figures)) {
         log_error("the live model %s cannot be compared with: %s", trial->live, error_text());
         error_clear();
-        *figures = nothing;
+        *figures = score_no_figures(); /* no condition holds for them */
     } else {
         judgement->live = score_figures_json(figures);
     }
@@ -67,25 +63,28 @@ static void apply_gate(const struct job *job, const struct score_figures *new,
         free(good);
 }
 
-/* The figures of the new model. After a crash they are not known and computed again. */
-static int score_new(const struct trial *trial, struct score_figures *figures) {
-    if (!trial->figures)
-        return score(trial->holdout, trial->new, NULL, figures);
-    *figures = *trial->figures;
-    return 0;
+/* The figures of the new model. After a crash they are not known and computed again, into
+ * `figures`. */
+static int score_new(const struct trial *trial, struct score_figures *figures,
+                     const struct score_figures **known) {
+    *known = trial->figures ? trial->figures : figures;
+    return trial->figures ? 0 : score(trial->holdout, trial->new, NULL, figures);
 }
 
 int judge(const struct trial *trial, struct judgement *judgement) {
-    struct score_figures of_new = nothing, of_live = nothing;
+    struct score_figures computed = score_no_figures(), of_live = score_no_figures();
+    const struct score_figures *of_new = &computed;
     *judgement = (struct judgement){.gate = json_array()};
-    int code = trial->holdout ? score_new(trial, &of_new) : 0;
+    int code = trial->holdout ? score_new(trial, &computed, &of_new) : 0;
     if (code)
         return code;
     if (trial->holdout)
-        judgement->new = score_figures_json(&of_new);
+        judgement->new = score_figures_json(of_new);
     if (trial->holdout && trial->live)
         score_live(trial, judgement, &of_live);
-    apply_gate(trial->job, &of_new, trial->live ? &of_live : NULL, judgement);
+    apply_gate(trial->job, of_new, trial->live ? &of_live : NULL, judgement);
+    score_figures_release(&computed);
+    score_figures_release(&of_live);
     return 0;
 }
 

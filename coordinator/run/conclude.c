@@ -134,6 +134,7 @@ static int score_test(struct training *run) {
     int code = loop_beside(&run->loop, STAGE_SCORING, work_on_test, &testing);
     if (!code)
         json_object_set_new(run->result, "test", score_figures_json(&testing.figures));
+    score_figures_release(&testing.figures);
     return code;
 }
 

@@ -7,8 +7,6 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 
-#define CLASSES_LISTED 5
-
 struct holdout {
     struct pack **packs;
     uint32_t count;
@@ -78,46 +76,18 @@ static void empty_model_free(struct model *model) {
     free(model);
 }
 
-/* The first classes of the data, for a message. */
-static char *list_classes(const struct set_info *data) {
-    char *list = memory_copy_string("");
-    for (uint32_t i = 0; i < data->classes && i < CLASSES_LISTED; i++) {
-        char *more = memory_format("%s%s%s", list, i ? ", " : "", data->class_names[i]);
-        free(list);
-        list = more;
-    }
-    return list;
-}
-
-static int check_labels(const struct holdout *holdout, const struct set_info *data,
-                        const struct score_figures *figures, const char *key) {
-    const char *first = pack_source(holdout->packs[0]);
-    if (!figures->examples)
-        return error_set(ERROR_DATA, "key `%s`: %s: there is no row with a label", key, first);
-    if (figures->unseen_labels < figures->examples)
-        return 0;
-    char *classes = list_classes(data);
-    int code = data->classes
-                   ? error_set(ERROR_DATA,
-                               "key `%s`: %s: none of the %llu labels is one of those that are "
-                               "trained on (%s%s); is it data of the same kind?",
-                               key, first, (unsigned long long)figures->examples, classes,
-                               data->classes > CLASSES_LISTED ? ", ..." : "")
-                   : error_set(ERROR_DATA,
-                               "key `%s`: %s: none of the %llu labels is a number, and numbers are "
-                               "trained on",
-                               key, first, (unsigned long long)figures->examples);
-    free(classes);
-    return code;
-}
-
 static int try_rows(const struct holdout *holdout, const struct set_info *data,
                     const struct model_layout *layout, const char *key) {
     struct score_figures figures;
     struct model *model = empty_model(layout);
-    int code = score_packs(model, holdout->packs, holdout->count, 0, &figures);
+    int code = score_labels(model, holdout->packs, holdout->count, &figures);
     empty_model_free(model);
-    return code ? code : check_labels(holdout, data, &figures, key);
+    if (code)
+        return code;
+    char *where = memory_format("key `%s`: %s", key, pack_source(holdout->packs[0]));
+    code = score_check_labels(&figures, where, data->classes, data->class_names);
+    free(where);
+    return code;
 }
 
 int holdout_check(const struct holdout *holdout, const struct set_info *data,
@@ -140,7 +110,9 @@ int holdout_score(const struct holdout *holdout, const struct model *model,
                   struct score_figures *figures) {
     failpoint(FAILPOINT_score);
     int code = score_packs(model, holdout->packs, holdout->count, holdout->share, figures);
-    if (!code && !figures->examples)
+    if (!code && !figures->examples) {
+        score_figures_release(figures);
         code = error_set(ERROR_DATA, "the holdout has no labelled row");
+    }
     return code;
 }

@@ -340,6 +340,7 @@ void training_release(struct training *run, int code) {
         await_removal(run, code);
     coordinator_free(run->coordinator);
     json_decref(run->result);
+    score_figures_release(&run->figures);
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);

@@ -2,10 +2,6 @@
 
 #include <math.h>
 
-json_t *number_json(double number) {
-    return isfinite(number) ? json_real(number) : json_null();
-}
-
 const char *member_text(const json_t *object, const char *member) {
     const char *text = json_string_value(json_object_get(object, member));
     return text ? text : "-";

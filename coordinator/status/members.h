@@ -1,11 +1,8 @@
-/* Numbers as JSON, and members of JSON objects for printing. */
+/* Members of JSON objects for printing. */
 #ifndef DML_COORDINATOR_STATUS_MEMBERS_H
 #define DML_COORDINATOR_STATUS_MEMBERS_H
 
 #include <jansson.h>
-
-/* The number, or null if it is not finite. A new reference. */
-json_t *number_json(double number);
 
 /* "-" if there is no such text. */
 const char *member_text(const json_t *object, const char *member);

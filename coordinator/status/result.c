@@ -80,9 +80,9 @@ static void print_figures(const json_t *result, const char *over) {
     if (!all)
         return;
     printf("%-12s %lld examples", over, member_count(all, "examples"));
-    static const char *const figures[] = {"loss", "accuracy", "auc", "rmse"};
+    static const char *const figures[] = {"loss", "accuracy", "macro_f1", "auc", "rmse", "r2"};
     for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        if (json_object_get(all, figures[i]))
+        if (json_is_number(json_object_get(all, figures[i])))
             printf(", %s %.6g", figures[i], member_number(all, figures[i]));
     if (member_count(all, "unseen_labels"))
         printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));

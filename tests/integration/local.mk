@@ -16,6 +16,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
+	tests/integration/test_figures.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \

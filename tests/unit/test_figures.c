@@ -155,23 +155,274 @@ static void figures_of_classes_are_of_the_right_label(void **state) {
     double b = log(exp(0.25) + exp(-1) + exp(2));
     assert_true(fabs(figures.loss - (a + (b - 2) + (b - 0.25)) / 3) < 1e-15);
     assert_true(fabs(figures.accuracy - 2.0 / 3) < 1e-15);
-    assert_true(isnan(figures.auc) && isnan(figures.rmse));
+    assert_true(isnan(figures.rmse) && isnan(figures.f1));
 }
 
-static void figures_that_do_not_apply_are_left_out_of_json(void **state) {
+static void only_figures_that_apply_are_in_json_and_undefined_ones_are_null(void **state) {
     (void)state;
-    struct score_figures figures = {.examples = 3,
-                                    .loss = 0.5,
-                                    .log_loss = NAN,
-                                    .accuracy = NAN,
-                                    .auc = NAN,
-                                    .rmse = 1,
-                                    .unlabelled = 2};
+    struct score_figures figures = score_no_figures();
+    figures.examples = 3;
+    figures.loss = 0.5;
+    figures.rmse = 1;
+    figures.unlabelled = 2;
     json_t *object = score_figures_json(&figures);
     char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
     assert_string_equal(text, "{\"examples\":3,\"loss\":0.5,\"rmse\":1.0,\"unlabelled\":2}");
     free(text);
     json_decref(object);
+    figures.objective = objective_find("squared");
+    object = score_figures_json(&figures);
+    assert_true(json_is_null(json_object_get(object, "r2")));
+    assert_null(json_object_get(object, "auc"));
+    json_decref(object);
+}
+
+/* ---- figures as scikit-learn 1.9 computes them ---- */
+
+#define SAMPLE 200
+
+static double weight_of(int i) {
+    return 1 + i % 5 * 0.3;
+}
+
+/* Adds example i of the sample, whose figures stand below. */
+static void add_binary(struct figures *figures, int i, double weight) {
+    double margin = i * 37 % 101 / 16.0 - 3;
+    figures_add(figures, &margin, i * i * 7 % 11 < 4 ? 1 : -1, NULL, weight);
+}
+
+static void add_class(struct figures *figures, int i, double weight) {
+    static const char *const texts[] = {NULL, NULL, "say \"three\""};
+    double margins[] = {i * 37 % 101 / 16.0 - 3, i * 53 % 97 / 20.0 - 2, i * 29 % 89 / 25.0 - 1.5};
+    int class = i * i * 7 % 11 % 3;
+    figures_add(figures, margins, class + 1, texts[class], weight);
+}
+
+static void add_target(struct figures *figures, int i, double weight) {
+    double value = 1998 + i * 37 % 23 / 5.0;
+    figures_add(figures, &value, 1998 + i * i * 3 % 17 / 4.0, NULL, weight);
+}
+
+typedef void add_example(struct figures *figures, int i, double weight);
+
+/* The examples in an order that depends on `stride`. */
+static struct score_figures of_sample(const struct model *model, add_example *add, bool weighted,
+                                      int stride) {
+    struct figures *figures = figures_new(&model->layout, FIGURES_ALL);
+    struct score_figures result;
+    for (int i = 0; i < SAMPLE; i++)
+        add(figures, i * stride % SAMPLE, weighted ? weight_of(i * stride % SAMPLE) : 1);
+    figures_finish(figures, &result);
+    figures_free(figures);
+    return result;
+}
+
+static void assert_close(const char *name, double figure, double expected) {
+    if (!(fabs(figure - expected) <= 1e-12 * fmax(1, fabs(expected))))
+        fail_msg("%s is %.17g, not %.17g", name, figure, expected);
+}
+
+struct expected {
+    const char *name;
+    double plain, weighted;
+};
+
+static void check_sample(const struct model *model, add_example *add,
+                         const struct expected *expected, size_t count) {
+    struct score_figures plain = of_sample(model, add, false, 1);
+    struct score_figures weighted = of_sample(model, add, true, 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t j = 0;
+        while (strcmp(score_figure_table[j].name, expected[i].name) != 0)
+            j++;
+        assert_close(expected[i].name, score_figure_value(&plain, &score_figure_table[j]),
+                     expected[i].plain);
+        assert_close(expected[i].name, score_figure_value(&weighted, &score_figure_table[j]),
+                     expected[i].weighted);
+    }
+    assert_true(isnan(plain.weight));
+    assert_close("weight", weighted.weight, 320);
+    score_figures_release(&plain);
+    score_figures_release(&weighted);
+}
+
+#define CHECK(model, add, expected)                                                                \
+    check_sample(model, add, expected, sizeof(expected) / sizeof(expected)[0])
+
+static void figures_of_two_classes_are_those_of_scikit_learn(void **state) {
+    (void)state;
+    static const struct expected expected[] = {
+        {"log_loss", 0.9906485674802528, 0.989607708931103},
+        {"accuracy", 0.55, 0.551875},
+        {"precision", 0.3300970873786408, 0.3300613496932515},
+        {"recall", 0.6181818181818182, 0.6113636363636363},
+        {"f1", 0.43037974683544306, 0.4286852589641434},
+        {"macro_precision", 0.556801121008908, 0.5561134773943964},
+        {"macro_recall", 0.5711598746081505, 0.5703369905956113},
+        {"macro_f1", 0.529239460194581, 0.5300238634152337},
+        {"auc", 0.5612539184952978, 0.5584693377742946},
+        {"average_precision", 0.31447935804638505, 0.31156057108534735},
+        {"brier", 0.33138915998595814, 0.33110038962481564},
+    };
+    CHECK(&binary, add_binary, expected);
+}
+
+static void figures_of_several_classes_are_those_of_scikit_learn(void **state) {
+    (void)state;
+    static const struct expected expected[] = {
+        {"log_loss", 1.5550007001094996, 1.5627803931547866},
+        {"accuracy", 0.31, 0.31},
+        {"macro_precision", 0.3067893547345602, 0.30610132082602776},
+        {"macro_recall", 0.3139442368894424, 0.3150626318116419},
+        {"macro_f1", 0.30701470535361164, 0.3071054331961794},
+        {"auc", 0.5156392234693431, 0.5105358633706882},
+        {"average_precision", 0.35826463215806226, 0.35390973745505455},
+        {"brier", 0.9036093677482799, 0.905144312301276},
+    };
+    CHECK(&softmax, add_class, expected);
+}
+
+static void figures_of_numbers_are_those_of_scikit_learn(void **state) {
+    (void)state;
+    static const struct expected expected[] = {
+        {"deviance", 1.3256437500000056, 1.3516722656250049},
+        {"rmse", 1.6282774640705469, 1.6441850659977453},
+        {"mae", 1.33975, 1.358078125},
+        {"r2", -1.6656528699193114, -1.7301671066470266},
+        {"coverage", 0.565, 0.559375},
+    };
+    CHECK(&squared, add_target, expected);
+}
+
+static void assert_text(const json_t *object, const char *expected) {
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void the_confusion_matrix_has_a_row_a_label_and_a_column_a_prediction(void **state) {
+    (void)state;
+    struct score_figures figures = of_sample(&softmax, add_class, false, 1);
+    json_t *object = score_figures_json(&figures);
+    assert_text(json_object_get(object, "confusion"), "[[20,10,25],[31,27,15],[21,36,15]]");
+    const json_t *last = json_array_get(json_object_get(object, "classes"), 2);
+    assert_string_equal(json_string_value(json_object_get(last, "class")), "say \"three\"");
+    assert_int_equal(json_integer_value(json_object_get(last, "examples")), 72);
+    json_decref(object);
+    score_figures_release(&figures);
+    figures = of_sample(&softmax, add_class, true, 1);
+    assert_text(json_object_get(figures.classes, "confusion"),
+                "[[32.6,16.3,39.1],[47.5,43.2,24.9],[34.5,58.5,23.4]]");
+    score_figures_release(&figures);
+}
+
+/* All of JSON, so that the last bit of each figure of each class counts. */
+static void the_order_of_examples_changes_no_bit(void **state) {
+    (void)state;
+    static const struct {
+        const struct model *model;
+        add_example *add;
+    } samples[] = {{&binary, add_binary}, {&softmax, add_class}, {&squared, add_target}};
+    static const int strides[] = {3, 77, 199};
+    for (size_t i = 0; i < 3; i++) {
+        struct score_figures first = of_sample(samples[i].model, samples[i].add, true, 1);
+        json_t *expected = score_figures_json(&first);
+        for (size_t j = 0; j < 3; j++) {
+            struct score_figures other =
+                of_sample(samples[i].model, samples[i].add, true, strides[j]);
+            json_t *object = score_figures_json(&other);
+            assert_true(json_equal(object, expected));
+            json_decref(object);
+            score_figures_release(&other);
+        }
+        json_decref(expected);
+        score_figures_release(&first);
+    }
+}
+
+static struct score_figures of_margins(const struct model *model, const double *margins,
+                                       const double *labels, size_t count) {
+    struct figures *figures = figures_new(&model->layout, FIGURES_ALL);
+    struct score_figures result;
+    for (size_t i = 0; i < count; i++)
+        figures_add(figures, margins + i * model->layout.outputs, labels[i], NULL, 1);
+    figures_finish(figures, &result);
+    figures_free(figures);
+    return result;
+}
+
+static void what_one_class_alone_leaves_undefined_is_null(void **state) {
+    (void)state;
+    const double margins[] = {-2, -1, -3}, labels[] = {-1, -1, -1};
+    struct score_figures figures = of_margins(&binary, margins, labels, 3);
+    json_t *object = score_figures_json(&figures);
+    static const char *const undefined[] = {"auc", "average_precision", "precision", "recall",
+                                            "f1"};
+    for (size_t i = 0; i < 5; i++)
+        assert_true(json_is_null(json_object_get(object, undefined[i])));
+    assert_true(figures.accuracy == 1 && figures.macro_f1 == 1);
+    json_decref(object);
+    score_figures_release(&figures);
+}
+
+static void scores_that_are_all_tied_rank_nothing(void **state) {
+    (void)state;
+    const double margins[] = {7, 7, 7, 7}, labels[] = {-1, 1, -1, -1};
+    struct score_figures figures = of_margins(&binary, margins, labels, 4);
+    assert_true(figures.auc == 0.5);
+    assert_true(figures.average_precision == 0.25);
+    score_figures_release(&figures);
+}
+
+static void probabilities_of_exactly_0_and_1_have_figures(void **state) {
+    (void)state;
+    const double margins[] = {-800, 800, 800, -1e300}, labels[] = {-1, 1, -1, -1};
+    struct score_figures figures = of_margins(&binary, margins, labels, 4);
+    assert_true(figures.brier == 0.25);
+    assert_true(figures.log_loss == 200);
+    assert_true(fabs(figures.auc - 5.0 / 6) < 1e-15);
+    score_figures_release(&figures);
+}
+
+/* The spread of years is small beside their squares. */
+static void r2_keeps_its_digits_far_from_0_and_is_undefined_for_equal_targets(void **state) {
+    (void)state;
+    const double values[] = {1e9 + 1, 1e9 + 2, 1e9 + 4}, targets[] = {1e9 + 1, 1e9 + 3, 1e9 + 5};
+    struct score_figures figures = of_margins(&squared, values, targets, 3);
+    assert_close("r2", figures.r2, 0.75);
+    score_figures_release(&figures);
+    const double equal[] = {0.1, 0.1, 0.1};
+    figures = of_margins(&squared, values, equal, 3);
+    assert_true(isnan(figures.r2));
+    score_figures_release(&figures);
+}
+
+static void very_many_classes_are_counted_and_not_listed(void **state) {
+    (void)state;
+    enum { CLASSES = 1500 };
+    static char names[CLASSES][8];
+    static const char *list[CLASSES];
+    static double margins[CLASSES];
+    for (int k = 0; k < CLASSES; k++) {
+        snprintf(names[k], sizeof names[k], "%d", k);
+        list[k] = names[k];
+    }
+    struct model_layout layout = {
+        .objective = "softmax", .outputs = CLASSES, .classes = CLASSES, .class_names = list};
+    struct figures *figures = figures_new(&layout, FIGURES_ALL);
+    for (int i = 0; i < 20; i++) {
+        memset(margins, 0, sizeof margins);
+        margins[i] = 20;
+        figures_add(figures, margins, i < 15 ? i : i + 1, NULL, 1);
+    }
+    struct score_figures result;
+    figures_finish(figures, &result);
+    assert_true(result.accuracy == 0.75);
+    assert_close("macro_recall", result.macro_recall, 15.0 / 21); /* 15 is only predicted */
+    assert_int_equal(json_array_size(json_object_get(result.classes, "classes")), 0);
+    assert_null(json_object_get(result.classes, "confusion"));
+    figures_free(figures);
+    score_figures_release(&result);
 }
 
 int main(void) {
@@ -185,7 +436,17 @@ int main(void) {
         cmocka_unit_test(the_auc_counts_every_pair_and_ties_half),
         cmocka_unit_test(figures_of_targets_are_half_the_mean_square_and_its_root),
         cmocka_unit_test(figures_of_classes_are_of_the_right_label),
-        cmocka_unit_test(figures_that_do_not_apply_are_left_out_of_json),
+        cmocka_unit_test(only_figures_that_apply_are_in_json_and_undefined_ones_are_null),
+        cmocka_unit_test(figures_of_two_classes_are_those_of_scikit_learn),
+        cmocka_unit_test(figures_of_several_classes_are_those_of_scikit_learn),
+        cmocka_unit_test(figures_of_numbers_are_those_of_scikit_learn),
+        cmocka_unit_test(the_confusion_matrix_has_a_row_a_label_and_a_column_a_prediction),
+        cmocka_unit_test(the_order_of_examples_changes_no_bit),
+        cmocka_unit_test(what_one_class_alone_leaves_undefined_is_null),
+        cmocka_unit_test(scores_that_are_all_tied_rank_nothing),
+        cmocka_unit_test(probabilities_of_exactly_0_and_1_have_figures),
+        cmocka_unit_test(r2_keeps_its_digits_far_from_0_and_is_undefined_for_equal_targets),
+        cmocka_unit_test(very_many_classes_are_counted_and_not_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,11 @@
 #include "coordinator/job/gate.h"
 
 static struct score_figures with_loss(double loss) {
-    return (struct score_figures){
-        .examples = 10, .loss = loss, .accuracy = 0.8, .auc = NAN, .rmse = NAN};
+    struct score_figures figures = score_no_figures();
+    figures.examples = 10;
+    figures.loss = loss;
+    figures.accuracy = 0.8;
+    return figures;
 }
 
 static bool holds(const char *text, double new, double live) {
@@ -24,9 +27,25 @@ static bool holds(const char *text, double new, double live) {
 static void conditions_are_read(void **state) {
     (void)state;
     static const char *const good[] = {
-        "loss <= 1.01 * live",     "loss<=1.01*live",   "accuracy >= live",
-        "accuracy >= live - 0.01", "auc > 0.8",         "rmse < 2e3",
-        "loss <= live + 1e-3",     "  loss  <  -0.5  ", "loss <= 0.9 * live + 0.05",
+        "loss <= 1.01 * live",
+        "loss<=1.01*live",
+        "accuracy >= live",
+        "accuracy >= live - 0.01",
+        "auc > 0.8",
+        "rmse < 2e3",
+        "loss <= live + 1e-3",
+        "  loss  <  -0.5  ",
+        "loss <= 0.9 * live + 0.05",
+        "f1 >= 0.8",
+        "macro_f1 > live",
+        "average_precision >= 0.1",
+        "brier <= 0.2",
+        "log_loss < live",
+        "r2 >= 0.5",
+        "deviance <= 3",
+        "mae <= 1.1 * live",
+        "coverage >= 0.85",
+        "coverage <= 0.95",
     };
     static const char *const bad[] = {
         "",
@@ -51,6 +70,12 @@ static void conditions_are_read(void **state) {
         "accuracy <= 1.01 * live",
         "auc < 0.9",
         "accuracy >= 80",
+        "f1 <= 0.8",
+        "f1_ >= 0.8",
+        "macro_f >= 0.8",
+        "r2 >= 2",
+        "coverage >= 85",
+        "classes >= 1",
     };
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         if (!gate_is_condition(good[i]))
@@ -64,7 +89,7 @@ static void a_condition_is_taken_apart(void **state) {
     (void)state;
     struct gate_condition condition;
     assert_true(gate_parse("accuracy >= 0.5 * live - 0.25", &condition));
-    assert_int_equal(condition.figure, GATE_ACCURACY);
+    assert_string_equal(condition.figure->name, "accuracy");
     assert_int_equal(condition.comparison, GATE_AT_LEAST);
     assert_true(condition.relative);
     assert_true(condition.factor == 0.5 && condition.offset == -0.25);
@@ -129,7 +154,13 @@ static void a_figure_goes_with_its_objective(void **state) {
     struct gate_condition condition;
     assert_true(gate_parse("auc > 0.5", &condition));
     assert_true(gate_suits(&condition, OBJECTIVE_LOGISTIC));
+    assert_true(gate_suits(&condition, OBJECTIVE_SOFTMAX));
+    assert_false(gate_suits(&condition, OBJECTIVE_SQUARED));
+    assert_true(gate_parse("f1 > 0.5", &condition)); /* of the positive class */
+    assert_true(gate_suits(&condition, OBJECTIVE_LOGISTIC));
     assert_false(gate_suits(&condition, OBJECTIVE_SOFTMAX));
+    assert_true(gate_parse("brier < 0.5", &condition));
+    assert_false(gate_suits(&condition, OBJECTIVE_SQUARED_HINGE));
     assert_true(gate_parse("rmse < live", &condition));
     assert_true(gate_suits(&condition, OBJECTIVE_SQUARED));
     assert_false(gate_suits(&condition, OBJECTIVE_LOGISTIC));

@@ -1,0 +1,173 @@
+#include "model/ranking.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/exact.h"
+
+/* A score with the weight of its example: positive in the class that is looked at, else negative.
+ */
+struct entry {
+    double score, weight;
+};
+
+struct ranking {
+    uint32_t outputs;
+    uint64_t count;
+    bool overflowed;
+    struct entry *entry; /* one output */
+    uint64_t capacity;
+    double *score; /* several: `outputs` an example */
+    uint32_t *class;
+    double *weight;
+    uint64_t score_capacity, class_capacity, weight_capacity;
+};
+
+struct ranking *ranking_new(uint32_t outputs) {
+    struct ranking *ranking = memory_new(1, sizeof *ranking);
+    ranking->outputs = outputs;
+    return ranking;
+}
+
+static void release_scores(struct ranking *ranking) {
+    free(ranking->entry);
+    free(ranking->score);
+    free(ranking->class);
+    free(ranking->weight);
+}
+
+void ranking_free(struct ranking *ranking) {
+    if (!ranking)
+        return;
+    release_scores(ranking);
+    free(ranking);
+}
+
+bool ranking_overflowed(const struct ranking *ranking) {
+    return ranking->overflowed;
+}
+
+static void overflow(struct ranking *ranking) {
+    release_scores(ranking);
+    *ranking = (struct ranking){.outputs = ranking->outputs, .overflowed = true};
+}
+
+static void add_entry(struct ranking *ranking, double score, double weight) {
+    MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
+    ranking->entry[ranking->count++] = (struct entry){score, weight};
+}
+
+static void add_scores(struct ranking *ranking, const double *scores, uint32_t class,
+                       double weight) {
+    uint64_t first = ranking->count * ranking->outputs;
+    for (uint32_t k = 0; k < ranking->outputs; k++) {
+        MEMORY_ROOM(ranking->score, first + k, ranking->score_capacity);
+        ranking->score[first + k] = scores[k];
+    }
+    MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
+    MEMORY_ROOM(ranking->weight, ranking->count, ranking->weight_capacity);
+    ranking->class[ranking->count] = class;
+    ranking->weight[ranking->count] = weight;
+    ranking->count++;
+}
+
+void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight) {
+    uint64_t each = ranking->outputs == 1
+                        ? sizeof(struct entry)
+                        : (ranking->outputs + 1) * sizeof(double) + sizeof(uint32_t);
+    if (ranking->overflowed || !(weight > 0))
+        return;
+    if ((ranking->count + 1) * each > RANKING_BYTES_MAX)
+        overflow(ranking);
+    else if (ranking->outputs == 1)
+        add_entry(ranking, scores[0], class ? weight : -weight);
+    else
+        add_scores(ranking, scores, class, weight);
+}
+
+/* From the highest score down; the weights decide between equal scores, so that sums over them have
+ * one order. */
+static int compare(const void *a, const void *b) {
+    const struct entry *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score < y->score ? 1 : -1;
+    return (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+/* A sum of two doubles (Neumaier, 1974): exact for whole numbers, and nearly so for others. */
+struct twofold {
+    double high, low;
+};
+
+static void twofold_add(struct twofold *sum, double term) {
+    double high = sum->high + term;
+    sum->low += fabs(sum->high) >= fabs(term) ? sum->high - high + term : term - high + sum->high;
+    sum->high = high;
+}
+
+static double twofold_value(const struct twofold *sum) {
+    return sum->high + sum->low;
+}
+
+/* The weights of the positives and negatives with scores down to some threshold. */
+struct weights {
+    struct twofold positive, negative;
+};
+
+/* Adds all entries with the score of the first. Returns how many there are. */
+static uint64_t add_equals(struct weights *weights, const struct entry *first, uint64_t count) {
+    uint64_t i = 0;
+    for (; i < count && first[i].score == first->score; i++)
+        if (first[i].weight > 0)
+            twofold_add(&weights->positive, first[i].weight);
+        else
+            twofold_add(&weights->negative, -first[i].weight);
+    return i;
+}
+
+/* A step in positives of d, between negatives a before it and b after it, wins against all
+ * negatives below and half of those between: d·(2·all − a − b) halves. */
+static struct ranked rank(struct entry *entries, uint64_t count) {
+    struct weights all = {0}, now = {0};
+    struct exact halves, precision;
+    exact_init(&halves);
+    exact_init(&precision);
+    qsort(entries, count, sizeof *entries, compare);
+    for (uint64_t i = 0; i < count;)
+        i += add_equals(&all, entries + i, count - i);
+    double positives = twofold_value(&all.positive), negatives = twofold_value(&all.negative);
+    for (uint64_t i = 0; i < count;) {
+        double from = twofold_value(&now.positive), a = twofold_value(&now.negative);
+        i += add_equals(&now, entries + i, count - i);
+        double to = twofold_value(&now.positive), b = twofold_value(&now.negative);
+        if (to == from)
+            continue;
+        exact_add(&halves, (to - from) * ((negatives - a) + (negatives - b)));
+        exact_add(&precision, (to - from) * (to / (to + b)));
+    }
+    bool any = positives > 0;
+    return (struct ranked){
+        .auc = any && negatives > 0 ? exact_value(&halves) / (2 * positives * negatives) : NAN,
+        .average_precision = any ? exact_value(&precision) / positives : NAN};
+}
+
+static void copy_entries(const struct ranking *ranking, uint32_t class, struct entry *entries) {
+    for (uint64_t i = 0; i < ranking->count; i++) {
+        double weight = ranking->weight[i];
+        entries[i] = (struct entry){ranking->score[i * ranking->outputs + class],
+                                    ranking->class[i] == class ? weight : -weight};
+    }
+}
+
+struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
+    struct entry *entries = memory_new(ranking->count, sizeof *entries);
+    if (ranking->outputs > 1)
+        copy_entries(ranking, class, entries);
+    else if (ranking->count)
+        memcpy(entries, ranking->entry, ranking->count * sizeof *entries);
+    struct ranked ranked = rank(entries, ranking->count);
+    free(entries);
+    return ranked;
+}

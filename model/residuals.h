@@ -1,0 +1,17 @@
+/* How far predicted numbers are from their targets. Inside model/ only. */
+#ifndef DML_MODEL_RESIDUALS_H
+#define DML_MODEL_RESIDUALS_H
+
+#include "model/score.h"
+
+struct residuals; /* opaque */
+
+struct residuals *residuals_new(void);
+void residuals_free(struct residuals *residuals); /* harmless on NULL */
+
+void residuals_add(struct residuals *residuals, double prediction, double target, double weight);
+
+/* Sets rmse, mae, r2 and coverage. r2 is NaN if all targets are equal. */
+void residuals_finish(const struct residuals *residuals, struct score_figures *result);
+
+#endif
