@@ -35,6 +35,7 @@
     X(FACTOR_KEPT, "a shard that goes back restores no preconditioner, but keeps what it has")     \
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
+    X(ORTHANT_FORGOTTEN, "a run that goes on with l1 does not form its pseudo-gradient anew")      \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")
 
 enum mutant {

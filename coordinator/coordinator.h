@@ -142,6 +142,9 @@ struct coordinator_view {
     bool started;
     uint64_t step;
     double loss, gradient_max, holdout_loss;
+    double l1, l2;
+    uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
+    double gap_bound;              /* with l1: of F above its minimum; NaN: not known */
     struct optimizer_point answer; /* the model, if the run ended now */
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */

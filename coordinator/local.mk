@@ -12,9 +12,11 @@ libcoordinator_a_SOURCES = \
 	coordinator/machine.h \
 	coordinator/membership.c coordinator/membership.h \
 	coordinator/optimizer.c coordinator/optimizer.h \
+	coordinator/orthant.c coordinator/orthant.h \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/preconditioner.c coordinator/preconditioner.h \
+	coordinator/programs.c coordinator/programs.h \
 	coordinator/reading.c \
 	coordinator/refreshing.c \
 	coordinator/reason.c coordinator/reason.h \

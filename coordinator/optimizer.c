@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/mutant.h"
-#include "wire/program.h"
+#include "coordinator/orthant.h"
+#include "coordinator/programs.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
 #define CURVATURE_LEAST 1e-4
@@ -35,86 +36,16 @@ void optimizer_init(struct optimizer *o, const struct optimizer_settings *settin
     lbfgs_init(&o->history, settings->memory);
 }
 
-/* ---- pieces of programs ---- */
-
-static void add_swap(struct bytes *program, uint8_t a, uint8_t b) {
-    program_add(program, &(struct operation){.code = OPERATION_SWAP, .a = a, .b = b});
-}
-
-/* Puts an accepted trial into x, g and pg, and x into best if it is that; changes names only. */
-static void add_acceptance(struct optimizer *o, struct bytes *program) {
-    if (!o->accepted)
-        return;
-    add_swap(program, REGISTER_X, REGISTER_T);
-    add_swap(program, REGISTER_G, REGISTER_H);
-    if (o->history.preconditioned)
-        add_swap(program, REGISTER_PG, REGISTER_PH);
-    if (o->leaves_best)
-        add_swap(program, REGISTER_T, REGISTER_BEST);
-    o->accepted = o->leaves_best = false;
-}
-
-/* a = P·b. */
-static void add_preconditioned(const struct optimizer *o, struct bytes *program, uint8_t a,
-                               uint8_t b) {
-    program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
-                                             .a = a,
-                                             .b = b,
-                                             .serial = o->preconditioner.refreshes});
-}
-
-static void add_dot(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
-    program_add(program, &(struct operation){.code = code, .a = a, .b = b});
-}
-
-/* t = x + α·d, before an evaluation. */
-static void add_trial(struct bytes *program, double step) {
-    program_add(program, &(struct operation){.code = OPERATION_ADD,
-                                             .a = REGISTER_T,
-                                             .b = REGISTER_X,
-                                             .c = REGISTER_D,
-                                             .alpha = step});
-}
-
-/* P has a scale of its own for each parameter. */
-static double bias_scale(const struct optimizer *o) {
-    return o->history.preconditioned ? 1 : o->settings.bias_scale;
-}
-
-static void add_direction(const struct optimizer *o, struct bytes *program) {
-    bool conditioned = o->history.preconditioned;
-    struct operation operation = {.code = OPERATION_DIRECTION,
-                                  .a = REGISTER_D,
-                                  .b = conditioned ? REGISTER_PG : REGISTER_G,
-                                  .alpha = o->history.gamma,
-                                  .beta = o->steepest ? 1 : bias_scale(o),
-                                  .count = o->history.pairs};
-    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
-    lbfgs_direction(&o->history, operation.u, operation.w);
-    program_add(program, &operation);
-}
-
-/* Products of every pair, the candidate last, with h and with the candidate's y. */
-static void add_history_dots(const struct optimizer *o, struct bytes *program) {
-    struct operation operation = {.code = OPERATION_HISTORY_DOTS,
-                                  .a = REGISTER_H,
-                                  .slot = o->history.candidate,
-                                  .count = o->history.pairs + 1};
-    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
-    operation.slots[o->history.pairs] = o->history.candidate;
-    program_add(program, &operation);
-}
-
 /* ---- requests ---- */
 
 static enum optimizer_want finish(struct optimizer *o, enum reason reason, struct bytes *program) {
-    add_acceptance(o, program);
+    programs_acceptance(o, program);
     o->reason = reason;
     return OPTIMIZER_FINISH;
 }
 
 static enum optimizer_want evaluate(struct optimizer *o, struct bytes *program) {
-    add_trial(program, o->search.step);
+    programs_trial(o, program);
     o->evaluations++;
     return OPTIMIZER_EVALUATE;
 }
@@ -130,30 +61,16 @@ static enum optimizer_want search_along(struct optimizer *o, double first_step,
 static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *program) {
     lbfgs_reset(&o->history, false);
     o->steepest = true;
-    add_acceptance(o, program);
-    add_direction(o, program);
+    programs_acceptance(o, program);
+    programs_direction(o, program);
     o->slope = -o->gradient_square;
     return search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
 }
 
-static void add_pair(const struct optimizer *o, struct bytes *program, uint8_t x, uint8_t g) {
-    bool conditioned = o->history.preconditioned;
-    program_add(program, &(struct operation){.code = OPERATION_PAIR,
-                                             .slot = o->history.candidate,
-                                             .a = REGISTER_T,
-                                             .b = x,
-                                             .c = conditioned ? REGISTER_PH : REGISTER_H,
-                                             .d = conditioned ? REGISTER_PG : g,
-                                             .e = REGISTER_H,
-                                             .f = g,
-                                             .beta = bias_scale(o)});
-}
-
 /* The pair is formed as the difference to d, which is zero here. */
 void optimizer_load(struct optimizer *o, struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
-    add_pair(o, program, REGISTER_D, REGISTER_D);
-    add_history_dots(o, program);
+    programs_zero(program, REGISTER_D);
+    programs_pair(o, program, REGISTER_D, REGISTER_D);
 }
 
 void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t number) {
@@ -166,29 +83,14 @@ void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t numbe
 }
 
 enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    programs_zero(program, REGISTER_D);
     o->search.step = 0;
     return evaluate(o, program);
 }
 
 /* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
 static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
-    if (o->settings.l2 > 0)
-        program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
-                                                 .a = REGISTER_H,
-                                                 .b = REGISTER_T,
-                                                 .alpha = o->settings.l2});
-    if (o->history.preconditioned)
-        add_preconditioned(o, program, REGISTER_PH, REGISTER_H);
-    add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_D);
-    add_dot(program, OPERATION_DOT, REGISTER_H, REGISTER_H);
-    add_dot(program, OPERATION_MAX_ABS, REGISTER_H, 0);
-    add_dot(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
-    if (o->started || o->history.pairs) { /* at the start: for their products with the gradient */
-        add_pair(o, program, REGISTER_X, REGISTER_G);
-        add_history_dots(o, program);
-    }
+    programs_measures(o, program);
     o->measuring = MEASURING_TRIAL;
     o->rounds++;
     return OPTIMIZER_MEASURE;
@@ -197,12 +99,9 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
 /* Round B: accept, form the direction, measure its slope. */
 static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *program) {
     o->steepest = false;
-    add_acceptance(o, program);
-    if (o->history.preconditioned && o->unconditioned)
-        add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
-    o->unconditioned = false;
-    add_direction(o, program);
-    add_dot(program, OPERATION_DOT, REGISTER_G, REGISTER_D);
+    programs_acceptance(o, program);
+    programs_direction(o, program);
+    programs_slope(o, program);
     o->measuring = MEASURING_DIRECTION;
     o->rounds++;
     return OPTIMIZER_MEASURE;
@@ -214,10 +113,8 @@ static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *
  * that is taken meanwhile begins the same refresh again. */
 static enum optimizer_want refresh(struct optimizer *o, struct bytes *program) {
     o->refreshing = true;
-    add_acceptance(o, program);
-    program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
+    programs_acceptance(o, program);
+    programs_return(program);
     return OPTIMIZER_CURVATURE;
 }
 
@@ -306,13 +203,22 @@ static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer 
     return evaluate(o, program);
 }
 
-/* t becomes x: products are those of HISTORY_DOTS, the candidate's last. */
-static void accept_pair(struct optimizer *o, const struct lbfgs_products *products) {
-    double curvature = products[o->history.pairs].sy;
-    bool keep = o->started && curvature > CURVATURE_LEAST * -o->search.step * o->slope;
+/* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
+static bool keeps_pair(const struct optimizer *o, const struct measured *m) {
+    const struct lbfgs_products *candidate = &m->products[o->history.pairs];
+    if (!o->started)
+        return false;
+    if (o->settings.l1 > 0)
+        return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
+    return candidate->sy > CURVATURE_LEAST * -o->search.step * o->slope;
+}
+
+/* t becomes x. */
+static void accept_pair(struct optimizer *o, const struct measured *m) {
+    bool keep = keeps_pair(o, m);
     if (!keep && o->started)
         fire(o, SAFEGUARD_PAIR_SKIPPED);
-    lbfgs_accept(&o->history, products, keep, o->step + 1);
+    lbfgs_accept(&o->history, m->products, keep, o->step + 1);
     if (lbfgs_condition(&o->history) > 0)
         fire(o, SAFEGUARD_PAIRS_DROPPED);
 }
@@ -342,12 +248,17 @@ static void judge_on_holdout(struct optimizer *o) {
         o->best = (struct optimizer_point){.step = o->step,
                                            .loss = o->loss,
                                            .gradient_max = o->gradient_max,
-                                           .holdout_loss = o->holdout_loss};
+                                           .holdout_loss = o->holdout_loss,
+                                           .nonzero = o->nonzero,
+                                           .gap_bound = o->gap_bound};
     else
         o->leaves_best = o->best.step + 1 == o->step;
 }
 
-static enum optimizer_want accepted(struct optimizer *o, double loss, struct bytes *program) {
+static enum optimizer_want accepted(struct optimizer *o, const struct measured *m,
+                                    struct bytes *program) {
+    if (m->products)
+        accept_pair(o, m);
     if (o->started) {
         o->step++;
         o->last_step_length = o->search.step;
@@ -356,44 +267,44 @@ static enum optimizer_want accepted(struct optimizer *o, double loss, struct byt
     }
     o->started = true;
     o->accepted = true;
-    o->loss = loss;
-    o->losses[o->step % (LOSSES_KEPT + 1)] = loss;
+    o->loss = m->loss;
+    o->gradient_square = m->square;
+    o->gradient_max = m->max;
+    o->nonzero = m->nonzero;
+    o->gap_bound = m->gap_bound;
+    o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     if (o->settings.patience)
         judge_on_holdout(o);
     return leave(o, program);
 }
 
+static enum linesearch_answer search_next(struct optimizer *o, const struct measured *m) {
+    if (o->settings.l1 > 0)
+        return orthant_search_next(
+            &o->search,
+            &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
+    return linesearch_next(&o->search, m->loss, m->slope);
+}
+
 /* Asks the line search. The starting point belongs to no search: it has only to be finite. */
-static enum linesearch_answer judge_trial(struct optimizer *o, double loss, double slope) {
-    bool finite = isfinite(loss) && isfinite(slope);
-    o->trial_loss = loss;
-    o->trial_slope = slope;
+static enum linesearch_answer judge_trial(struct optimizer *o, const struct measured *m) {
+    bool finite = isfinite(m->loss) && isfinite(m->slope);
+    o->trial_loss = m->loss;
+    o->trial_slope = m->slope;
     if (!o->started)
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
     if (!finite)
         fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    return linesearch_next(&o->search, loss, slope);
+    return search_next(o, m);
 }
 
-/* Where round A's scalars stand. */
-enum { MEASURED_SLOPE, MEASURED_SQUARE, MEASURED_MAX, MEASURED_NORM, MEASURED_PRODUCTS };
-
-static enum optimizer_want trial_measured(struct optimizer *o, const double *scalars,
-                                          struct bytes *program) {
-    double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
-    bool finite = isfinite(scalars[MEASURED_MAX]) && isfinite(scalars[MEASURED_SQUARE]);
-    double slope = finite ? scalars[MEASURED_SLOPE] : NAN;
-    enum linesearch_answer answer = judge_trial(o, loss, slope);
-    if (answer != LINESEARCH_ACCEPT)
-        return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
-    if (o->started || o->history.pairs) {
-        struct lbfgs_products products[SLOTS_MAX];
-        memcpy(products, scalars + MEASURED_PRODUCTS, (o->history.pairs + 1) * sizeof products[0]);
-        accept_pair(o, products);
-    }
-    o->gradient_square = scalars[MEASURED_SQUARE];
-    o->gradient_max = scalars[MEASURED_MAX];
-    return accepted(o, loss, program);
+/* What follows a trial. */
+static enum optimizer_want trial_judged(struct optimizer *o, const struct measured *m,
+                                        struct bytes *program) {
+    enum linesearch_answer answer = judge_trial(o, m);
+    if (answer == LINESEARCH_ACCEPT)
+        return accepted(o, m, program);
+    return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
 }
 
 static enum optimizer_want direction_measured(struct optimizer *o, double slope,
@@ -410,15 +321,17 @@ enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, d
     o->trial_holdout = isfinite(holdout_loss) ? holdout_loss : INFINITY;
     if (isfinite(mean_loss))
         return measure_trial(o, program);
-    enum linesearch_answer answer = judge_trial(o, mean_loss, NAN);
-    return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
+    return trial_judged(o, &(struct measured){.loss = mean_loss, .slope = NAN, .falls = NAN},
+                        program);
 }
 
 enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,
                                        struct bytes *program) {
+    struct measured measured;
     switch (o->measuring) {
     case MEASURING_TRIAL:
-        return trial_measured(o, scalars, program);
+        measured = programs_measured(o, scalars);
+        return trial_judged(o, &measured, program);
     case MEASURING_DIRECTION:
         return direction_measured(o, scalars[0], program);
     case MEASURING_FACTOR:
@@ -452,7 +365,9 @@ struct optimizer_point optimizer_answer(const struct optimizer *o) {
     return (struct optimizer_point){.step = o->step,
                                     .loss = o->loss,
                                     .gradient_max = o->gradient_max,
-                                    .holdout_loss = INFINITY};
+                                    .holdout_loss = INFINITY,
+                                    .nonzero = o->nonzero,
+                                    .gap_bound = o->gap_bound};
 }
 
 bool optimizer_keeps_best(const struct optimizer *o) {

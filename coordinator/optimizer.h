@@ -1,4 +1,5 @@
-/* The optimizer: L-BFGS with a line search, driven one answer at a time.
+/* The optimizer: L-BFGS with a line search, driven one answer at a time; with l1 orthant-wise
+ * (orthant.h).
  *
  * It never sees a vector. It asks for an evaluation (run this program, then compute loss and
  * gradient sum at t), for the scalars of a program, or for the end; the caller answers and asks
@@ -48,7 +49,8 @@ const char *safeguard_text(enum safeguard safeguard);
 
 struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
-    double l2;
+    double l1, l2;
+    bool bounds_gap;   /* with l1: the loss and the model allow orthant_gap_bound() */
     double bias_scale; /* of H₀ without a preconditioner, see lbfgs.h; a power of two */
     double gradient_tolerance, loss_tolerance;
     uint64_t steps_max;
@@ -61,8 +63,10 @@ struct optimizer_settings {
 struct optimizer_point {
     uint64_t step;
     double loss;         /* F there */
-    double gradient_max; /* max|∂F| there */
+    double gradient_max; /* max|∂F| there; with l1 of the pseudo-gradient, as everywhere here */
     double holdout_loss; /* mean over the holdout, without L2; infinity if it is not finite */
+    uint64_t nonzero;    /* with l1: regularised parameters that are not 0 */
+    double gap_bound;    /* F is this much above its minimum at most; NaN: not known */
 };
 
 enum optimizer_want {
@@ -102,6 +106,8 @@ struct optimizer {
     double gradient_max;     /* max|∂F| at x */
     double gradient_square;  /* g·g at x */
     double slope;            /* g·d */
+    uint64_t nonzero;        /* at x, as in struct optimizer_point */
+    double gap_bound;
     double last_step_length;
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */

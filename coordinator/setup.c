@@ -76,6 +76,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .start = starts(c),
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .orthants = c->settings.optimizer.l1 > 0,
         .folder = folder,
     };
     send_to(c, link, message, out);

@@ -100,6 +100,8 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_f64(coder, &o->gradient_max);
     code_f64(coder, &o->gradient_square);
     code_f64(coder, &o->slope);
+    code_u64(coder, &o->nonzero);
+    code_f64(coder, &o->gap_bound);
     code_f64(coder, &o->last_step_length);
     code_u32(coder, &o->last_trials);
     code_f64(coder, &o->trial_loss);
@@ -111,6 +113,8 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_f64(coder, &o->best.loss);
     code_f64(coder, &o->best.gradient_max);
     code_f64(coder, &o->best.holdout_loss);
+    code_u64(coder, &o->best.nonzero);
+    code_f64(coder, &o->best.gap_bound);
     code_preconditioner(coder, &o->preconditioner);
     code_drawn(coder, &o->drawn);
     for (unsigned i = 0; i < SAFEGUARDS; i++)

@@ -27,7 +27,7 @@ struct job {
     struct source_options source; /* points into this job */
     char *positive;               /* or NULL */
     enum objective_kind objective;
-    double l2;
+    double l2, l1;
     bool intercept;
     uint32_t history;
     enum history_type history_type;

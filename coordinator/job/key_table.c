@@ -54,7 +54,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
 /* All weights are 0 long before this value. With larger values a step that no longer moves the
  * weights no longer moves the intercept either. */
-#define L2_MAX 1e20
+#define PENALTY_MAX 1e20
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH or HOST:PORT, or a list of them"
@@ -88,8 +88,10 @@ const struct key keys[] = {
      .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
      .help = "the loss that is minimised"},
-    {"l2", KEY_NUMBER, AT(l2), RANGE(0, L2_MAX), .initial = "0",
+    {"l2", KEY_NUMBER, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss"},
+    {"l1", KEY_NUMBER, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
+     .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
     {"history", KEY_COUNT32, AT(history), RANGE(1, HISTORY_MAX), WORD("auto", 0),

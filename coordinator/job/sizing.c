@@ -168,7 +168,13 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
                          "of `precondition_block`; raise that (to %u at most), or take `auto`",
                          job->file, (unsigned long long)parameters, job->precondition_block,
                          PRECONDITION_PARAMETERS_MAX);
-    if (job->precondition == PRECONDITION_OFF || !fits)
+    if (job->precondition == PRECONDITION_BLOCK && job->l1 > 0)
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
+            "`none`, or no l1",
+            job->file);
+    if (job->precondition == PRECONDITION_OFF || job->l1 > 0 || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,

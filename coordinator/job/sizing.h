@@ -38,7 +38,8 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 double sizing_bias_scale(const struct set_info *data);
 
 /* Whether the run has a preconditioner, and what its refreshes cost: from the job and the shape of
- * the data alone. ERROR_CONFIG if the job asks for one that the model is too large for. */
+ * the data alone. With l1 it has none. ERROR_CONFIG if the job asks for one that the model is too
+ * large for, or with l1. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);

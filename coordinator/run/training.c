@@ -158,7 +158,9 @@ static int make_coordinator(struct training *run) {
     name_run(run);
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
+                      .l1 = job->l1,
                       .l2 = job->l2,
+                      .bounds_gap = job->l1 > 0 && !job->intercept,
                       .bias_scale = run->bias_scale,
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,

@@ -56,6 +56,12 @@ tests_unit_test_optimizer_SOURCES = tests/unit/test_optimizer.c \
 	tests/unit/memory_backend.c tests/unit/memory_backend.h
 tests_unit_test_optimizer_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_l1
+TESTS += tests/unit/test_l1
+tests_unit_test_l1_SOURCES = tests/unit/test_l1.c \
+	tests/unit/memory_backend.c tests/unit/memory_backend.h
+tests_unit_test_l1_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_early_stopping
 TESTS += tests/unit/test_early_stopping
 tests_unit_test_early_stopping_SOURCES = tests/unit/test_early_stopping.c \

@@ -134,6 +134,67 @@ static void run_precondition(struct backend *backend, const struct operation *o)
     free(m);
 }
 
+static double sign(double a) {
+    return (a > 0) - (a < 0);
+}
+
+static double pseudo(double x, double g, double l1) {
+    return x != 0 ? g + l1 * sign(x) : sign(g) * fmax(fabs(g) - l1, 0);
+}
+
+static double side(double x, double q) {
+    return x != 0 ? sign(x) : -sign(q);
+}
+
+/* Operations with l1 on vectors, whose last element is free of it. */
+static void run_orthant(struct backend *backend, const struct operation *o) {
+    double *a = backend->vector[o->a], *b = backend->vector[o->b], *c = backend->vector[o->c];
+    for (uint32_t i = 0; i + 1 < backend->n; i++) {
+        if (o->code == OPERATION_PSEUDO_GRADIENT)
+            a[i] = pseudo(b[i], c[i], o->l1);
+        else if (o->code == OPERATION_PROJECT && a[i] * side(b[i], c[i]) <= 0)
+            a[i] = 0;
+        else if (o->code == OPERATION_ALIGN && b[i] == 0 && a[i] * sign(c[i]) >= 0)
+            a[i] = 0;
+        else if (o->code == OPERATION_MASK && a[i] == 0 && b[i] == 0)
+            backend->q[o->slot][i] = backend->y[i] = 0;
+    }
+    if (o->code == OPERATION_PSEUDO_GRADIENT)
+        a[backend->n - 1] = c[backend->n - 1];
+}
+
+/* Those that yield scalars. */
+static uint32_t measure_orthant(struct backend *backend, const struct operation *o,
+                                double *scalars) {
+    const double *a = backend->vector[o->a], *b = backend->vector[o->b];
+    const double *c = backend->vector[o->c], *d = backend->vector[o->d];
+    long double sums[3] = {0, 0, 0};
+    for (uint32_t i = 0; i < backend->n; i++) {
+        bool free = i == backend->n - 1;
+        double s = a[i] - b[i], l1 = free ? 0 : o->l1;
+        double excess = fmax(fabs(a[i] - o->alpha * b[i]) - o->l1, 0);
+        if (o->code == OPERATION_DESCENT) {
+            sums[0] += c[i] * s;
+            sums[1] += (d[i] + l1 * side(b[i], c[i])) * s;
+            sums[2] += s * s;
+        } else if (!free) {
+            sums[0] += o->code == OPERATION_NORM_1 ? fabs(a[i]) : excess * excess;
+            sums[1] += a[i] != 0;
+        }
+    }
+    uint32_t count = operation_scalars(o);
+    for (uint32_t i = 0; i < count; i++)
+        scalars[i] = (double)sums[i];
+    return count;
+}
+
+static uint32_t run_with_l1(struct backend *backend, const struct operation *o, double *scalars) {
+    if (operation_scalars(o))
+        return measure_orthant(backend, o, scalars);
+    run_orthant(backend, o);
+    return 0;
+}
+
 /* Runs one operation; answers how many scalars it wrote. */
 static uint32_t run_operation(struct backend *backend, const struct operation *o, double *scalars) {
     double **v = backend->vector, *held;
@@ -179,6 +240,14 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_PRECONDITION:
         run_precondition(backend, o);
         return 0;
+    case OPERATION_PSEUDO_GRADIENT:
+    case OPERATION_PROJECT:
+    case OPERATION_ALIGN:
+    case OPERATION_MASK:
+    case OPERATION_NORM_1:
+    case OPERATION_DESCENT:
+    case OPERATION_EXCESS:
+        return run_with_l1(backend, o, scalars);
     case OPERATION_CHECK:
     case OPERATION_BEGIN:
     case OPERATIONS:
@@ -198,8 +267,8 @@ static void run_program(struct backend *backend, const struct bytes *program, do
 
 /* What is in no checkpoint holds anything after a restart. */
 static void lose_all_else(struct backend *backend, const struct optimizer *optimizer) {
-    static const enum vector_register scratch[] = {REGISTER_T, REGISTER_H, REGISTER_D, REGISTER_PG,
-                                                   REGISTER_PH};
+    static const enum vector_register scratch[] = {
+        REGISTER_T, REGISTER_H, REGISTER_D, REGISTER_PG, REGISTER_PH, REGISTER_QG, REGISTER_QH};
     for (unsigned i = 0; i < sizeof scratch / sizeof *scratch; i++)
         memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
     if (!optimizer_keeps_best(optimizer))

@@ -1,6 +1,6 @@
-/* The vector operations of wire/program.h on plain arrays in memory, whose last element is a bias,
- * and a driver that runs the optimizer on a function with them. For tests of the optimizer alone.
- */
+/* The vector operations of wire/program.h on plain arrays in memory, whose last element is a bias
+ * (with l2 it is regularised all the same), and a driver that runs the optimizer on a function with
+ * them. For tests of the optimizer alone. */
 #ifndef DML_TESTS_MEMORY_BACKEND_H
 #define DML_TESTS_MEMORY_BACKEND_H
 

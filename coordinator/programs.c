@@ -1,0 +1,257 @@
+#include "coordinator/programs.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mutant.h"
+#include "coordinator/orthant.h"
+
+static void add(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
+    program_add(program, &(struct operation){.code = code, .a = a, .b = b});
+}
+
+void programs_zero(struct bytes *program, uint8_t a) {
+    add(program, OPERATION_ZERO, a, 0);
+}
+
+void programs_acceptance(struct optimizer *o, struct bytes *program) {
+    if (!o->accepted)
+        return;
+    add(program, OPERATION_SWAP, REGISTER_X, REGISTER_T);
+    add(program, OPERATION_SWAP, REGISTER_G, REGISTER_H);
+    if (o->history.preconditioned)
+        add(program, OPERATION_SWAP, REGISTER_PG, REGISTER_PH);
+    if (o->leaves_best)
+        add(program, OPERATION_SWAP, REGISTER_T, REGISTER_BEST);
+    o->accepted = o->leaves_best = false;
+}
+
+/* a = P·b. */
+static void add_preconditioned(const struct optimizer *o, struct bytes *program, uint8_t a,
+                               uint8_t b) {
+    program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
+                                             .a = a,
+                                             .b = b,
+                                             .serial = o->preconditioner.refreshes});
+}
+
+/* a = q(x, g). */
+static void add_pseudo_gradient(const struct optimizer *o, struct bytes *program, uint8_t a,
+                                uint8_t x, uint8_t g) {
+    program_add(
+        program,
+        &(struct operation){
+            .code = OPERATION_PSEUDO_GRADIENT, .a = a, .b = x, .c = g, .l1 = o->settings.l1});
+}
+
+static void add_of_x(struct bytes *program, enum operation_code code, uint8_t a) {
+    program_add(program,
+                &(struct operation){.code = code, .a = a, .b = REGISTER_X, .c = REGISTER_QG});
+}
+
+/* The starting point has no orthant: the first trial is that point. */
+void programs_trial(const struct optimizer *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_ADD,
+                                             .a = REGISTER_T,
+                                             .b = REGISTER_X,
+                                             .c = REGISTER_D,
+                                             .alpha = o->search.step});
+    if (o->settings.l1 > 0 && o->started)
+        add_of_x(program, OPERATION_PROJECT, REGISTER_T);
+}
+
+void programs_return(struct bytes *program) {
+    program_add(program,
+                &(struct operation){
+                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
+}
+
+/* ---- directions ---- */
+
+/* P has a scale of its own for each parameter. */
+static double bias_scale(const struct optimizer *o) {
+    return o->history.preconditioned ? 1 : o->settings.bias_scale;
+}
+
+/* The register whose multiple by H₀ a direction begins with. */
+static uint8_t descended(const struct optimizer *o) {
+    if (o->settings.l1 > 0)
+        return REGISTER_QG;
+    return o->history.preconditioned ? REGISTER_PG : REGISTER_G;
+}
+
+void programs_direction(struct optimizer *o, struct bytes *program) {
+    bool forgotten = o->unconditioned && mutant(ORTHANT_FORGOTTEN);
+    if (o->history.preconditioned && o->unconditioned)
+        add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
+    o->unconditioned = false;
+    if (o->settings.l1 > 0 && !forgotten)
+        add_pseudo_gradient(o, program, REGISTER_QG, REGISTER_X, REGISTER_G);
+    struct operation operation = {.code = OPERATION_DIRECTION,
+                                  .a = REGISTER_D,
+                                  .b = descended(o),
+                                  .alpha = o->history.gamma,
+                                  .beta = o->steepest ? 1 : bias_scale(o),
+                                  .count = o->history.pairs};
+    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
+    lbfgs_direction(&o->history, operation.u, operation.w);
+    program_add(program, &operation);
+    if (o->settings.l1 > 0)
+        add_of_x(program, OPERATION_ALIGN, REGISTER_D);
+}
+
+void programs_slope(const struct optimizer *o, struct bytes *program) {
+    add(program, OPERATION_DOT, o->settings.l1 > 0 ? REGISTER_QG : REGISTER_G, REGISTER_D);
+}
+
+/* ---- pairs ---- */
+
+/* Products of every pair, the candidate last, with the gradient and with the candidate's y. */
+static void add_history_dots(const struct optimizer *o, struct bytes *program) {
+    struct operation operation = {.code = OPERATION_HISTORY_DOTS,
+                                  .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
+                                  .slot = o->history.candidate,
+                                  .count = o->history.pairs + 1};
+    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
+    operation.slots[o->history.pairs] = o->history.candidate;
+    program_add(program, &operation);
+}
+
+/* A pair that was given has no step from x: it is whole. */
+static void add_mask(const struct optimizer *o, struct bytes *program, uint8_t x) {
+    if (o->settings.l1 > 0 && x == REGISTER_X)
+        program_add(program, &(struct operation){.code = OPERATION_MASK,
+                                                 .slot = o->history.candidate,
+                                                 .a = REGISTER_T,
+                                                 .b = REGISTER_X});
+}
+
+void programs_pair(const struct optimizer *o, struct bytes *program, uint8_t x, uint8_t g) {
+    bool conditioned = o->history.preconditioned;
+    program_add(program, &(struct operation){.code = OPERATION_PAIR,
+                                             .slot = o->history.candidate,
+                                             .a = REGISTER_T,
+                                             .b = x,
+                                             .c = conditioned ? REGISTER_PH : REGISTER_H,
+                                             .d = conditioned ? REGISTER_PG : g,
+                                             .e = REGISTER_H,
+                                             .f = g,
+                                             .beta = bias_scale(o)});
+    add_mask(o, program, x);
+    add_history_dots(o, program);
+}
+
+/* ---- measures ---- */
+
+/* Where the scalars stand. Those from FALLS on are with l1 only, and those from GAP_PRODUCT on only
+ * if the gap is bounded. */
+enum {
+    MEASURED_SLOPE,
+    MEASURED_SQUARE,
+    MEASURED_MAX,
+    MEASURED_NORM,
+    MEASURED_FALLS,
+    MEASURED_ENDS,
+    MEASURED_STEP_SQUARE,
+    MEASURED_NORM_1,
+    MEASURED_NONZERO,
+    MEASURED_GAP_PRODUCT,
+    MEASURED_GAP_EXCESS,
+};
+
+/* Where the products with the history begin. */
+static unsigned products_at(const struct optimizer *o) {
+    if (o->settings.l1 <= 0)
+        return MEASURED_NORM + 1;
+    return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
+}
+
+/* At the start, pairs that were given need their products with the gradient. */
+static bool wants_products(const struct optimizer *o) {
+    return o->started || o->history.pairs;
+}
+
+static void add_gap(const struct optimizer *o, struct bytes *program) {
+    add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
+    if (o->settings.l2 > 0)
+        program_add(program, &(struct operation){.code = OPERATION_EXCESS,
+                                                 .a = REGISTER_H,
+                                                 .b = REGISTER_T,
+                                                 .alpha = o->settings.l2,
+                                                 .l1 = o->settings.l1});
+    else
+        add(program, OPERATION_MAX_ABS, REGISTER_H, 0);
+}
+
+static void add_orthant_measures(const struct optimizer *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_DESCENT,
+                                             .a = REGISTER_T,
+                                             .b = REGISTER_X,
+                                             .c = REGISTER_QG,
+                                             .d = REGISTER_H,
+                                             .l1 = o->settings.l1});
+    add(program, OPERATION_NORM_1, REGISTER_T, 0);
+    if (o->settings.bounds_gap)
+        add_gap(o, program);
+}
+
+void programs_measures(const struct optimizer *o, struct bytes *program) {
+    bool orthants = o->settings.l1 > 0;
+    uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
+    add(program, OPERATION_GRADIENT, REGISTER_H, 0);
+    if (o->settings.l2 > 0)
+        program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
+                                                 .a = REGISTER_H,
+                                                 .b = REGISTER_T,
+                                                 .alpha = o->settings.l2});
+    if (o->history.preconditioned)
+        add_preconditioned(o, program, REGISTER_PH, REGISTER_H);
+    if (orthants)
+        add_pseudo_gradient(o, program, REGISTER_QH, REGISTER_T, REGISTER_H);
+    add(program, OPERATION_DOT, gradient, REGISTER_D);
+    add(program, OPERATION_DOT, gradient, gradient);
+    add(program, OPERATION_MAX_ABS, gradient, 0);
+    add(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
+    if (orthants)
+        add_orthant_measures(o, program);
+    if (wants_products(o))
+        programs_pair(o, program, REGISTER_X, REGISTER_G);
+}
+
+static double gap_bound(const struct optimizer *o, const double *scalars) {
+    if (!o->settings.bounds_gap)
+        return NAN;
+    double square = scalars[MEASURED_NORM], l2 = o->settings.l2;
+    struct orthant_gap gap = {.mean_loss = o->mean_loss,
+                              .norm_1 = scalars[MEASURED_NORM_1],
+                              .square = square,
+                              .wr = scalars[MEASURED_GAP_PRODUCT] - l2 * square,
+                              .excess = scalars[MEASURED_GAP_EXCESS]};
+    return orthant_gap_bound(o->settings.l1, l2, &gap);
+}
+
+static void read_orthant_measures(const struct optimizer *o, const double *scalars,
+                                  struct measured *measured) {
+    measured->loss += o->settings.l1 * scalars[MEASURED_NORM_1];
+    measured->falls = scalars[MEASURED_FALLS];
+    measured->ends = scalars[MEASURED_ENDS];
+    measured->step_square = scalars[MEASURED_STEP_SQUARE];
+    measured->nonzero = (uint64_t)scalars[MEASURED_NONZERO];
+    measured->gap_bound = gap_bound(o, scalars);
+}
+
+struct measured programs_measured(const struct optimizer *o, const double *scalars) {
+    double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
+    struct measured measured = {.loss = loss,
+                                .slope = scalars[MEASURED_SLOPE],
+                                .square = scalars[MEASURED_SQUARE],
+                                .max = scalars[MEASURED_MAX],
+                                .gap_bound = NAN};
+    if (o->settings.l1 > 0)
+        read_orthant_measures(o, scalars, &measured);
+    if (!isfinite(measured.max) || !isfinite(measured.square))
+        measured.slope = measured.falls = NAN;
+    if (wants_products(o))
+        measured.products = (const void *)(scalars + products_at(o));
+    return measured;
+}
