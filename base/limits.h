@@ -13,6 +13,9 @@
 #define PARAMETERS_MAX (UINT64_C(1) << 33)         /* elements of a vector */
 #define PRECONDITION_PARAMETERS_MAX BLOCK_ELEMENTS /* of a dense matrix: all on one shard */
 
+/* Losses. */
+#define LOSS_PARAMETERS_MAX 2 /* of one loss */
+
 /* Data. */
 #define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */
 #define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */

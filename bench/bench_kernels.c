@@ -143,7 +143,11 @@ static void data_pass(const char *name, enum objective_kind kind, bool dense, en
                       bool uniform, uint32_t threads) {
     struct random random;
     random_init(&random, 1);
-    struct data_pass pass = {.shape = {kind, features, outputs, true}};
+    struct data_pass pass = {.shape = {.kind = kind,
+                                       .features = features,
+                                       .outputs = outputs,
+                                       .intercept = true,
+                                       .loss = objective_defaults(kind)}};
     pass.rows = (struct rows){.count = count, .features = features, .dense = dense, .type = type};
     pass.rows.values = (uint64_t)count * width;
     if (!dense)

@@ -7,12 +7,13 @@
 /* The totals of an evaluation of the curvature. */
 enum { TOTAL_SCORE, TOTAL_DRAWN, TOTAL_TERMS };
 
-/* A drawn row weighs at most 1/floor, and each of its second derivatives is at most second_max. One
- * bit more is for the rounding of the products. */
+/* A drawn row weighs at most 1/floor. One bit more is for the rounding of the products. */
 static int curvature_exponent(const struct coordinator *c,
                               const struct objective_drawing *drawing) {
     const struct objective *objective = objective_of(c->settings.shape.kind);
-    return fixed_derivative_exponent(objective->second_max / drawing->floor) + 1;
+    double bound = objective->second_bound(
+        &c->settings.shape.loss, c->steering->derivative_max_at_x, c->settings.data->label_max_abs);
+    return fixed_derivative_exponent(bound / drawing->floor) + 1;
 }
 
 void refreshing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {

@@ -98,6 +98,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .set = c->settings.set_path,
         .fingerprint = c->settings.data->fingerprint,
         .objective = objective_name(c->settings.shape.kind),
+        .loss = {&c->settings.shape.loss, sizeof c->settings.shape.loss},
         .layout = {layout.data, (uint32_t)layout.length},
         .shards = c->settings.shards,
         .threads = c->settings.threads,

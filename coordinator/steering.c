@@ -142,10 +142,11 @@ void steering_send_program(struct coordinator *c, struct output *out) {
  * however the run went, and so are the bits of the sums. */
 static int next_derivative_exponent(const struct coordinator *c) {
     const struct objective *objective = objective_of(c->settings.shape.kind);
-    if (!objective->first_bound)
+    if (!objective->bound)
         return 0;
-    if (!c->steering->optimizer.started)
-        return fixed_derivative_exponent(objective->first_bound(c->settings.data->label_max_abs));
+    if (!objective->adapts || !c->steering->optimizer.started)
+        return fixed_derivative_exponent(
+            objective->bound(&c->settings.shape.loss, c->settings.data->label_max_abs));
     return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 

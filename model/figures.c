@@ -80,7 +80,8 @@ static const double *predict(struct figures *figures, const double *margins) {
 
 static void count(struct figures *figures, const double *margins, double label, double weight) {
     size_t outputs = figures->layout->outputs;
-    exact_add(&figures->loss, weight * figures->objective->loss(outputs, margins, label));
+    exact_add(&figures->loss,
+              weight * figures->objective->loss(&figures->layout->loss, outputs, margins, label));
     weight_sum_add(&figures->all, weight);
 }
 

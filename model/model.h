@@ -10,6 +10,7 @@
 
 #include "base/sha256.h"
 #include "base/layout.h"
+#include "objective/objective.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. */
 #define MODEL_FORMAT_VERSION 1
@@ -28,7 +29,8 @@ struct model_kept {
  * id. */
 struct model_layout {
     const char *objective; /* its name, for objective_find() */
-    uint32_t outputs;      /* K */
+    struct loss_parameters loss;
+    uint32_t outputs; /* K */
     bool intercept;
     uint64_t features;                /* F */
     const uint64_t *feature_id;       /* F original ids, all different */

@@ -103,6 +103,25 @@ static int check_objective(const char *path, const struct model_layout *layout, 
     return 0;
 }
 
+/* The parameters of the loss. */
+static int read_parameters(const char *path, struct model *model) {
+    enum objective_kind kind = (enum objective_kind)objective_from_name(model->layout.objective);
+    const json_t *all = json_object_get(model->details, "objective_parameters");
+    const struct loss_parameter *parameter;
+    for (uint32_t i = 0; (parameter = objective_parameter(kind, i)); i++) {
+        const json_t *value = json_object_get(all, parameter->name);
+        model->layout.loss.value[i] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+    parameter = objective_parameter_amiss(kind, &model->layout.loss);
+    if (parameter)
+        return error_set(ERROR_DATA,
+                         "%s: objective_parameters has no `%s` of %s, or one that is not a number "
+                         "from %g to %g",
+                         path, parameter->name, model->layout.objective, parameter->least,
+                         parameter->most);
+    return 0;
+}
+
 static int read_layout(const char *path, struct model *model) {
     struct model_layout *layout = &model->layout;
     size_t classes, names;
@@ -118,7 +137,8 @@ static int read_layout(const char *path, struct model *model) {
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
-    return check_objective(path, layout, classes);
+    code = check_objective(path, layout, classes);
+    return code ? code : read_parameters(path, model);
 }
 
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {

@@ -291,12 +291,27 @@ static json_t *class_names_json(const struct model_layout *layout) {
     return names;
 }
 
+/* NULL if the loss has no parameters. */
+static json_t *parameters_json(const struct model_layout *layout) {
+    int kind = objective_from_name(layout->objective);
+    const struct loss_parameter *parameter;
+    json_t *all = NULL;
+    for (uint32_t i = 0; kind >= 0 && (parameter = objective_parameter(kind, i)); i++) {
+        all = all ? all : json_object();
+        json_object_set_new(all, parameter->name, json_real(layout->loss.value[i]));
+    }
+    return all;
+}
+
 static json_t *description(const struct model_layout *layout, uint64_t features, const char *sha256,
                            const json_t *details) {
     json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
                             MODEL_FORMAT_VERSION, "objective", layout->objective, "outputs",
                             (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
                             (json_int_t)features, "model_sha256", sha256);
+    json_t *parameters = parameters_json(layout);
+    if (parameters)
+        json_object_set_new(all, "objective_parameters", parameters);
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->feature_names)

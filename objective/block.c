@@ -87,8 +87,8 @@ bool batches_next(struct batches *batches, struct batch *batch) {
     batches->next += batch->count;
     batch_margins(shape, batch, batches->parameters, scratch, scratch->margins);
     objective_of(shape->kind)
-        ->losses(batch->count, shape->outputs, batch->rows->label + batch->first, scratch->margins,
-                 scratch->loss, scratch->work);
+        ->losses(&shape->loss, batch->count, shape->outputs, batch->rows->label + batch->first,
+                 scratch->margins, scratch->loss, scratch->work);
     return true;
 }
 

@@ -192,13 +192,16 @@ static void draw_batch(const struct objective_shape *shape, const struct objecti
                        struct curving *curving, int64_t *triangle,
                        struct objective_curved *curved) {
     const struct objective_drawing *drawing = &sample->drawing;
+    double bound = ldexp(drawing->floor, sample->derivative_exponent);
     size_t outputs = shape->outputs;
     for (uint32_t i = 0; i < batch->count; i++) {
         double trace = 0, weight = weight_at(batch->rows, batch->first + i);
         if (weight == 0)
             continue;
-        for (size_t k = 0; k < outputs; k++)
+        for (size_t k = 0; k < outputs; k++) {
             trace += curving->diagonal[i * outputs + k];
+            curved->exceeded |= !(curving->diagonal[i * outputs + k] <= bound);
+        }
         double weighted = trace * curving->leverage[i];
         double chance = drawing->floor + drawing->rate * weighted;
         chance = chance > 1 ? 1 : chance;
@@ -231,12 +234,10 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct curving *curving = curving_of(shape, sample, scratch);
     struct batch batch;
-    double bound = ldexp(1, sample->derivative_exponent);
-    *curved = (struct objective_curved){
-        .exceeded = !(objective->second_max / sample->drawing.floor <= bound)};
+    *curved = (struct objective_curved){0};
     while (batches_next(&batches, &batch)) {
-        objective->second(batch.count, shape->outputs, rows->label + batch.first, scratch->margins,
-                          curving->diagonal);
+        objective->second(&shape->loss, batch.count, shape->outputs, rows->label + batch.first,
+                          scratch->margins, scratch->work, curving->diagonal);
         leverages(shape, sample, &batch, curving);
         draw_batch(shape, sample, &batch, number, scratch->margins, curving, triangle, curved);
     }

@@ -3,8 +3,9 @@ libobjective_a_SOURCES = \
 	objective/block.c \
 	objective/curvature.c \
 	objective/dense.c \
+	objective/huber.c \
 	objective/logistic.c \
-	objective/objective.h objective/objectives.def \
+	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
 	objective/proof.c \
 	objective/softmax.c \

@@ -46,8 +46,9 @@ static void finish_rows(size_t rows, const double *label, double *margins, doubl
         finish_some(rows - i, label + i, margins + i, loss + i, t + i);
 }
 
-static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                   double *work) {
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)parameters;
     (void)outputs;
     for (size_t i = 0; i < rows; i++)
         work[i] = -fabs(margins[i]);
@@ -57,8 +58,11 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
 }
 
 /* |d|·(1 − |d|), with |d| the probability of the other class. */
-static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
                    double *diagonal) {
+    (void)parameters;
+    (void)work;
     (void)outputs;
     (void)label;
     for (size_t i = 0; i < rows; i++) {
@@ -67,7 +71,17 @@ static void second(size_t rows, size_t outputs, const double *label, const doubl
     }
 }
 
-static double loss_of_one(size_t outputs, const double *margins, double label) {
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 0.25;
+}
+
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    (void)parameters;
     (void)outputs;
     double m = label == 1 ? margins[0] : -margins[0];
     return log1p(exp(-fabs(m))) + (m < 0 ? -m : 0);
@@ -87,7 +101,7 @@ const struct objective objective_logistic = {
     .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
     .losses = losses,
     .second = second,
-    .second_max = 0.25,
+    .second_bound = second_bound,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probability",

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
+#include "base/limits.h"
 #include "base/rows.h"
 
 enum objective_kind {
@@ -38,6 +39,18 @@ enum objective_figure {
     FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction */
 };
 
+/* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss
+ * does not have are 0. */
+struct loss_parameters {
+    double value[LOSS_PARAMETERS_MAX];
+};
+
+/* What a value may be: from `least` to `most`. */
+struct loss_parameter {
+    const char *name;
+    double initial, least, most;
+};
+
 /* A loss, as a function of the K margins of an example and its label (see label_kind). */
 struct objective {
     const char *name; /* in job files, models and messages */
@@ -46,31 +59,36 @@ struct objective {
     bool convex;         /* the minimum does not depend on the starting point */
     unsigned figures;    /* objective_figure */
 
-    /* The bound on |derivative| that the first evaluation assumes, given the largest |label|; the
-     * first point is mostly 0. Later evaluations take their bound from the derivatives found so
-     * far. An evaluation that exceeds its bound is done again. NULL: |derivative| ≤ 1 always. */
-    double (*first_bound)(double label_max_abs);
+    /* The bound on |derivative|, given the largest |label|; NULL: 1. If it `adapts`, this is only
+     * what the first evaluation assumes. Later ones take their bound from the derivatives found so
+     * far, and an evaluation that exceeds its bound is done again. */
+    double (*bound)(const struct loss_parameters *parameters, double label_max_abs);
+    bool adapts;
 
     /* Takes rows×K margins, row-major. Writes the loss of each row, and replaces the margins by the
      * derivatives of the loss by them. Where a margin is not finite, the loss is not finite either.
      * `work` has room for rows×K doubles. */
-    void (*losses)(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                   double *work);
+    void (*losses)(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work);
 
-    /* The second derivatives of the loss of an example by its margins, a K×K matrix of which no
-     * element is beyond ±second_max, from what `losses` left and the label. `second` writes the
-     * diagonals of rows×K, which are ≥ 0; `second_row` row k of the matrix of one example, NULL if
-     * K is always 1. `second_constant`: they are the same at all margins. No `second`: the loss has
+    /* The second derivatives of the loss of an example by its margins, a positive semidefinite K×K
+     * matrix, from the label and what `losses` left in the margins and in `work`. `second` writes
+     * the diagonals of rows×K; `second_row` row k of the matrix of one example, NULL if K is always
+     * 1. No element is beyond ±second_bound(), which is given the largest |derivative| and |label|
+     * of all rows. `second_constant`: they are the same at all margins. No `second`: the loss has
      * none, and its directions cannot be preconditioned. */
-    void (*second)(size_t rows, size_t outputs, const double *label, const double *derivatives,
+    void (*second)(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
                    double *diagonal);
     void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
                        double *row);
-    double second_max;
+    double (*second_bound)(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs);
     bool second_constant;
 
     /* The loss of one example for scoring, accurate also where it is tiny. */
-    double (*loss)(size_t outputs, const double *margins, double label);
+    double (*loss)(const struct loss_parameters *parameters, size_t outputs, const double *margins,
+                   double label);
 
     /* Turns the margins of one example into the prediction, in place (the link function). NULL: the
      * prediction is the margins themselves. `prediction` is the name of its member in JSON, whose
@@ -92,6 +110,15 @@ const char *objective_name(enum objective_kind kind);
 int objective_from_name(const char *name);
 const struct objective *objective_find(const char *name);
 
+/* Parameter `number` of a loss; NULL if it has no more. */
+const struct loss_parameter *objective_parameter(enum objective_kind kind, uint32_t number);
+
+struct loss_parameters objective_defaults(enum objective_kind kind);
+
+/* Checks the values: the first parameter whose value is out of range, or NULL. */
+const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
+                                                       const struct loss_parameters *parameters);
+
 /* The index of the largest margin, the first one of equals: the predicted class if K > 1. */
 size_t objective_best(size_t outputs, const double *margins);
 
@@ -100,6 +127,7 @@ struct objective_shape {
     uint32_t features; /* F */
     uint32_t outputs;  /* K */
     bool intercept;
+    struct loss_parameters loss;
 };
 
 /* The layout of the parameters; it has no tensors if there are more parameters than the limits
@@ -156,7 +184,7 @@ struct objective_sample {
     const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
-    int derivative_exponent; /* b: second_max/floor ≤ 2^b */
+    int derivative_exponent; /* b: no second derivative is beyond floor·2^b */
     struct objective_drawing drawing;
 };
 

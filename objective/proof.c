@@ -50,8 +50,11 @@ static void fill(struct canned *canned) {
 }
 
 static struct objective_shape shape_of(enum objective_kind kind, uint32_t features) {
-    return (struct objective_shape){kind, features, objective_outputs(objective_of(kind), OUTPUTS),
-                                    true};
+    return (struct objective_shape){.kind = kind,
+                                    .features = features,
+                                    .outputs = objective_outputs(objective_of(kind), OUTPUTS),
+                                    .intercept = true,
+                                    .loss = objective_defaults(kind)};
 }
 
 static struct rows dense_rows(const struct canned *canned, uint32_t features) {

@@ -25,8 +25,9 @@ static double row(size_t outputs, size_t label, size_t top, const double *e, dou
     return above + not_finite;
 }
 
-static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                   double *work) {
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)parameters;
     for (size_t i = 0; i < rows; i++) {
         const double *m = margins + i * outputs;
         double largest = m[objective_best(outputs, m)];
@@ -52,12 +53,23 @@ static double variance(double d, bool own) {
     return own ? (1 + d) * -d : d * (1 - d);
 }
 
-static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
                    double *diagonal) {
+    (void)parameters;
+    (void)work;
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < outputs; k++)
             diagonal[i * outputs + k] =
                 variance(derivatives[i * outputs + k], k == (size_t)label[i]);
+}
+
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 0.25;
 }
 
 /* −p_k·p_k' beside the diagonal. */
@@ -70,7 +82,9 @@ static void second_row(size_t outputs, double label, const double *derivatives, 
     out[k] = variance(derivatives[k], k == own);
 }
 
-static double loss_of_one(size_t outputs, const double *margins, double label) {
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    (void)parameters;
     size_t best = objective_best(outputs, margins);
     double rest = 0;
     for (size_t k = 0; k < outputs; k++)
@@ -101,7 +115,7 @@ const struct objective objective_softmax = {
     .losses = losses,
     .second = second,
     .second_row = second_row,
-    .second_max = 0.25,
+    .second_bound = second_bound,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probabilities",

@@ -1,12 +1,14 @@
 /* ½(margin − target)²: the derivative is the residual, which has no bound. */
 #include "objective/parts.h"
 
-static double first_bound(double label_max_abs) {
+static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+    (void)parameters;
     return label_max_abs;
 }
 
-static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                   double *work) {
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)parameters;
     (void)outputs;
     (void)work;
     for (size_t i = 0; i < rows; i++) {
@@ -16,8 +18,11 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
     }
 }
 
-static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
                    double *diagonal) {
+    (void)parameters;
+    (void)work;
     (void)outputs;
     (void)label;
     (void)derivatives;
@@ -25,7 +30,17 @@ static void second(size_t rows, size_t outputs, const double *label, const doubl
         diagonal[i] = 1;
 }
 
-static double loss_of_one(size_t outputs, const double *margins, double label) {
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 1;
+}
+
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    (void)parameters;
     (void)outputs;
     double residual = margins[0] - label;
     return 0.5 * residual * residual;
@@ -36,10 +51,11 @@ const struct objective objective_squared = {
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
-    .first_bound = first_bound,
+    .bound = bound,
+    .adapts = true,
     .losses = losses,
     .second = second,
-    .second_max = 1,
+    .second_bound = second_bound,
     .second_constant = true,
     .loss = loss_of_one,
     .prediction = "value",

@@ -2,7 +2,8 @@
 #include "objective/parts.h"
 
 /* |derivative| at margin 0. */
-static double first_bound(double label_max_abs) {
+static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+    (void)parameters;
     (void)label_max_abs;
     return 2;
 }
@@ -15,8 +16,9 @@ static double shortfall(double margin, double label) {
     return (short_by > 0 ? short_by : 0) + zero_or_nan;
 }
 
-static void losses(size_t rows, size_t outputs, const double *label, double *margins, double *loss,
-                   double *work) {
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)parameters;
     (void)outputs;
     (void)work;
     for (size_t i = 0; i < rows; i++) {
@@ -27,15 +29,28 @@ static void losses(size_t rows, size_t outputs, const double *label, double *mar
 }
 
 /* 2 where the margin falls short, else 0. */
-static void second(size_t rows, size_t outputs, const double *label, const double *derivatives,
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
                    double *diagonal) {
+    (void)parameters;
+    (void)work;
     (void)outputs;
     (void)label;
     for (size_t i = 0; i < rows; i++)
         diagonal[i] = derivatives[i] != 0 ? 2 : 0;
 }
 
-static double loss_of_one(size_t outputs, const double *margins, double label) {
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 2;
+}
+
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    (void)parameters;
     (void)outputs;
     double short_by = shortfall(margins[0], label);
     return short_by * short_by;
@@ -46,10 +61,11 @@ const struct objective objective_squared_hinge = {
     .labels = LABEL_BINARY,
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_AUC,
-    .first_bound = first_bound,
+    .bound = bound,
+    .adapts = true,
     .losses = losses,
     .second = second,
-    .second_max = 2,
+    .second_bound = second_bound,
     .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",

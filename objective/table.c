@@ -40,6 +40,33 @@ size_t objective_best(size_t outputs, const double *margins) {
     return best;
 }
 
+static const struct loss_parameter parameters_of[OBJECTIVES][LOSS_PARAMETERS_MAX] = {
+#define LOSS_PARAMETER(KIND, kind, number, name, initial, least, most, help)                       \
+    [OBJECTIVE_##KIND][number] = {#name, initial, least, most},
+#include "objective/parameters.def"
+};
+
+const struct loss_parameter *objective_parameter(enum objective_kind kind, uint32_t number) {
+    bool has = number < LOSS_PARAMETERS_MAX && parameters_of[kind][number].name;
+    return has ? &parameters_of[kind][number] : NULL;
+}
+
+struct loss_parameters objective_defaults(enum objective_kind kind) {
+    struct loss_parameters defaults;
+    for (uint32_t i = 0; i < LOSS_PARAMETERS_MAX; i++)
+        defaults.value[i] = parameters_of[kind][i].initial;
+    return defaults;
+}
+
+const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
+                                                       const struct loss_parameters *parameters) {
+    const struct loss_parameter *parameter;
+    for (uint32_t i = 0; (parameter = objective_parameter(kind, i)); i++)
+        if (!(parameters->value[i] >= parameter->least && parameters->value[i] <= parameter->most))
+            return parameter;
+    return NULL;
+}
+
 struct layout objective_layout(const struct objective_shape *shape) {
     return layout_linear(shape->features, shape->outputs, shape->intercept);
 }

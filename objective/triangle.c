@@ -38,15 +38,17 @@ LANES_INLINE void add_term(half_words *total, const half_lanes *left, const doub
 }
 
 /* Whether no product of the row comes near 2⁵¹. */
-static bool is_small(const struct objective *objective, const struct drawn *row) {
+static bool is_small(size_t outputs, const struct drawn *row) {
 #ifdef INEXACT_SUMS
-    (void)objective, (void)row;
+    (void)outputs, (void)row;
     return false; /* sums are doubles there */
 #else
-    double largest = 0;
+    double largest = 0, second = 0; /* beside the diagonal no second derivative is larger */
+    for (size_t k = 0; k < outputs; k++)
+        second = row->second[k] > second ? row->second[k] : second;
     for (size_t q = 0; q < row->count; q++)
         largest = fabs(row->value[q]) > largest ? fabs(row->value[q]) : largest;
-    return objective->second_max * row->factor * largest * largest < 0x1p50;
+    return second * row->factor * largest * largest < 0x1p50;
 #endif
 }
 
@@ -246,7 +248,7 @@ static bool is_sparse(const struct curving *curving, const struct drawn *row) {
 
 void triangle_add(const struct objective *objective, struct curving *curving,
                   const struct drawn *row, int64_t *triangle) {
-    bool small = is_small(objective, row);
+    bool small = is_small(curving->outputs, row);
     if (!small || is_sparse(curving, row)) {
         add_sparse(objective, curving, row, small, triangle);
         return;

@@ -88,12 +88,17 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
         !objective_of((enum objective_kind)kind)->second)
         return error_set(ERROR_INTERNAL, "the objective `%s` has no second derivatives",
                          setup->objective);
+    const struct loss_parameter *amiss =
+        objective_parameter_amiss((enum objective_kind)kind, &setup->loss);
+    if (amiss)
+        return error_set(ERROR_INTERNAL, "the objective `%s` cannot have this %s", setup->objective,
+                         amiss->name);
     const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
-    *shape =
-        (struct objective_shape){.kind = (enum objective_kind)kind,
-                                 .features = features,
-                                 .outputs = weight ? (uint32_t)weight->columns : 0,
-                                 .intercept = layout_find(&setup->layout, TENSOR_BIAS) != NULL};
+    *shape = (struct objective_shape){.kind = (enum objective_kind)kind,
+                                      .features = features,
+                                      .outputs = weight ? (uint32_t)weight->columns : 0,
+                                      .intercept = layout_find(&setup->layout, TENSOR_BIAS) != NULL,
+                                      .loss = setup->loss};
     return 0;
 }
 

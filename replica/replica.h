@@ -35,7 +35,8 @@ enum action_kind {
 struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
-    struct layout layout;          /* of the parameters */
+    struct loss_parameters loss;
+    struct layout layout; /* of the parameters */
     enum precondition precondition;
     uint32_t threads; /* 0: as many as there are processors */
 };

@@ -174,8 +174,10 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     const struct replica_setup *setup = &replica->setup;
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
-           !strcmp(setup->objective, message->objective) && layout_equal(&setup->layout, layout) &&
-           setup->threads == message->threads && setup->precondition == message->precondition;
+           !strcmp(setup->objective, message->objective) &&
+           !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
+           layout_equal(&setup->layout, layout) && setup->threads == message->threads &&
+           setup->precondition == message->precondition;
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -195,6 +197,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .threads = message->threads,
         .precondition = message->precondition,
     };
+    memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
 }
 

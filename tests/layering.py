@@ -20,7 +20,8 @@ MAY_INCLUDE = {
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/totals.h', 'numeric/vector.h',
-                    'objective/objective.h', 'objective/objectives.def'],
+                    'objective/objective.h', 'objective/objectives.def',
+                    'objective/parameters.def'],
     'shard': ['base', 'wire', 'numeric'],
     'replica': ['base', 'wire', 'numeric', 'data', 'objective'],
 }

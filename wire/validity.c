@@ -200,6 +200,8 @@ FAULT_IN_BODY(replica_setup) {
     return FIRST_OF(
         fault_of_attempt(body->attempt), unless(*body->set, "a set without a name"),
         unless(*body->objective, "an objective without a name"),
+        unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
+               "another number of parameters of the loss"),
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),

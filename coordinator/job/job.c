@@ -272,6 +272,18 @@ char *const *job_holdout_paths(const struct job *job) {
     return job_holdout_share(job) > 0 ? none : job->holdout;
 }
 
+/* A parameter of another loss has no effect: perhaps the objective was forgotten. */
+static int check_loss(const struct job *job) {
+    for (size_t i = 0; i < keys_count; i++)
+        if (!key_applies(&keys[i], job) && !key_is_default(&keys[i], job))
+            return error_set(ERROR_CONFIG,
+                             "%s: key `%s`: is for another objective; write objective = %.*s, or "
+                             "remove it; the objective is %s",
+                             job->file, keys[i].name, (int)key_section(&keys[i]), keys[i].name,
+                             objective_name(job->objective));
+    return 0;
+}
+
 /* A share is the only entry of a list, and early stopping needs a holdout. */
 static int check_holdout(const struct job *job) {
     double share;
@@ -332,7 +344,9 @@ static int complete(struct job *job, const char *state) {
             "%s: key `csv.positive`: needs an objective with two classes, such as logistic; the "
             "objective is %s",
             job->file, objective_name(job->objective));
-    int code = check_holdout(job);
+    int code = check_loss(job);
+    if (!code)
+        code = check_holdout(job);
     return code ? code : check_gate(job);
 }
 

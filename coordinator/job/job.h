@@ -27,6 +27,7 @@ struct job {
     struct source_options source; /* points into this job */
     char *positive;               /* or NULL */
     enum objective_kind objective;
+    struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
     double l2, l1;
     bool intercept;
     uint32_t history;

@@ -29,6 +29,10 @@ const char *key_own_name(const struct key *key) {
     return key->name + (section ? section + 1 : 0);
 }
 
+bool key_applies(const struct key *key, const struct job *job) {
+    return !key->objectives || key->objectives >> job->objective & 1;
+}
+
 static void *field(const struct key *key, struct job *job) {
     return (char *)job + key->offset;
 }
@@ -269,6 +273,14 @@ json_t *key_default(const struct key *key) {
     json_t *value = key_value(key, &job);
     key_release(key, &job);
     return value;
+}
+
+bool key_is_default(const struct key *key, const struct job *job) {
+    json_t *value = key_value(key, job), *initial = key_default(key);
+    bool same = json_equal(value, initial);
+    json_decref(value);
+    json_decref(initial);
+    return same;
 }
 
 /* Quotes a text so that reading it gives the same text. Without the backslash the reader would

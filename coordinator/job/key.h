@@ -35,6 +35,7 @@ struct key {
     const char *allowed;            /* which texts are allowed, for messages */
     const char *initial;            /* the default as text, or NULL: none */
     bool may_change;                /* a run may go on with another value */
+    unsigned objectives;            /* 1 << kind of each that the key is for; 0: all */
     const char *help;
 };
 
@@ -50,6 +51,12 @@ size_t key_section(const struct key *key);
 
 /* The key's name within its section: "label". */
 const char *key_own_name(const struct key *key);
+
+/* Whether the key is for the job's objective. */
+bool key_applies(const struct key *key, const struct job *job);
+
+/* Whether the key has its default. */
+bool key_is_default(const struct key *key, const struct job *job);
 
 /* Sets the key to `text`, or appends `text` to the key's list. ERROR_CONFIG; the error's text is
  * "`place`: key `x`: … allowed: …". */

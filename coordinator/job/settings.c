@@ -12,7 +12,8 @@
 json_t *job_settings(const struct job *job) {
     json_t *settings = json_object();
     for (size_t i = 0; i < keys_count; i++)
-        json_object_set_new(settings, keys[i].name, key_value(&keys[i], job));
+        if (key_applies(&keys[i], job))
+            json_object_set_new(settings, keys[i].name, key_value(&keys[i], job));
     return settings;
 }
 
@@ -53,7 +54,7 @@ void job_print(const struct job *job) {
     written.state = state_as_written(job);
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
-        if (!is_set(key, job))
+        if (!is_set(key, job) || !key_applies(key, job))
             continue;
         print_section(key, before);
         printf(key_section(key) ? "    %-14s = " : "%-18s = ", key_own_name(key));
@@ -80,13 +81,6 @@ static bool counts_always(const struct key *key) {
     return false;
 }
 
-static bool is_default(const struct key *key, const json_t *value) {
-    json_t *initial = key_default(key);
-    bool same = json_equal(value, initial);
-    json_decref(initial);
-    return same;
-}
-
 /* Of later keys only those count that are not at their defaults: a new key leaves the identities of
  * all jobs that do not set it. So their unfinished runs go on, and `retrain` knows their last. */
 char *job_identity(const struct job *job) {
@@ -96,7 +90,7 @@ char *job_identity(const struct job *job) {
             continue;
         json_t *value = key_value(&keys[i], job);
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (counts_always(&keys[i]) || !is_default(&keys[i], value)) {
+        if (counts_always(&keys[i]) || !key_is_default(&keys[i], job)) {
             hash_stream_add(stream, keys[i].name, strlen(keys[i].name) + 1);
             if (text)
                 hash_stream_add(stream, text, strlen(text) + 1);
@@ -117,7 +111,7 @@ const char *job_first_difference(const struct job *job, const json_t *stored_set
             continue;
         json_t *value = key_value(&keys[i], job);
         const json_t *stored = json_object_get(stored_settings, keys[i].name);
-        bool same = stored ? json_equal(value, stored) : is_default(&keys[i], value);
+        bool same = stored ? json_equal(value, stored) : key_is_default(&keys[i], job);
         json_decref(value);
         if (!same)
             return keys[i].name;

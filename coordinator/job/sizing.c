@@ -129,12 +129,14 @@ double sizing_bias_scale(const struct set_info *data) {
 #define SAMPLE_PRICE 0.25
 
 /* The trace of the second derivatives of a row's loss by its margins, where these are 0. */
-static double trace_first(const struct objective *objective, uint32_t outputs) {
+static double trace_first(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
     const double label = 0;
+    uint32_t outputs = shape->outputs;
     double *margins = memory_new(3 * (size_t)outputs, sizeof *margins);
     double *work = margins + outputs, *diagonal = margins + 2 * outputs, loss, trace = 0;
-    objective->losses(1, outputs, &label, margins, &loss, work);
-    objective->second(1, outputs, &label, margins, diagonal);
+    objective->losses(&shape->loss, 1, outputs, &label, margins, &loss, work);
+    objective->second(&shape->loss, 1, outputs, &label, margins, work, diagonal);
     for (uint32_t k = 0; k < outputs; k++)
         trace += diagonal[k];
     free(margins);
@@ -181,7 +183,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .rows = data->rows,
         .columns = (uint64_t)shape->features + shape->intercept,
         .constant = objective->second_constant,
-        .trace_first = trace_first(objective, shape->outputs),
+        .trace_first = trace_first(shape),
     };
     set_prices(data, shape->outputs, (double)parameters, settings);
     return 0;

@@ -90,9 +90,11 @@ static int size_up(struct training *run) {
         .features = info->features,
         .outputs = objective_outputs(objective_of(run->job->objective), info->classes),
         .intercept = run->job->intercept,
+        .loss = run->job->loss[run->job->objective],
     };
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
+        .loss = run->shape.loss,
         .outputs = run->shape.outputs,
         .intercept = run->shape.intercept,
         .features = info->features,

@@ -26,6 +26,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_ends.py \
 	tests/integration/test_precondition.py \
 	tests/integration/test_objectives.py \
+	tests/integration/test_losses.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_nights.py
 TESTS += $(INTEGRATION_TESTS)

@@ -99,6 +99,12 @@ static long double row_loss(const struct objective_shape *shape, double label, l
         m[0] -= label;
         return m[0] * m[0] / 2;
     }
+    if (shape->kind == OBJECTIVE_HUBER) {
+        long double residual = m[0] - label, delta = shape->loss.value[0];
+        bool inside = fabsl(residual) <= delta;
+        m[0] = inside ? residual : copysignl(delta, residual);
+        return inside ? residual * residual / 2 : delta * (fabsl(residual) - delta / 2);
+    }
     if (shape->kind == OBJECTIVE_SQUARED_HINGE) {
         long double sign = label > 0 ? 1 : -1;
         long double short_by = fmaxl(0, 1 - sign * m[0]);

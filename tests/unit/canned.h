@@ -8,6 +8,15 @@ enum { CANNED_ROWS = 700, CANNED_FEATURES = 37, CANNED_OUTPUTS_MAX = 11 };
 enum { CANNED_VALUES = CANNED_ROWS * CANNED_FEATURES };
 enum { CANNED_PARAMETERS = (CANNED_FEATURES + 1) * CANNED_OUTPUTS_MAX };
 
+/* The shape of a canned block; behind `bias` the parameters of the loss. */
+#define CANNED_SHAPE(KIND, outputs_, bias, ...)                                                    \
+    {                                                                                              \
+        .kind = OBJECTIVE_##KIND, .features = CANNED_FEATURES, .outputs = (outputs_),              \
+        .intercept = (bias), .loss = {                                                             \
+            {__VA_ARGS__}                                                                          \
+        }                                                                                          \
+    }
+
 struct canned {
     struct objective_shape shape;
     struct rows rows;

@@ -16,6 +16,12 @@ static inline struct blob blob_of_layout(const struct layout *layout) {
     return (struct blob){blob->data, (uint32_t)blob->length};
 }
 
+/* Of a loss without parameters. */
+static inline struct blob loss_blob(void) {
+    static const double values[LOSS_PARAMETERS_MAX];
+    return (struct blob){values, sizeof values};
+}
+
 /* Elements of rows of `columns` each that are regularised, then one row that is not. */
 static inline struct blob layout_blob(uint64_t regularized, uint64_t columns, uint64_t others) {
     struct layout layout = {0};

@@ -158,6 +158,7 @@ void setup_message(struct bench *bench) {
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .objective = "logistic",
+                                            .loss = loss_blob(),
                                             .layout = layout_blob(PARAMETERS, 1, 0),
                                             .shards = bench->shards,
                                             .flush_ms = FLUSH_MS}});

@@ -16,13 +16,10 @@
 #include "tests/unit/curvature_fixture.h"
 
 static const struct objective_shape shapes[] = {
-    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, false},
-    {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_SQUARED_HINGE, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 2, true},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 7, false},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 11, true},
+    CANNED_SHAPE(LOGISTIC, 1, true, 0), CANNED_SHAPE(LOGISTIC, 1, false, 0),
+    CANNED_SHAPE(SQUARED, 1, true, 0),  CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
+    CANNED_SHAPE(HUBER, 1, true, 3),    CANNED_SHAPE(SOFTMAX, 2, true, 0),
+    CANNED_SHAPE(SOFTMAX, 7, false, 0), CANNED_SHAPE(SOFTMAX, 11, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -33,6 +30,9 @@ static void second_of(const struct objective_shape *shape, const long double *m,
     switch (shape->kind) {
     case OBJECTIVE_SQUARED:
         s[0] = 1;
+        return;
+    case OBJECTIVE_HUBER:
+        s[0] = fabsl(m[0] - label) < shape->loss.value[0];
         return;
     case OBJECTIVE_SQUARED_HINGE:
         s[0] = sign * m[0] < 1 ? 2 : 0;
@@ -222,9 +222,10 @@ static void second_at_zero(const struct canned *canned, uint32_t i, double *s) {
     const struct objective *objective = objective_of(canned->shape.kind);
     uint32_t outputs = canned->shape.outputs;
     double derivatives[CANNED_OUTPUTS_MAX] = {0}, work[CANNED_OUTPUTS_MAX], loss;
-    objective->losses(1, outputs, &canned->label[i], derivatives, &loss, work);
+    objective->losses(&canned->shape.loss, 1, outputs, &canned->label[i], derivatives, &loss, work);
     if (!objective->second_row)
-        objective->second(1, 1, &canned->label[i], derivatives, s);
+        objective->second(&canned->shape.loss, 1, 1, &canned->label[i], derivatives, derivatives,
+                          s);
     for (uint32_t k = 0; objective->second_row && k < outputs; k++)
         objective->second_row(outputs, canned->label[i], derivatives, k, s + k * outputs);
 }

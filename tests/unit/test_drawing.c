@@ -32,7 +32,8 @@ struct lottery {
 
 static struct lottery *lottery_new(enum objective_kind kind) {
     struct lottery *lottery = memory_new(1, sizeof *lottery);
-    lottery->shape = (struct objective_shape){kind, LOTS, 1, false};
+    lottery->shape = (struct objective_shape){
+        .kind = kind, .features = LOTS, .outputs = 1, .loss = objective_defaults(kind)};
     lottery->rows = (struct rows){.count = LOTS,
                                   .features = LOTS,
                                   .values = LOTS,
@@ -161,7 +162,7 @@ static void assert_unbiased(struct canned *canned) {
 
 static void a_sample_is_on_average_the_sum_over_all_rows(void **state) {
     (void)state;
-    const struct objective_shape shape = {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true};
+    const struct objective_shape shape = CANNED_SHAPE(LOGISTIC, 1, true, 0);
     for (int weighted = 0; weighted < 2; weighted++) {
         struct canned *canned = canned_new(shape, false, VALUE_FLOAT, NULL, 3);
         if (weighted)

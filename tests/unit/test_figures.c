@@ -87,7 +87,9 @@ static void examples_without_a_label_count_nowhere_else(void **state) {
 /* ---- figures ---- */
 
 static double loss_of(const char *objective, size_t outputs, const double *margins, double label) {
-    return objective_find(objective)->loss(outputs, margins, label);
+    enum objective_kind kind = (enum objective_kind)objective_from_name(objective);
+    struct loss_parameters parameters = objective_defaults(kind);
+    return objective_of(kind)->loss(&parameters, outputs, margins, label);
 }
 
 static void losses_are_exact_far_out(void **state) {

@@ -14,20 +14,17 @@
 #include "tests/unit/canned.h"
 
 static const struct objective_shape shapes[] = {
-    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, false},
-    {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, false},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 2, true},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 5, false},
-    {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 11, true},
-    {OBJECTIVE_SQUARED_HINGE, CANNED_FEATURES, 1, true},
-    {OBJECTIVE_SQUARED_HINGE, CANNED_FEATURES, 1, false},
+    CANNED_SHAPE(LOGISTIC, 1, true, 0),       CANNED_SHAPE(LOGISTIC, 1, false, 0),
+    CANNED_SHAPE(SQUARED, 1, true, 0),        CANNED_SHAPE(SQUARED, 1, false, 0),
+    CANNED_SHAPE(SOFTMAX, 2, true, 0),        CANNED_SHAPE(SOFTMAX, 5, false, 0),
+    CANNED_SHAPE(SOFTMAX, 11, true, 0),       CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
+    CANNED_SHAPE(SQUARED_HINGE, 1, false, 0), CANNED_SHAPE(HUBER, 1, true, 1.35),
+    CANNED_SHAPE(HUBER, 1, false, 40),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
 static int derivative_exponent_of(const struct objective_shape *shape) {
-    return objective_of(shape->kind)->first_bound ? 6 : 0;
+    return objective_of(shape->kind)->bound ? 6 : 0;
 }
 
 static void assert_gradient(const struct canned *canned, bool uniform) {

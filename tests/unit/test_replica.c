@@ -150,6 +150,7 @@ static void a_new_set_up_starts_over(void **state) {
                                             .set = "other.set",
                                             .fingerprint = "f01",
                                             .objective = "logistic",
+                                            .loss = loss_blob(),
                                             .layout = layout_blob(BLOCK_ELEMENTS, 1, 0),
                                             .shards = 1}});
     asked(&bench, ACTION_STOP);

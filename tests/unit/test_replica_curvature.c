@@ -30,6 +30,7 @@ static void ready(struct bench *bench, enum precondition precondition) {
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .objective = "logistic",
+                                            .loss = loss_blob(),
                                             .layout = layout_blob(N, 1, 0),
                                             .shards = 2,
                                             .flush_ms = FLUSH_MS,

@@ -75,6 +75,7 @@ static void set_up(struct world *world, struct outbox *out) {
                                               .set = set_path(world->set),
                                               .fingerprint = set_info(world->set)->fingerprint,
                                               .objective = objective_name(world->shape.kind),
+                                              .loss = loss_blob(),
                                               .layout = layout_blob(world->shape.features, 1, 1),
                                               .shards = 1,
                                               .threads = (uint32_t)world->threads,

@@ -12,9 +12,9 @@
 #include "numeric/setup.h"
 #include "tests/unit/canned.h"
 
-static const struct objective_shape logistic = {OBJECTIVE_LOGISTIC, CANNED_FEATURES, 1, true};
-static const struct objective_shape squared = {OBJECTIVE_SQUARED, CANNED_FEATURES, 1, true};
-static const struct objective_shape softmax = {OBJECTIVE_SOFTMAX, CANNED_FEATURES, 4, true};
+static const struct objective_shape logistic = CANNED_SHAPE(LOGISTIC, 1, true, 0);
+static const struct objective_shape squared = CANNED_SHAPE(SQUARED, 1, true, 0);
+static const struct objective_shape softmax = CANNED_SHAPE(SOFTMAX, 4, true, 0);
 
 static double gradient[CANNED_PARAMETERS];
 static long double expected[CANNED_PARAMETERS];
@@ -47,7 +47,8 @@ static void badly_scaled_columns_keep_their_precision(void **state) {
 static struct objective_result at_margins(enum objective_kind kind, uint32_t outputs,
                                           const double *margins, double label, int b,
                                           int64_t *sum) {
-    struct objective_shape shape = {kind, 1, outputs, false};
+    struct objective_shape shape = {
+        .kind = kind, .features = 1, .outputs = outputs, .loss = objective_defaults(kind)};
     struct objective_scale scale = {.uniform = 50, .derivative_exponent = b};
     const uint32_t start[] = {0, 1}, feature[] = {0};
     struct rows rows = {.count = 1,

@@ -108,6 +108,7 @@ static const struct message samples[] = {
                        .set = "data.set",
                        .fingerprint = "f00",
                        .objective = "logistic",
+                       .loss = {elements, LOSS_PARAMETERS_MAX * sizeof(double)},
                        .layout = {layouts[0], sizeof layouts[0]},
                        .shards = 2}},
     {.type = MESSAGE_SHARD_AT,
@@ -249,6 +250,7 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(REPLICA_SETUP, replica_setup.layout.length = 0, "layout");
     REFUSES(REPLICA_SETUP, replica_setup.layout.data = layouts[1], "layout");
     REFUSES(REPLICA_SETUP, replica_setup.objective = "", "name");
+    REFUSES(REPLICA_SETUP, replica_setup.loss.length = 8, "parameters of the loss");
     REFUSES(REPLICA_SETUP, replica_setup.set = "", "name");
 }
 

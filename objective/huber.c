@@ -1,0 +1,68 @@
+/* Of the residual r = margin − target: r²/2 up to |r| = δ, and from there on linear, δ·(|r| − δ/2).
+ * The derivative is the residual, at most ±δ. */
+#include <math.h>
+
+#include "objective/parts.h"
+
+enum { DELTA };
+
+static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+    (void)label_max_abs;
+    return parameters->value[DELTA];
+}
+
+static double loss_of(double residual, double delta) {
+    double size = fabs(residual);
+    return size <= delta ? 0.5 * residual * residual : delta * (size - 0.5 * delta);
+}
+
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)outputs;
+    (void)work;
+    double delta = parameters->value[DELTA];
+    for (size_t i = 0; i < rows; i++) {
+        double residual = margins[i] - label[i];
+        loss[i] = loss_of(residual, delta);
+        margins[i] = residual > delta ? delta : residual < -delta ? -delta : residual;
+    }
+}
+
+/* 1 where the loss is quadratic, else 0. */
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
+                   double *diagonal) {
+    (void)outputs;
+    (void)label;
+    (void)work;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = fabs(derivatives[i]) < parameters->value[DELTA] ? 1 : 0;
+}
+
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 1;
+}
+
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    (void)outputs;
+    return loss_of(margins[0] - label, parameters->value[DELTA]);
+}
+
+const struct objective objective_huber = {
+    .name = "huber",
+    .labels = LABEL_TARGET,
+    .convex = true,
+    .figures = FIGURE_RMSE,
+    .bound = bound,
+    .losses = losses,
+    .second = second,
+    .second_bound = second_bound,
+    .loss = loss_of_one,
+    .prediction = "value",
+    .liblinear = "L2R_L2LOSS_SVR",
+};

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Losses of one margin: each ends at the optimum that damped Newton finds from its definition, is
+scored as defined, and has the same bits over replicas, shards, threads and kills."""
+
+import json
+import math
+import random
+import sys
+
+from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
+from optimum import solve
+
+L2, FEATURES, ROWS = 1e-2, 4, 1500
+
+
+class Loss:
+    """A loss by its definition: `of(m, y)` is (loss, derivative, second derivative)."""
+
+    def __init__(self, objective, of, label, link=lambda m: m, **parameters):
+        self.objective, self.of, self.label, self.link = objective, of, label, link
+        self.parameters = parameters
+
+    def write_job(self, folder, data, name='job', **settings):
+        if self.parameters:
+            settings[self.objective] = self.parameters
+        return write_job(folder, name, data=[data], objective=self.objective, l2=L2,
+                         gradient_tolerance=1e-10, loss_tolerance=0, **settings)
+
+
+def huber(delta):
+    def of(m, y):
+        r = m - y
+        if abs(r) <= delta:
+            return r * r / 2, r, 1
+        return delta * (abs(r) - delta / 2), math.copysign(delta, r), 0
+    return of
+
+
+def skewed(margin, source):
+    """A value with some that are far off."""
+    return round(margin + source.gauss(0, 1) + (source.random() < 0.1) * source.gauss(20, 30), 3)
+
+
+LOSSES = [
+    Loss('huber', huber(0.75), skewed, delta=0.75),
+]
+
+
+def write_data(folder, loss, name='data'):
+    source = random.Random(4)
+    rows = []
+    for _ in range(ROWS):
+        x = [round(source.uniform(-1, 1), 3) for _ in range(FEATURES)]
+        margin = sum(v * (i - 1.2) for i, v in enumerate(x)) * 0.4 + 1.5
+        rows.append((loss.label(margin, source), x))
+    with open(folder / name, 'w') as file:
+        for y, x in rows:
+            file.write(f'{y!r} ' + ' '.join(f'{i + 1}:{v}' for i, v in enumerate(x)) + '\n')
+    return folder / name, rows
+
+
+def margin_of(w, x):
+    return math.fsum([*(a * b for a, b in zip(w, x)), w[-1]])
+
+
+def value(loss, rows, w):
+    return (math.fsum(loss.of(margin_of(w, x), y)[0] for y, x in rows) / len(rows)
+            + L2 / 2 * math.fsum(a * a for a in w[:-1]))
+
+
+def newton(loss, rows):
+    """The minimum of a smooth convex function, and where it is."""
+    n = FEATURES + 1
+    w = [0.0] * n
+    w[-1] = 1.0
+    now = value(loss, rows, w)
+    for _ in range(200):
+        gradient = [L2 * a for a in w[:-1]] + [0.0]
+        hessian = [[1e-9 * (i == j) + L2 * (i == j < n - 1) for j in range(n)] for i in range(n)]
+        for y, x in rows:
+            _, slope, second = loss.of(margin_of(w, x), y)
+            x = x + [1.0]
+            for i in range(n):
+                gradient[i] += slope * x[i] / len(rows)
+                for j in range(n):
+                    hessian[i][j] += second * x[i] * x[j] / len(rows)
+        if max(map(abs, gradient)) < 1e-11:
+            break
+        step = solve(hessian, gradient)
+        size = 1.0
+        while True:
+            trial = [a - size * b for a, b in zip(w, step)]
+            then = value(loss, rows, trial)
+            if then <= now + 1e-14 * abs(now):
+                break
+            size /= 2
+            assert size > 1e-12, 'Newton does not get on'
+        w, now = trial, then
+    return now, w
+
+
+@test
+def a_loss_ends_at_the_optimum_that_newton_finds_and_predicts_it(folder):
+    for loss in LOSSES:
+        (folder / loss.objective).mkdir()
+        data, rows = write_data(folder / loss.objective, loss)
+        result = train(loss.write_job(folder / loss.objective, data))
+        optimum, w = newton(loss, rows)
+        found = result['loss']
+        assert abs(found - optimum) <= 1e-10 * optimum, (loss.objective, found, optimum)
+        state = folder / loss.objective / 'job.state'
+        predictions = [float(line) for line in dml('predict', state, data).stdout.split()]
+        for prediction, (_, x) in zip(predictions, rows):
+            expected = loss.link(margin_of(w, x))
+            assert abs(prediction - expected) < 1e-6 * (1 + abs(expected)), (loss.objective, x)
+        figures = dml('evaluate', state, data, '--json').json
+        penalty = L2 / 2 * math.fsum(a * a for a in w[:-1])
+        assert abs(figures['loss'] - (found - penalty)) <= 1e-7 * found, (loss.objective, figures)
+
+
+@test
+def a_parameter_of_a_loss_is_in_the_section_of_its_objective(folder):
+    for text, error in [
+            ('objective = huber\nhuber { delta = 0 }',
+             ':3: key `huber.delta`: "0" is out of range; allowed: a number from 1e-100 to 1e+100'),
+            ('objective = huber\nhuber { detla = 3 }', ':3: key `detla`: there is no such key in huber'),
+            ('delta = 3', ':2: key `delta`: belongs to the section huber; write huber { delta = VALUE'),
+            ('huber { delta = 3 }',
+             'key `huber.delta`: is for another objective; write objective = huber, or remove it')]:
+        (folder / 'job.conf').write_text('data = a\n' + text + '\n')
+        finished = dml('check', folder / 'job.conf')
+        assert finished.status == CONFIG and error in finished.stderr, finished
+
+
+@test
+def another_parameter_is_another_run(folder):
+    data, _ = write_data(folder, LOSSES[0])
+    job = LOSSES[0].write_job(folder, data)
+    first = train(job, '--set', 'max_steps=2')
+    assert train(job, '--set', 'huber.delta=3')['run'] != first['run']
+
+
+@test
+def a_model_holds_the_parameters_of_its_loss_and_needs_them(folder):
+    loss = LOSSES[0]
+    data, _ = write_data(folder, loss)
+    train(loss.write_job(folder, data))
+    path = (folder / 'job.state/models/current').resolve() / 'model.json'
+    model = json.loads(path.read_text())
+    assert model['objective_parameters'] == loss.parameters, model
+    for parameters in ({}, {'delta': -1}, {'delta': 'x'}):
+        model['objective_parameters'] = parameters
+        del model['json_sha256']
+        path.write_text(json.dumps(model))
+        finished = dml('evaluate', folder / 'job.state', data)
+        assert finished.status == BAD_DATA, finished
+        assert 'objective_parameters has no `delta` of huber' in finished.stderr, finished
+        model['json_sha256'] = ''
+
+
+def write_wide(folder, loss):
+    """Three blocks of parameters, so that shards have some."""
+    source = random.Random(7)
+    with open(folder / 'wide', 'w') as file:
+        for _ in range(1200):
+            columns = sorted(source.sample(range(1, 12001), 12))
+            file.write(f'{loss.label(source.uniform(0, 3), source)!r} '
+                       + ' '.join(f'{c}:{source.uniform(-1, 1):.4f}' for c in columns) + '\n')
+    return folder / 'wide'
+
+
+@test
+def a_loss_has_the_same_bits_over_replicas_shards_and_threads(folder):
+    for loss in LOSSES:
+        place = folder / loss.objective
+        place.mkdir()
+        wide = write_wide(place, loss)
+        hashes = set()
+        for replicas, shards, threads in [(1, 1, 1), (3, 2, 1), (2, 3, 2)]:
+            job = loss.write_job(place, wide, f'job-{replicas}-{shards}', replicas=replicas,
+                                 shards=shards, threads=threads, max_steps=25)
+            hashes.add(train(job)['model_sha256'])
+        assert len(hashes) == 1, (loss.objective, hashes)
+
+
+sys.exit(main())
