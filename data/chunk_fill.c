@@ -29,11 +29,21 @@ static void reserve(struct chunk_buffer *buffer, size_t bytes) {
 /* The arrays of a chunk being filled. */
 struct filling {
     const struct columns *columns;
+    const struct labels *labels;
+    const struct weighing *weighing;
     enum value_type type;
     uint32_t *start, *feature;
     void *value;
-    double *label;
+    double *label, *weight; /* no weights: NULL */
 };
+
+static inline void put_label(const struct filling *filling, const struct row_walk *walk,
+                             uint32_t row) {
+    double label = label_of_row(filling->labels, walk->pack, &walk->rows, walk->row);
+    filling->label[row] = label;
+    if (filling->weight)
+        filling->weight[row] = weighing_of_row(filling->weighing, &walk->rows, walk->row, label);
+}
 
 /* The column of each of the block's features. */
 static const uint32_t *columns_of(const struct filling *filling, const struct row_walk *walk) {
@@ -165,14 +175,13 @@ static void put_gathered(const struct filling *filling, struct gathered *gathere
 }
 
 static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
-                        const struct set_chunk *chunk, struct row_walk walk,
-                        const struct labels *labels) {
+                        const struct set_chunk *chunk, struct row_walk walk) {
     struct gathered gathered = gathered_in(buffer, chunk->values);
     bytes_clear(&buffer->next);
     uint32_t *next = bytes_extend(&buffer->next, chunk->rows * sizeof *next);
     uint32_t put = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        filling->label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
+        put_label(filling, &walk, row);
         next[row] = filling->start[row];
         gather_row(&gathered, filling, &walk, row);
         filling->start[row + 1] = put + gathered.count;
@@ -215,30 +224,34 @@ static void fill_dense_row(const struct filling *filling, const struct row_walk 
         put_dense(filling, walk, at, from, filling->type);
 }
 
-static void fill_dense(struct filling *filling, const struct set_chunk *chunk, struct row_walk walk,
-                       const struct labels *labels) {
+static void fill_dense(struct filling *filling, const struct set_chunk *chunk,
+                       struct row_walk walk) {
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        filling->label[row] = label_of_row(labels, walk.pack, &walk.rows, walk.row);
+        put_label(filling, &walk, row);
         fill_dense_row(filling, &walk, (uint64_t)row * filling->columns->count);
     }
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
                 const struct split *split, const struct plan_part *part, bool dense,
-                const struct columns *columns, const struct labels *labels) {
+                const struct columns *columns, const struct labels *labels,
+                const struct weighing *weighing) {
     struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
     reserve(buffer, layout.bytes);
     struct filling filling = {
         .columns = columns,
+        .labels = labels,
+        .weighing = weighing,
         .type = (enum value_type)chunk->type,
         .start = (void *)(buffer->data + layout.start),
         .feature = (void *)(buffer->data + layout.feature),
         .value = buffer->data + layout.value,
         .label = (void *)(buffer->data + layout.label),
+        .weight = chunk->weighted ? (void *)(buffer->data + layout.weight) : NULL,
     };
     struct row_walk walk = row_walk_from(split, part, chunk->first_row);
     if (dense)
-        fill_dense(&filling, chunk, walk, labels);
+        fill_dense(&filling, chunk, walk);
     else
-        fill_sparse(buffer, &filling, chunk, walk, labels);
+        fill_sparse(buffer, &filling, chunk, walk);
 }

@@ -18,6 +18,7 @@ void chunk_buffer_release(struct chunk_buffer *buffer);
 /* Fills buffer->data, chunk->bytes of it, with rows of `part`. */
 void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
                 const struct split *split, const struct plan_part *part, bool dense,
-                const struct columns *columns, const struct labels *labels);
+                const struct columns *columns, const struct labels *labels,
+                const struct weighing *weighing);
 
 #endif

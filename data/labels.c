@@ -63,14 +63,14 @@ static void label_name(const struct labels *labels, uint32_t text, double number
 }
 
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
-                        double number) {
+                        double number, double weight) {
     if (text != DICTIONARY_NONE)
         return error_set(ERROR_DATA,
                          "%s: row %llu: the label \"%s\" is a text; a target must be a "
                          "number",
                          pack_source(pack), (unsigned long long)row + 1,
                          text_dictionary_get(&labels->texts, text));
-    if (fabs(number) > labels->max_abs)
+    if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
     return 0;
 }
@@ -138,7 +138,8 @@ static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t 
         return error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
                          (unsigned long long)row_of_pack + 1);
     if (labels->kind == LABEL_TARGET)
-        return check_target(labels, pack, row_of_pack, text, rows->label[row]);
+        return check_target(labels, pack, row_of_pack, text, rows->label[row],
+                            rows->weight ? rows->weight[row] : 1);
     return check_class(labels, pack, row_of_pack, text, rows->label[row]);
 }
 
@@ -195,17 +196,23 @@ static struct seen *list_seen(const struct labels *labels, uint32_t count) {
     return seen;
 }
 
-static bool means(const struct seen *seen, const char *text) {
-    double number;
-    return !strcmp(seen->name, text) ||
-           (!seen->text && number_of_text(text, &number) && number == seen->number);
+/* Whether `text` is the label of that name, or the same number written in another way. */
+static bool means(const char *name, bool is_text, const char *text) {
+    double number, other;
+    return !strcmp(name, text) || (!is_text && number_of_text(text, &number) &&
+                                   number_of_text(name, &other) && number == other);
+}
+
+bool label_means(const struct labels *labels, uint32_t class, const char *text) {
+    const char *name = labels->class_name[class];
+    return means(name, text_dictionary_find(&labels->texts, name) != DICTIONARY_NONE, text);
 }
 
 /* Puts the positive one of two classes last. */
 static int order_binary(struct seen *seen, const char *positive) {
-    if (!positive || means(&seen[1], positive))
+    if (!positive || means(seen[1].name, seen[1].text, positive))
         return 0;
-    if (!means(&seen[0], positive))
+    if (!means(seen[0].name, seen[0].text, positive))
         return error_set(ERROR_DATA,
                          "no row has the positive label \"%s\": the labels are \"%s\" "
                          "and \"%s\"",

@@ -65,7 +65,7 @@ struct labels {
     uint32_t packs;
     uint32_t classes;
     char **class_name; /* owned */
-    double max_abs;    /* of targets */
+    double max_abs;    /* of targets, where the row's weight is not 0 */
 };
 
 /* Looks at the labels of the rows that are trained on. */
@@ -80,6 +80,33 @@ double label_of_row(const struct labels *labels, uint32_t pack, const struct pac
 
 /* Leaves out the held-out rows whose label no training row has; answers how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);
+
+/* ---- weights ---- */
+
+/* The weights of rows as the set stores them: that of the row, times that of its class, times
+ * 2^exponent. */
+struct weighing {
+    bool weighted;    /* some weight is not 1; else the rest is not used */
+    double *of_class; /* or NULL: all 1 */
+    int exponent;
+    double sum, held_sum; /* of stored weights: of training rows, of held-out rows */
+};
+
+/* Looks at the rows that are trained on, and at those that are held out. */
+int weighing_find(struct weighing *weighing, const struct split *split, const struct labels *labels,
+                  const char *const *class_weight);
+void weighing_release(struct weighing *weighing);
+
+/* The weight of a row whose label the set stores as `label`. Safe from many threads. */
+static inline double weighing_of_row(const struct weighing *weighing, const struct pack_rows *rows,
+                                     uint32_t row, double label) {
+    double weight = rows->weight ? rows->weight[row] : 1;
+    return ldexp(weighing->of_class ? weight * weighing->of_class[(uint32_t)label] : weight,
+                 weighing->exponent);
+}
+
+/* Whether a text of a label means that class. */
+bool label_means(const struct labels *labels, uint32_t class, const char *text);
 
 /* ---- chunks ---- */
 
@@ -107,8 +134,9 @@ struct chunk_plan {
     uint32_t chunks, held_chunks;
 };
 
+/* Weights change neither where chunks begin nor how many there are. */
 void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                     const struct columns *columns);
+                     const struct columns *columns, bool weighted);
 void chunk_plan_release(struct chunk_plan *plan);
 
 static inline bool chunk_plan_is_held(const struct chunk_plan *plan, uint32_t chunk) {

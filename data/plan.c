@@ -20,7 +20,9 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     layout.value = at;
     at = align_up(at + chunk->values * value_bytes((enum value_type)chunk->type));
     layout.label = at;
-    layout.bytes = align_up(at + rows * sizeof(double));
+    at = align_up(at + rows * sizeof(double));
+    layout.weight = at;
+    layout.bytes = align_up(at + (chunk->weighted ? rows * sizeof(double) : 0));
     return layout;
 }
 
@@ -105,14 +107,16 @@ struct cutting {
     const struct columns *columns;
     uint64_t aim, filled, next_row;
     uint32_t capacity;
+    bool weighted;
     bool open; /* a chunk that takes more rows */
 };
 
 static void add_chunk(struct cutting *cutting) {
     struct chunk_plan *plan = cutting->plan;
     MEMORY_ROOM(plan->chunk, plan->chunks, cutting->capacity);
-    plan->chunk[plan->chunks++] =
-        (struct set_chunk){.first_row = cutting->next_row, .type = cutting->part->type};
+    plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutting->next_row,
+                                                     .type = (uint8_t)cutting->part->type,
+                                                     .weighted = cutting->weighted};
     cutting->filled = 0;
     cutting->open = true;
 }
@@ -155,7 +159,7 @@ static void cut_part(struct cutting *cutting, const struct plan_part *part,
 }
 
 void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                     const struct columns *columns) {
+                     const struct columns *columns, bool weighted) {
     *plan = (struct chunk_plan){0};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
     part_make(&plan->held, ROW_HELD, split, columns);
@@ -166,7 +170,8 @@ void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;
         plan->held.type = plan->held.type == VALUE_ONES ? VALUE_FLOAT : plan->held.type;
     }
-    struct cutting cutting = {.plan = plan, .columns = columns, .aim = aimed_bytes(plan)};
+    struct cutting cutting = {
+        .plan = plan, .columns = columns, .aim = aimed_bytes(plan), .weighted = weighted};
     cut_part(&cutting, &plan->trained, split);
     uint32_t trained_chunks = plan->chunks;
     cut_part(&cutting, &plan->held, split);

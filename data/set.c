@@ -20,10 +20,20 @@ struct set {
     struct container container;
     const struct set_facts *facts;
     const struct set_chunk *chunk;
+    const struct set_weights *weights; /* or NULL */
     struct set_info info;
     const char **class_name, **name;
     atomic_uchar *verified; /* of each chunk */
 };
+
+/* The section is there if rows have weights. */
+static int map_weights(struct set *set) {
+    size_t length;
+    set->weights = container_get(&set->container, SET_WEIGHTS, &length);
+    if (!set->weights || (length == sizeof *set->weights && set->weights->sum > 0))
+        return 0;
+    return container_damaged(&set->container, "the sums of weights are damaged");
+}
 
 static int map_arrays(struct set *set) {
     const struct container *container = &set->container;
@@ -40,6 +50,8 @@ static int map_arrays(struct set *set) {
         code = container_array(container, SET_ORDER, features, sizeof(uint32_t), &order);
     if (!code)
         code = container_array(container, SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent);
+    if (!code)
+        code = map_weights(set);
     set->chunk = chunk;
     set->info.feature_id = id;
     set->info.original_order = order;
@@ -74,6 +86,11 @@ static void fill_info(struct set *set) {
     info->fingerprint = facts->fingerprint;
     info->rejected = facts->rejected;
     info->holdout = facts->holdout;
+    info->weighted = set->weights != NULL;
+    info->weight_exponent = info->weighted ? set->weights->exponent : 0;
+    info->weight_sum = info->weighted ? set->weights->sum : (double)facts->rows;
+    info->holdout_weight_sum =
+        info->weighted ? set->weights->holdout_sum : (double)facts->holdout_rows;
     info->rows_held_out = facts->rows_held_out;
     info->holdout_chunks = facts->holdout_chunks;
     info->holdout_rows = facts->holdout_rows;
@@ -87,6 +104,7 @@ static int check_bounds(const struct set *set) {
         const struct set_chunk *chunk = &set->chunk[i];
         if (chunk->offset > set->container.length ||
             chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||
+            chunk->weighted != (set->weights != NULL) ||
             set_chunk_layout(chunk, set->facts->dense).bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
@@ -165,6 +183,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .feature = facts->dense ? NULL : (const void *)(data + layout.feature),
         .value = chunk->type == VALUE_ONES ? NULL : data + layout.value,
         .label = (const void *)(data + layout.label),
+        .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
     };
     return 0;
 }
@@ -184,6 +203,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     hash_stream_add(stream, &options->holdout, sizeof options->holdout);
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
+    for (const char *const *weight = options->class_weight; weight && *weight; weight++)
+        hash_stream_add(stream, *weight, strlen(*weight) + 1);
     add_packs(stream, packs, count);
     add_packs(stream, options->holdout_packs, options->holdout_count);
     char key[HASH128_TEXT];
@@ -207,6 +228,8 @@ static struct set_options simplify(const struct set_options *options) {
     struct set_options simple = *options;
     if (simple.labels != LABEL_BINARY)
         simple.positive = NULL;
+    if (simple.labels == LABEL_TARGET)
+        simple.class_weight = NULL;
     if (!simple.keep_holdout)
         simple.holdout_count = 0;
     if (simple.holdout == 0 && !simple.holdout_count)

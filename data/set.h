@@ -8,6 +8,7 @@
 #define DML_DATA_SET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/rows.h"
@@ -33,12 +34,19 @@ struct set_info {
     const char *fingerprint; /* of the data and how it was merged */
     uint64_t rejected;       /* malformed lines skipped, over all sources */
 
+    /* Weights as chunks have them: those of the row and of its class multiplied, times 2^exponent,
+     * which makes their mean about 1. */
+    bool weighted;       /* else all weights are 1 */
+    int weight_exponent; /* else 0 */
+    double weight_sum;   /* of training, the exact sum rounded once; `rows` unless weighted */
+
     /* Everything above except `chunks` describes the training rows alone. */
-    double holdout;          /* the share of the rows that is held out by hash, or 0 */
-    uint64_t rows_held_out;  /* by that share, whether they are kept here or not */
-    uint32_t holdout_chunks; /* the last ones of `chunks`, 0 unless holdout rows were kept: */
-    uint64_t holdout_rows;   /* the rows in them, */
-    uint64_t holdout_unseen; /* and the held-out rows left out: no training row has their label */
+    double holdout;            /* the share of the rows that is held out by hash, or 0 */
+    uint64_t rows_held_out;    /* by that share, whether they are kept here or not */
+    uint32_t holdout_chunks;   /* the last ones of `chunks`, 0 unless holdout rows were kept: */
+    uint64_t holdout_rows;     /* the rows in them, */
+    double holdout_weight_sum; /* their weights, likewise, */
+    uint64_t holdout_unseen;   /* and the held-out rows left out: no training row has their label */
 };
 
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
@@ -50,9 +58,19 @@ struct set_options {
     double holdout;       /* share of the packs' rows that is held out by hash (data/holdout.h) */
     struct pack *const *holdout_packs; /* or whole packs that are held out */
     uint32_t holdout_count;
-    bool keep_holdout; /* put held-out rows into chunks after those of training */
+    const char *const *class_weight; /* "balanced" alone, or LABEL = WEIGHT for some classes, as of
+                                        class_weight_parse(); NULL-terminated; or NULL: all 1 */
+    bool keep_holdout;               /* put held-out rows into chunks after those of training */
     unsigned threads;
 };
+
+/* The word in place of class weights that are inverse to how much each class weighs: W/(K·W_c),
+ * with W the weight of all training rows, W_c that of class c, and K the number of classes. */
+#define CLASS_WEIGHT_BALANCED "balanced"
+
+/* Takes "LABEL = WEIGHT" apart at the last "=": the length of the label, and its weight; false if
+ * it is no such text, or the weight is not one. */
+bool class_weight_parse(const char *text, size_t *label_length, double *weight);
 
 /* Merges the packs, in order, into `sets`/FINGERPRINT.set unless it is there. Rows that are held
  * out leave no trace in columns, classes, exponents, counts and training chunks: the set is as if
@@ -61,7 +79,8 @@ struct set_options {
  * of training are [0, chunks − holdout_chunks).
  *
  * ERROR_DATA if labels do not fit the kind (one class only, more than two for binary, a text for a
- * target), or if the share leaves no row on one of the sides. */
+ * target), if the share leaves no row on one of the sides, if all training rows weigh 0, or if a
+ * class weight is for a label that no row has. */
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
                  const struct set_options *options, struct set **set, bool *made);
 

@@ -10,7 +10,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
  * same packs would give another set: sets are made again from packs. */
-#define SET_VERSION 3
+#define SET_VERSION 4
 extern const struct container_kind set_kind;
 
 enum set_section {
@@ -23,6 +23,7 @@ enum set_section {
     SET_NAMES,     /* texts × features, if named */
     SET_CLASSES,   /* texts × classes */
     SET_SOURCES,   /* texts × 2·sources: path and pack fingerprint of each */
+    SET_WEIGHTS,   /* struct set_weights, if rows have weights */
 };
 
 struct set_facts {
@@ -40,19 +41,26 @@ struct set_facts {
 };
 _Static_assert(sizeof(struct set_facts) == 152, "no padding");
 
+struct set_weights {
+    double sum, holdout_sum; /* as in struct set_info, as what follows is */
+    int32_t exponent;
+    uint32_t unused;
+};
+
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
  * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value float or double ×
- * values, label f64 × rows. */
+ * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none). */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
-    uint32_t rows, type; /* enum value_type */
+    uint32_t rows;
+    uint8_t type, weighted, unused[2]; /* enum value_type */
     uint64_t values;
 };
 _Static_assert(sizeof(struct set_chunk) == 48, "no padding");
 
 struct set_chunk_layout {
-    uint64_t start, feature, value, label, bytes; /* offsets within the chunk */
+    uint64_t start, feature, value, label, weight, bytes; /* offsets within the chunk */
 };
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense);
 

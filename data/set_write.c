@@ -17,10 +17,11 @@ struct set_writer {
     struct split split;
     struct columns columns;
     struct labels labels;
+    struct weighing weighing;
     struct chunk_plan plan;
     struct container_writer container;
     struct set_facts facts;
-    double *absolute_sum; /* Σ|value| of each column */
+    double *absolute_sum; /* Σ u·|value| of each column, and Σ u; u = fixed_weight() of the row */
     int16_t *exponent;    /* of each column, and of the intercept */
 
     pthread_mutex_t mutex; /* guards what follows, and absolute_sum */
@@ -53,13 +54,38 @@ static inline void sum_dense(double *restrict sum, uint32_t columns, const void 
             sum[column] += fabs(value_at(value, type, first + column));
 }
 
+/* The same for rows with weights, of any kind. */
+static void sum_weighted(struct set_writer *writer, const struct set_chunk *chunk,
+                         const uint8_t *data) {
+    struct set_chunk_layout layout = set_chunk_layout(chunk, writer->plan.dense);
+    const uint32_t *start = (const void *)(data + layout.start);
+    const uint32_t *feature = (const void *)(data + layout.feature);
+    const double *weight = (const void *)(data + layout.weight);
+    uint64_t columns = writer->columns.count;
+    double *sum = writer->absolute_sum;
+    for (uint32_t row = 0; row < chunk->rows; row++) {
+        double counted = fixed_weight(weight[row]);
+        uint64_t i = writer->plan.dense ? row * columns : start[row];
+        uint64_t end = writer->plan.dense ? i + columns : start[row + 1];
+        for (uint64_t first = i; i < end; i++) {
+            uint64_t column = writer->plan.dense ? i - first : feature[i];
+            double value =
+                chunk->type == VALUE_ONES ? 1 : fabs(value_at(data + layout.value, chunk->type, i));
+            sum[column] += counted * value;
+        }
+        sum[columns] += counted;
+    }
+}
+
 /* Adds the chunk's Σ|value|. Floating-point sums depend on their order, so rows are added one after
  * the other and chunks in the order of their numbers (end_chunk()), whichever thread made them.
  * There is one loop for each type. */
 static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
                       const uint8_t *data) {
     bool dense = writer->plan.dense;
-    if (chunk->type == VALUE_ONES)
+    if (chunk->weighted)
+        sum_weighted(writer, chunk, data);
+    if (chunk->type == VALUE_ONES || chunk->weighted)
         return;
     struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
     const uint32_t *feature = (const void *)(data + layout.feature);
@@ -112,7 +138,7 @@ static void *make_chunks(void *argument) {
         const struct chunk_plan *plan = &writer->plan;
         chunk_fill(&buffer, chunk, &writer->split,
                    chunk_plan_is_held(plan, number) ? &plan->held : &plan->trained, plan->dense,
-                   &writer->columns, &writer->labels);
+                   &writer->columns, &writer->labels, &writer->weighing);
         chunk->checksum = hash64(buffer.data, chunk->bytes);
         int code = container_write(&writer->container, chunk->offset, buffer.data, chunk->bytes);
         end_chunk(writer, number, buffer.data, code);
@@ -138,24 +164,50 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
     return writer->code ? error_set(writer->code, "%s", writer->text) : 0;
 }
 
+/* What the sums of unweighted rows need no look at the values for. */
+static void complete_sums(struct set_writer *writer, const uint64_t *count) {
+    uint32_t columns = writer->columns.count;
+    if (writer->weighing.weighted)
+        return;
+    writer->absolute_sum[columns] = (double)writer->plan.trained.rows;
+    for (uint32_t i = 0; i < columns && writer->plan.trained.type == VALUE_ONES; i++)
+        writer->absolute_sum[i] = (double)count[i];
+}
+
+/* Without weights, sums out of range still tell how large derivatives can get. */
+static int check_range(const struct set_writer *writer, uint32_t column) {
+    if (!writer->weighing.weighted || isfinite(writer->absolute_sum[column]))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "column %llu: its values times the rows' weights leave the range of numbers; "
+                     "scale the column",
+                     (unsigned long long)writer->columns.id[column]);
+}
+
 /* Base exponents of the columns and, as of a column of ones, of the intercept. */
-static void find_exponents(struct set_writer *writer) {
+static int find_exponents(struct set_writer *writer) {
     uint32_t columns = writer->columns.count;
     uint64_t *count = memory_new((size_t)columns + 1, sizeof *count);
     memcpy(count, writer->columns.values, columns * sizeof *count);
     count[columns] = writer->plan.trained.rows;
-    writer->absolute_sum[columns] = (double)writer->plan.trained.rows;
+    complete_sums(writer, count);
     writer->exponent = memory_new((size_t)columns + 1, sizeof *writer->exponent);
-    for (uint32_t i = 0; i <= columns; i++) {
-        if (writer->plan.trained.type == VALUE_ONES)
-            writer->absolute_sum[i] = (double)count[i];
+    int code = 0, uniform = 0;
+    for (uint32_t i = 0; i <= columns && !code; i++) {
         writer->exponent[i] = (int16_t)fixed_exponent(writer->absolute_sum[i], count[i]);
+        code = i < columns ? check_range(writer, i) : 0;
     }
-    int uniform = 0;
     writer->facts.uniform = (uint8_t)fixed_uniform((uint64_t)columns + 1, writer->exponent,
                                                    writer->absolute_sum, count, &uniform);
     writer->facts.uniform_exponent = uniform;
     free(count);
+    return code;
+}
+
+static struct set_weights weights_of(const struct set_writer *writer) {
+    const struct weighing *weighing = &writer->weighing;
+    return (struct set_weights){
+        .sum = weighing->sum, .holdout_sum = weighing->held_sum, .exponent = weighing->exponent};
 }
 
 /* A hash of the set's contents, independent of the files they came from. */
@@ -164,6 +216,10 @@ static void make_fingerprint(struct set_writer *writer) {
     struct set_facts facts = writer->facts;
     facts.rejected = facts.sources = 0;
     hash_stream_add(stream, &facts, sizeof facts);
+    if (writer->weighing.weighted) {
+        struct set_weights weights = weights_of(writer);
+        hash_stream_add(stream, &weights, sizeof weights);
+    }
     for (uint32_t i = 0; i < writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
     hash_stream_add(stream, writer->columns.id, writer->columns.count * sizeof(uint64_t));
@@ -214,6 +270,7 @@ static int write_sources(struct set_writer *writer) {
 static int write_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
+    const struct set_weights weights = weights_of(writer);
     const struct {
         unsigned number;
         const void *data;
@@ -225,6 +282,7 @@ static int write_sections(struct set_writer *writer) {
         {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
         {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
+        {SET_WEIGHTS, &weights, writer->weighing.weighted ? sizeof weights : 0},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof sections / sizeof *sections && !code; i++)
@@ -247,8 +305,9 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
         return code;
     writer->absolute_sum = memory_new((size_t)writer->columns.count + 1, sizeof(double));
     code = make_all_chunks(writer, threads);
+    if (!code)
+        code = find_exponents(writer);
     if (!code) {
-        find_exponents(writer);
         fill_facts(writer);
         code = write_sections(writer);
     }
@@ -270,9 +329,14 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
         code = labels_find(&writer.labels, &writer.split, options->labels, options->positive);
     if (!code) {
         writer.facts.holdout_unseen = labels_leave_out(&writer.labels, &writer.split);
-        chunk_plan_make(&writer.plan, &writer.split, &writer.columns);
+        code =
+            weighing_find(&writer.weighing, &writer.split, &writer.labels, options->class_weight);
+    }
+    if (!code) {
+        chunk_plan_make(&writer.plan, &writer.split, &writer.columns, writer.weighing.weighted);
         code = write_file(&writer, path, options->threads);
     }
+    weighing_release(&writer.weighing);
     chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);
     columns_release(&writer.columns);

@@ -11,7 +11,7 @@ MAY_INCLUDE = {
     'base': [],
     'wire': ['base'],
     'numeric': ['base'],
-    'data': ['base', 'numeric/clones.h', 'numeric/fixed.h'],
+    'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'objective': ['base', 'numeric'],
     'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/source.h',
               'numeric/exact.h', 'objective/objective.h'],
