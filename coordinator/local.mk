@@ -94,6 +94,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/export.c \
 	coordinator/command/figures_print.c coordinator/command/figures_print.h \
 	coordinator/command/jobs.c \
+	coordinator/command/output_file.c coordinator/command/output_file.h \
 	coordinator/command/pack.c \
 	coordinator/command/past.c coordinator/command/past.h \
 	coordinator/command/place.c coordinator/command/place.h \

@@ -30,7 +30,7 @@ static const struct command commands[] = {
      "what a pack or a set holds"},
     {"cancel", command_cancel, "[JOBFILE or STATE]", 0, 1, 0, false,
      "stops a live run where it can be resumed"},
-    {"predict", command_predict, "MODEL DATA...", 2, INT_MAX, 0, false,
+    {"predict", command_predict, "MODEL DATA...", 2, INT_MAX, OPTION_SHOWN | OPTION_OUTPUT, false,
      "a prediction a line for each example"},
     {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
      "loss and accuracy of a model on labelled data"},

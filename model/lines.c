@@ -1,26 +1,47 @@
 #include "model/lines.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "objective/objective.h"
 
 struct lines {
     const struct model_layout *layout;
     const struct objective *objective;
-    FILE *file;
-    enum score_format format;
-    char **class_json; /* class names quoted, for SCORE_JSON */
+    const struct score_output *output;
+    char **class_json; /* class names quoted, for JSON */
 };
 
-struct lines *lines_new(const struct model_layout *layout, FILE *file, enum score_format format) {
+/* Whether there are two classes with one margin for both. */
+static bool is_binary(const struct lines *lines) {
+    return lines->layout->classes && !lines->objective->output_a_class;
+}
+
+int score_check_output(const struct model_layout *layout, const struct score_output *output) {
+    const struct objective *objective = objective_find(layout->objective);
+    bool classes = objective->labels != LABEL_TARGET;
+    bool chances = objective->figures & FIGURE_LOG_LOSS;
+    if (output->shown == SCORE_LABELS && !classes)
+        return error_set(ERROR_USAGE,
+                         "the model predicts numbers and has no labels (objective %s): leave out "
+                         "`--labels`",
+                         layout->objective);
+    if (output->shown == SCORE_PROBABILITIES && !chances)
+        return error_set(ERROR_USAGE,
+                         "the model has no probabilities (objective %s): leave out "
+                         "`--probabilities`%s",
+                         layout->objective, classes ? ", or take `--labels` or `--margins`" : "");
+    return 0;
+}
+
+struct lines *lines_new(const struct model_layout *layout, const struct score_output *output) {
     struct lines *lines = memory_new(1, sizeof *lines);
-    *lines = (struct lines){.layout = layout,
-                            .objective = objective_find(layout->objective),
-                            .file = file,
-                            .format = format};
+    *lines = (struct lines){
+        .layout = layout, .objective = objective_find(layout->objective), .output = output};
     lines->class_json = memory_new(layout->classes, sizeof *lines->class_json);
-    for (uint32_t k = 0; format == SCORE_JSON && k < layout->classes; k++) {
+    for (uint32_t k = 0; output->json && k < layout->classes; k++) {
         json_t *name = json_string(layout->class_names[k]);
         lines->class_json[k] = json_dumps(name, JSON_ENCODE_ANY);
         json_decref(name);
@@ -37,31 +58,121 @@ void lines_free(struct lines *lines) {
     free(lines);
 }
 
-static void write_one(const struct lines *lines, const char *member, double value) {
-    if (lines->format == SCORE_JSON)
-        fprintf(lines->file, "{\"%s\":%.17g}\n", member, value);
+/* ---- the header ---- */
+
+/* Columns are separated by blanks. A name with a blank or a quote is quoted, and quotes in it are
+ * doubled, as in CSV. */
+static void write_name(const char *name, FILE *file) {
+    if (*name && !strpbrk(name, " \t\"")) {
+        fputs(name, file);
+        return;
+    }
+    putc('"', file);
+    for (; *name; name++) {
+        if (*name == '"')
+            putc('"', file);
+        putc(*name, file);
+    }
+    putc('"', file);
+}
+
+static void write_class_names(const struct lines *lines) {
+    for (uint32_t k = 0; k < lines->layout->classes; k++) {
+        if (k)
+            putc(' ', lines->output->file);
+        write_name(lines->layout->class_names[k], lines->output->file);
+    }
+}
+
+void lines_write_header(const struct lines *lines) {
+    enum score_shown shown = lines->output->shown;
+    FILE *file = lines->output->file;
+    if (!lines->output->header)
+        return;
+    if (shown == SCORE_LABELS)
+        fputs("class", file);
+    else if (shown == SCORE_PROBABILITIES || lines->objective->output_a_class)
+        write_class_names(lines);
     else
-        fprintf(lines->file, "%.17g\n", value);
+        fputs(shown == SCORE_MARGINS ? "margin" : lines->objective->prediction, file);
+    putc('\n', file);
 }
 
-static void write_list(const struct lines *lines, const double *values, size_t best) {
-    bool json = lines->format == SCORE_JSON;
-    if (json)
-        fprintf(lines->file, "{\"%s\":[", lines->objective->prediction);
-    for (uint32_t k = 0; k < lines->layout->outputs; k++)
-        fprintf(lines->file, "%s%.17g", k == 0 ? "" : json ? "," : " ", values[k]);
-    if (json)
-        fprintf(lines->file, "],\"class\":%s}", lines->class_json[best]);
-    fputc('\n', lines->file);
+/* ---- examples ---- */
+
+static void write_one(const struct lines *lines, const char *member, double value) {
+    if (lines->output->json)
+        fprintf(lines->output->file, "{\"%s\":%.17g}\n", member, value);
+    else
+        fprintf(lines->output->file, "%.17g\n", value);
 }
 
-void lines_write(struct lines *lines, double *margins) {
+/* In JSON with the predicted class, unless it is this. */
+#define NO_CLASS SIZE_MAX
+
+static void write_list(const struct lines *lines, const char *member, const double *values,
+                       uint32_t count, size_t class) {
+    bool json = lines->output->json;
+    FILE *file = lines->output->file;
+    if (json)
+        fprintf(file, "{\"%s\":[", member);
+    for (uint32_t k = 0; k < count; k++)
+        fprintf(file, "%s%.17g", k == 0 ? "" : json ? "," : " ", values[k]);
+    if (json)
+        putc(']', file);
+    if (json && class != NO_CLASS)
+        fprintf(file, ",\"class\":%s", lines->class_json[class]);
+    fputs(json ? "}\n" : "\n", file);
+}
+
+static void write_label(const struct lines *lines, size_t class) {
+    if (lines->output->json)
+        fprintf(lines->output->file, "{\"class\":%s}\n", lines->class_json[class]);
+    else
+        fprintf(lines->output->file, "%s\n", lines->layout->class_names[class]);
+}
+
+static void write_margins(const struct lines *lines, const double *margins) {
+    if (lines->layout->outputs == 1)
+        write_one(lines, "margin", margins[0]);
+    else
+        write_list(lines, "margins", margins, lines->layout->outputs, NO_CLASS);
+}
+
+/* The probability of the other of two classes is that of the opposite margin: so it keeps its
+ * digits where it is small. */
+static void write_two(const struct lines *lines, double margin, size_t class) {
+    double chances[] = {-margin, margin};
+    lines->objective->predict(1, &chances[0]);
+    lines->objective->predict(1, &chances[1]);
+    write_list(lines, "probabilities", chances, 2, class);
+}
+
+static void write_prediction(const struct lines *lines, double *margins, size_t class) {
     uint32_t outputs = lines->layout->outputs;
-    size_t best = objective_best(outputs, margins);
+    if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
+        write_two(lines, margins[0], class);
+        return;
+    }
     if (lines->objective->predict)
         lines->objective->predict(outputs, margins);
     if (lines->objective->output_a_class)
-        write_list(lines, margins, best);
+        write_list(lines, lines->objective->prediction, margins, outputs, class);
     else
         write_one(lines, lines->objective->prediction, margins[0]);
+}
+
+void lines_write(struct lines *lines, double *margins) {
+    size_t class =
+        is_binary(lines) ? margins[0] > 0 : objective_best(lines->layout->outputs, margins);
+    if (lines->output->shown == SCORE_LABELS)
+        write_label(lines, class);
+    else if (lines->output->shown == SCORE_MARGINS)
+        write_margins(lines, margins);
+    else
+        write_prediction(lines, margins, class);
+}
+
+void lines_write_bad(const struct lines *lines) {
+    fputs(lines->output->json ? "null\n" : "\n", lines->output->file);
 }

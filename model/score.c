@@ -13,12 +13,12 @@
 
 struct scorer {
     const struct model *model;
-    const char *path;            /* the file being read */
-    struct source_report report; /* what is known about that file */
-    bool names_checked;          /* its header was compared with the model's names */
-    struct figures *figures;     /* or NULL */
-    struct lines *lines;         /* or NULL */
-    FILE *predictions;
+    const char *path;                  /* the file being read */
+    struct source_report report;       /* what is known about that file */
+    bool names_checked;                /* its header was compared with the model's names */
+    struct figures *figures;           /* or NULL */
+    struct lines *lines;               /* or NULL */
+    const struct score_output *output; /* or NULL */
     double share;    /* of rows that are held out; only those are scored; 0: all are scored */
     double *margins; /* of one example */
     uint64_t unseen_features;
@@ -168,7 +168,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
         if (scorer->lines)
             lines_write(scorer->lines, scorer->margins);
     }
-    if (scorer->predictions && ferror(scorer->predictions))
+    if (scorer->output && ferror(scorer->output->file))
         return error_set(ERROR_IO, "cannot write the predictions");
     return 0;
 }
@@ -194,7 +194,7 @@ static int read_files(struct scorer *scorer, char *const *paths,
         if (code)
             return code;
     }
-    if (scorer->predictions && fflush(scorer->predictions))
+    if (scorer->output && fflush(scorer->output->file))
         return error_set_errno(ERROR_IO, "cannot write the predictions");
     return 0;
 }
@@ -229,15 +229,20 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
 }
 
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
-                unsigned threads, FILE *predictions, enum score_format format,
+                unsigned threads, const struct score_output *output,
                 struct score_figures *figures) {
     struct scorer scorer;
+    int code = output ? score_check_output(&model->layout, output) : 0;
+    if (code)
+        return code;
     begin(&scorer, model);
     if (figures)
         scorer.figures = figures_new(&model->layout, FIGURES_ALL);
-    scorer.predictions = predictions;
-    if (predictions)
-        scorer.lines = lines_new(&model->layout, predictions, format);
+    scorer.output = output;
+    if (output) {
+        scorer.lines = lines_new(&model->layout, output);
+        lines_write_header(scorer.lines);
+    }
     return finish(&scorer, read_files(&scorer, paths, options, threads), figures);
 }
 

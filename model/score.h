@@ -73,21 +73,36 @@ bool score_figure_suits(const struct score_figure *figure, const struct objectiv
 struct score_figures score_no_figures(void); /* none applies */
 void score_figures_release(struct score_figures *figures);
 
-enum score_format {
-    SCORE_PLAIN, /* the probability of the positive class; or the probability of each class, in the
-                    order of the classes, separated by blanks; or the value */
-    SCORE_JSON, /* {"probability":…}, or {"probabilities":[…],"class":"…"}, or {"value":…} */
+/* What is predicted for an example, and how it is written. */
+enum score_shown {
+    SCORE_PREDICTION, /* the probability of the positive class; or the probability of each class; or
+                         the value; or the margin: as the objective has it */
+    SCORE_LABELS,     /* the predicted class */
+    SCORE_PROBABILITIES, /* of each class, also of two */
+    SCORE_MARGINS,       /* of each output */
 };
 
-/* Scores `paths` (NULL-terminated). Writes a line per example, with 17 significant digits, to
- * `predictions` unless it is NULL; `figures` may be NULL. Memory does not grow with the data, with
- * one exception: figures of a classifier hold the scores of all labelled examples, up to 2 GiB (see
- * model/ranking.h). Errors of reading are those of source_read(); ERROR_DATA if a margin overflows,
- * or if a CSV file lacks a column that the model was trained on or its header gives one another
- * name. */
+/* A line an example: numbers with 17 significant digits, separated by blanks, in the order of the
+ * classes; or with `json` an object, such as {"probability":…}, {"probabilities":[…],"class":"…"},
+ * {"class":"…"} or {"margin":…}. A row that is skipped has an empty line, in JSON null. */
+struct score_output {
+    FILE *file;
+    enum score_shown shown;
+    bool json;
+    bool header; /* a line with the names of the columns comes first */
+};
+
+/* ERROR_USAGE if models of this layout have no such predictions. */
+int score_check_output(const struct model_layout *layout, const struct score_output *output);
+
+/* Scores `paths` (NULL-terminated). Writes predictions unless `output` is NULL; `figures` may be
+ * NULL. Memory does not grow with the data, with one exception: figures of a classifier hold the
+ * scores of all labelled examples, up to 2 GiB (see model/ranking.h). Errors of reading are those
+ * of source_read(); ERROR_DATA if a margin overflows, or if a CSV file lacks a column that the
+ * model was trained on or its header gives one another name; ERROR_USAGE of score_check_output().
+ */
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
-                unsigned threads, FILE *predictions, enum score_format format,
-                struct score_figures *figures);
+                unsigned threads, const struct score_output *output, struct score_figures *figures);
 
 /* Figures over the rows of packs: over all rows if `share` is 0, else over the rows that a holdout
  * of that share holds out (data/holdout.h). score_files() computes the same figures, bit for bit,

@@ -1,14 +1,11 @@
-/* `export`: writes a model in the format of another program, to standard output or to a file. The
- * file is complete as soon as it is there. */
+/* `export`: writes a model in the format of another program. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/file.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/output_file.h"
 #include "model/export.h"
 
 /* The format asked for; --json asks for that one. */
@@ -30,50 +27,20 @@ static int format_of(const struct options *options, enum export_format *format) 
                      name, nearest_question(&nearest, ""));
 }
 
-static int write_stream(const struct model *model, enum export_format format, FILE *stream,
-                        const char *path) {
-    export_write(model, format, stream);
-    if (fflush(stream) || ferror(stream))
-        return error_set_errno(ERROR_IO, "cannot write %s", path);
+struct exporting {
+    const struct model *model;
+    enum export_format format;
+};
+
+static int write_model(void *context, FILE *stream) {
+    const struct exporting *exporting = context;
+    export_write(exporting->model, exporting->format, stream);
     return 0;
-}
-
-static int write_beside(const struct model *model, enum export_format format,
-                        const struct new_file *file) {
-    int descriptor = dup(file->descriptor);
-    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!stream) {
-        if (descriptor >= 0)
-            close(descriptor);
-        return error_set_errno(ERROR_CREATE, "cannot create %s", file->path);
-    }
-    int code = write_stream(model, format, stream, file->path);
-    if (fclose(stream) && !code)
-        code = error_set_errno(ERROR_IO, "cannot write %s", file->path);
-    return code;
-}
-
-/* Refuses a device or a pipe: the rename at the end would replace it by a file. */
-static int write_file(const struct model *model, enum export_format format, const char *path) {
-    struct stat status;
-    struct new_file file;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-        return error_set(ERROR_CREATE, "%s is no regular file; `-o -` is standard output", path);
-    int code = new_file_open(&file, path);
-    if (code)
-        return code;
-    code = write_beside(model, format, &file);
-    if (code) {
-        new_file_discard(&file);
-        return code;
-    }
-    return new_file_publish(&file);
 }
 
 int command_export(const struct options *options) {
     enum export_format format = EXPORT_TSV;
     struct model *model;
-    const char *path = options->output;
     int code = format_of(options, &format);
     if (code)
         return code;
@@ -81,10 +48,9 @@ int command_export(const struct options *options) {
     if (code)
         return code;
     code = export_check(model, format);
-    if (!code && path && strcmp(path, "-") != 0)
-        code = write_file(model, format, path);
-    else if (!code)
-        code = write_stream(model, format, stdout, "standard output");
+    if (!code)
+        code = output_file_write(options->output, write_model,
+                                 &(struct exporting){.model = model, .format = format});
     model_close(model);
     return code;
 }

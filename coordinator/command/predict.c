@@ -1,51 +1,108 @@
 /* `predict` and `evaluate`: a model applied to data files. */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/figures_print.h"
+#include "coordinator/command/output_file.h"
 #include "coordinator/job/job.h"
 #include "model/score.h"
 
-/* Scores the data files that the operands name behind the model. */
-static int score_operands(const struct options *options, bool label_optional, FILE *predictions,
-                          struct score_figures *figures) {
+/* A model, and how it was trained to read data. */
+struct scoring {
+    const struct options *options;
     struct model *model;
-    int code = model_open(options->operands[0], &model);
-    if (code)
-        return code;
     struct source_options reading;
-    code = score_options(model, &reading);
+    char **paths; /* of the data */
+};
+
+static int scoring_open(const struct options *options, struct scoring *scoring) {
+    *scoring = (struct scoring){.options = options};
+    int code = model_open(options->operands[0], &scoring->model);
     if (!code)
-        code = job_set_reading(options->settings, options->settings_count, &reading);
-    if (!code) {
-        reading.label_optional = label_optional;
-        size_t files = (size_t)options->operands_count - 1;
-        char **paths = memory_new(files + 1, sizeof *paths);
-        memcpy(paths, options->operands + 1, files * sizeof *paths);
-        code = score_files(model, paths, &reading, cpus_usable(), predictions,
-                           options->json ? SCORE_JSON : SCORE_PLAIN, figures);
-        free(paths);
-    }
-    if (!code && figures) {
-        code = score_check_labels(figures, options->operands[1], model->layout.classes,
-                                  model->layout.class_names);
-        if (code)
-            score_figures_release(figures);
-    }
-    score_options_release(&reading);
-    model_close(model);
+        code = score_options(scoring->model, &scoring->reading);
+    if (!code)
+        code = job_set_reading(options->settings, options->settings_count, &scoring->reading);
+    size_t files = (size_t)options->operands_count - 1;
+    scoring->paths = memory_new(files + 1, sizeof *scoring->paths);
+    memcpy(scoring->paths, options->operands + 1, files * sizeof *scoring->paths);
     return code;
 }
 
-int command_predict(const struct options *options) {
-    return score_operands(options, true, stdout, NULL);
+static void scoring_close(struct scoring *scoring) {
+    free(scoring->paths);
+    score_options_release(&scoring->reading);
+    model_close(scoring->model);
 }
+
+/* ---- predict ---- */
+
+/* The one of these options that is given. */
+static int find_shown(const struct options *options, enum score_shown *shown) {
+    int given = options->labels + options->probabilities + options->margins;
+    *shown = options->labels          ? SCORE_LABELS
+             : options->probabilities ? SCORE_PROBABILITIES
+             : options->margins       ? SCORE_MARGINS
+                                      : SCORE_PREDICTION;
+    if (given > 1)
+        return error_set(ERROR_USAGE,
+                         "`--labels`, `--probabilities` and `--margins` exclude each other");
+    if (options->header && options->json)
+        return error_set(ERROR_USAGE, "`--header` and `--json` exclude each other: every object "
+                                      "names its members");
+    return 0;
+}
+
+/* The predictions would replace the data. */
+static int check_not_data(const char *output, char *const *paths) {
+    struct stat of_output, of_data;
+    if (!output || strcmp(output, "-") == 0 || stat(output, &of_output))
+        return 0;
+    for (; *paths; paths++)
+        if (stat(*paths, &of_data) == 0 && of_data.st_dev == of_output.st_dev &&
+            of_data.st_ino == of_output.st_ino)
+            return error_set(ERROR_USAGE, "%s is the data: write to another file", output);
+    return 0;
+}
+
+struct predicting {
+    const struct scoring *scoring;
+    struct score_output output;
+};
+
+static int write_predictions(void *context, FILE *stream) {
+    struct predicting *predicting = context;
+    const struct scoring *scoring = predicting->scoring;
+    predicting->output.file = stream;
+    return score_files(scoring->model, scoring->paths, &scoring->reading, cpus_usable(),
+                       &predicting->output, NULL);
+}
+
+int command_predict(const struct options *options) {
+    struct scoring scoring;
+    struct predicting predicting = {.scoring = &scoring,
+                                    .output = {.json = options->json, .header = options->header}};
+    int code = find_shown(options, &predicting.output.shown);
+    if (code)
+        return code;
+    signal(SIGPIPE, SIG_DFL); /* `predict … | head` ends without a word */
+    code = scoring_open(options, &scoring);
+    if (!code)
+        code = check_not_data(options->output, scoring.paths);
+    scoring.reading.label_optional = true;
+    if (!code)
+        code = output_file_write(options->output, write_predictions, &predicting);
+    scoring_close(&scoring);
+    return code;
+}
+
+/* ---- evaluate ---- */
 
 /* Prints the figures as JSON or as tables. */
 static int show_figures(const struct score_figures *figures, bool json) {
@@ -62,12 +119,25 @@ static int show_figures(const struct score_figures *figures, bool json) {
     return 0;
 }
 
-int command_evaluate(const struct options *options) {
+static int evaluate(const struct scoring *scoring) {
+    const struct model_layout *layout = &scoring->model->layout;
     struct score_figures figures;
-    int code = score_operands(options, false, NULL, &figures);
+    int code = score_files(scoring->model, scoring->paths, &scoring->reading, cpus_usable(), NULL,
+                           &figures);
     if (code)
         return code;
-    code = show_figures(&figures, options->json);
+    code = score_check_labels(&figures, scoring->paths[0], layout->classes, layout->class_names);
+    if (!code)
+        code = show_figures(&figures, scoring->options->json);
     score_figures_release(&figures);
+    return code;
+}
+
+int command_evaluate(const struct options *options) {
+    struct scoring scoring;
+    int code = scoring_open(options, &scoring);
+    if (!code)
+        code = evaluate(&scoring);
+    scoring_close(&scoring);
     return code;
 }

@@ -21,6 +21,7 @@ enum command_option {
     OPTION_START = 1 << 6,
     OPTION_TO = 1 << 7,
     OPTION_STRICT = 1 << 8,
+    OPTION_SHOWN = 1 << 9,
 };
 
 struct command {
@@ -61,6 +62,7 @@ struct options {
     bool json, quiet, verbose, help, version;
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;
+    bool labels, probabilities, margins, header;
 };
 
 /* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */

@@ -17,6 +17,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_figures.py \
+	tests/integration/test_predict.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \

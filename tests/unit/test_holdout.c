@@ -215,7 +215,7 @@ static void assert_same_figures(const struct model *model, const char *path, con
     struct score_figures files, packs;
     memset(&files, 0, sizeof files);
     memset(&packs, 0, sizeof packs);
-    assert_int_equal(score_files(model, paths, &plain_options, 1, NULL, SCORE_PLAIN, &files), 0);
+    assert_int_equal(score_files(model, paths, &plain_options, 1, NULL, &files), 0);
     struct pack *pack = pack_of(path);
     assert_int_equal(score_packs(model, &pack, 1, share, &packs), 0);
     pack_close(pack);

@@ -5,20 +5,23 @@
 #include "base/memory.h"
 #include "base/random.h"
 
+#define PLAIN ((struct score_output){.json = false})
+#define JSON ((struct score_output){.json = true})
+
 /* The predictions as text; free it. */
-static char *predictions_of(const struct model *model, enum score_format format) {
+static char *predictions_of(const struct model *model, struct score_output output) {
     struct source_options options = {0};
     char *paths[] = {(char *)"data", NULL}, *text;
     size_t length;
-    FILE *file = open_memstream(&text, &length);
-    assert_int_equal(score_files(model, paths, &options, 1, file, format, NULL), 0);
-    fclose(file);
+    output.file = open_memstream(&text, &length);
+    assert_int_equal(score_files(model, paths, &options, 1, &output, NULL), 0);
+    fclose(output.file);
     return text;
 }
 
-static void expect_predictions(const struct model *model, enum score_format format,
+static void expect_predictions(const struct model *model, struct score_output output,
                                const char *expected) {
-    char *text = predictions_of(model, format);
+    char *text = predictions_of(model, output);
     assert_string_equal(text, expected);
     free(text);
 }
@@ -35,8 +38,8 @@ static void a_value_is_the_sum_over_the_features_training_saw(void **state) {
     add_value(9, 4);
     add_value(10, 100);
     add_row(NAN, NULL); /* without values */
-    expect_predictions(&squared, SCORE_PLAIN, "2.5\n0\n");
-    expect_predictions(&squared, SCORE_JSON, "{\"value\":2.5}\n{\"value\":0}\n");
+    expect_predictions(&squared, PLAIN, "2.5\n0\n");
+    expect_predictions(&squared, JSON, "{\"value\":2.5}\n{\"value\":0}\n");
     assert_int_equal(figures_of(&squared).unseen_features, 3);
 }
 
@@ -51,11 +54,86 @@ static void a_binary_prediction_is_the_probability_of_the_second_class(void **st
     add_value(5, 350);
     char expected[128];
     snprintf(expected, sizeof expected, "0.5\n1\n%.17g\n", exp(-699.75) / (1 + exp(-699.75)));
-    expect_predictions(&binary, SCORE_PLAIN, expected);
+    expect_predictions(&binary, PLAIN, expected);
     clear();
     add_row(NAN, NULL);
     add_value(9, -0.5);
-    expect_predictions(&binary, SCORE_JSON, "{\"probability\":0.5}\n");
+    expect_predictions(&binary, JSON, "{\"probability\":0.5}\n");
+}
+
+static void expect_shown(const struct model *model, enum score_shown shown, const char *plain,
+                         const char *json) {
+    expect_predictions(model, (struct score_output){.shown = shown, .header = true}, plain);
+    expect_predictions(model, (struct score_output){.shown = shown, .json = true}, json);
+}
+
+static void labels_probabilities_and_margins_of_two_classes_are_written(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_value(9, -0.5); /* margin 0 */
+    add_row(NAN, NULL);
+    add_value(2, 999.75);
+    expect_shown(&binary, SCORE_LABELS, "class\n-1\n+1\n",
+                 "{\"class\":\"-1\"}\n{\"class\":\"+1\"}\n");
+    expect_shown(&binary, SCORE_PROBABILITIES, "-1 +1\n0.5 0.5\n0 1\n",
+                 "{\"probabilities\":[0.5,0.5],\"class\":\"-1\"}\n"
+                 "{\"probabilities\":[0,1],\"class\":\"+1\"}\n");
+    expect_shown(&binary, SCORE_MARGINS, "margin\n0\n1000\n",
+                 "{\"margin\":0}\n{\"margin\":1000}\n");
+    expect_predictions(&binary, (struct score_output){.header = true}, "probability\n0.5\n1\n");
+}
+
+static void a_small_probability_of_the_first_of_two_classes_keeps_its_digits(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_value(2, 99.75);
+    char expected[64];
+    snprintf(expected, sizeof expected, "%.17g 1\n", exp(-100) / (1 + exp(-100)));
+    expect_predictions(&binary, (struct score_output){.shown = SCORE_PROBABILITIES}, expected);
+}
+
+static void labels_probabilities_and_margins_of_several_classes_are_written(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_value(2, -1000); /* margins −999.75, −3001, 2 */
+    expect_shown(&softmax, SCORE_LABELS, "class\nsay \"three\"\n",
+                 "{\"class\":\"say \\\"three\\\"\"}\n");
+    const char *json = "{\"probabilities\":[0,0,1],\"class\":\"say \\\"three\\\"\"}\n";
+    expect_shown(&softmax, SCORE_PROBABILITIES, "1 2.0 \"say \"\"three\"\"\"\n0 0 1\n", json);
+    expect_shown(&softmax, SCORE_PREDICTION, "1 2.0 \"say \"\"three\"\"\"\n0 0 1\n", json);
+    expect_shown(&softmax, SCORE_MARGINS, "1 2.0 \"say \"\"three\"\"\"\n-999.75 -3001 2\n",
+                 "{\"margins\":[-999.75,-3001,2]}\n");
+}
+
+static void expect_refused(const struct model *model, enum score_shown shown, const char *why) {
+    struct source_options options = {0};
+    char *paths[] = {(char *)"data", NULL}, *text;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    struct score_output output = {.file = file, .shown = shown, .header = true};
+    assert_int_equal(score_files(model, paths, &options, 1, &output, NULL), ERROR_USAGE);
+    fclose(file);
+    assert_int_equal(length, 0);
+    assert_non_null(strstr(error_text(), why));
+    free(text);
+    error_clear();
+}
+
+static void what_a_model_does_not_predict_is_refused(void **state) {
+    (void)state;
+    struct model hinge = binary;
+    hinge.layout.objective = "squared_hinge";
+    clear();
+    add_row(NAN, NULL);
+    expect_refused(&squared, SCORE_LABELS, "predicts numbers and has no labels");
+    expect_refused(&squared, SCORE_PROBABILITIES, "no probabilities (objective squared)");
+    expect_refused(&hinge, SCORE_PROBABILITIES, "take `--labels` or `--margins`");
+    expect_predictions(&hinge, (struct score_output){.shown = SCORE_LABELS}, "+1\n");
+    expect_shown(&squared, SCORE_MARGINS, "margin\n0\n", "{\"margin\":0}\n");
+    expect_predictions(&squared, (struct score_output){.header = true}, "value\n0\n");
 }
 
 static void class_probabilities_add_up_to_one_at_any_margin(void **state) {
@@ -65,7 +143,7 @@ static void class_probabilities_add_up_to_one_at_any_margin(void **state) {
         clear();
         add_row(NAN, NULL);
         add_value(2, scales[s]);
-        char *text = predictions_of(&softmax, SCORE_PLAIN), *at = text;
+        char *text = predictions_of(&softmax, PLAIN), *at = text;
         double p[3];
         for (int k = 0; k < 3; k++)
             p[k] = strtod(at, &at);
@@ -86,7 +164,7 @@ static void a_json_line_names_the_most_probable_class(void **state) {
     add_row(NAN, NULL);
     add_value(2, -1e4);
     add_value(5, 1e4);
-    expect_predictions(&softmax, SCORE_JSON,
+    expect_predictions(&softmax, JSON,
                        "{\"probabilities\":[0,1,0],\"class\":\"2.0\"}\n"
                        "{\"probabilities\":[0,0,1],\"class\":\"say \\\"three\\\"\"}\n");
 }
@@ -138,7 +216,9 @@ static void a_margin_that_overflows_is_an_error_with_its_line(void **state) {
     struct source_options options = {0};
     char *paths[] = {(char *)"data", NULL};
     FILE *file = fopen("/dev/null", "w");
-    assert_int_equal(score_files(&binary, paths, &options, 1, file, SCORE_PLAIN, NULL), ERROR_DATA);
+    assert_int_equal(
+        score_files(&binary, paths, &options, 1, &(struct score_output){.file = file}, NULL),
+        ERROR_DATA);
     fclose(file);
     assert_non_null(strstr(error_text(), "data: about line 2"));
 }
@@ -154,8 +234,7 @@ static void a_csv_row_that_lacks_a_column_of_the_model_is_refused(void **state) 
     for (size_t j = 0; j < 2; j++)
         add_value(ids[j], 0);
     add_value(100, 0);
-    assert_int_equal(score_files(&squared, paths, &options, 1, NULL, SCORE_PLAIN, &figures),
-                     ERROR_DATA);
+    assert_int_equal(score_files(&squared, paths, &options, 1, NULL, &figures), ERROR_DATA);
     assert_non_null(strstr(error_text(), "only 2 of the 3 columns"));
     table.id[2] = ids[2];
     assert_int_equal(figures_of(&squared).examples, 1);
@@ -169,7 +248,9 @@ static void predictions_that_cannot_be_written_are_an_error(void **state) {
     char *paths[] = {(char *)"data", NULL};
     FILE *file = fopen("/dev/full", "w");
     assert_non_null(file);
-    assert_int_equal(score_files(&binary, paths, &options, 1, file, SCORE_PLAIN, NULL), ERROR_IO);
+    assert_int_equal(
+        score_files(&binary, paths, &options, 1, &(struct score_output){.file = file}, NULL),
+        ERROR_IO);
     fclose(file);
 }
 
@@ -180,8 +261,7 @@ static void an_error_of_reading_ends_the_scoring(void **state) {
     struct source_options options = {0};
     struct score_figures figures;
     char *paths[] = {(char *)"data", (char *)"missing", NULL};
-    assert_int_equal(score_files(&binary, paths, &options, 1, NULL, SCORE_PLAIN, &figures),
-                     ERROR_IO);
+    assert_int_equal(score_files(&binary, paths, &options, 1, NULL, &figures), ERROR_IO);
     assert_string_equal(error_text(), "cannot open missing");
 }
 
@@ -251,6 +331,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_the_sum_over_the_features_training_saw),
         cmocka_unit_test(a_binary_prediction_is_the_probability_of_the_second_class),
+        cmocka_unit_test(labels_probabilities_and_margins_of_two_classes_are_written),
+        cmocka_unit_test(a_small_probability_of_the_first_of_two_classes_keeps_its_digits),
+        cmocka_unit_test(labels_probabilities_and_margins_of_several_classes_are_written),
+        cmocka_unit_test(what_a_model_does_not_predict_is_refused),
         cmocka_unit_test(class_probabilities_add_up_to_one_at_any_margin),
         cmocka_unit_test(a_json_line_names_the_most_probable_class),
         cmocka_unit_test(features_are_found_in_rows_of_any_shape),
