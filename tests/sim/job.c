@@ -165,6 +165,17 @@ static void choose_preconditioner(struct job *job) {
     job->pair_count = 0;
 }
 
+/* Half of those without one have l1, from so little that few weights are zero to so much that most
+ * are. Drawn from a generator of its own. */
+static void choose_l1(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0x11));
+    if (job->optimizer.preconditioner.form || random_below(&random, 2))
+        return;
+    job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
+    job->optimizer.bounds_gap = !job->shape.intercept;
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -190,6 +201,7 @@ void job_init(struct job *job, uint64_t seed) {
     job->parameters = objective_parameters(&job->shape);
     choose_start(job);
     choose_preconditioner(job);
+    choose_l1(job);
 }
 
 void job_release(struct job *job) {
