@@ -131,6 +131,8 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     fprintf(out, "step %lld: loss %s, gradient %s", member_count(status, "step"), loss, gradient);
     if (json_is_number(json_object_get(status, "holdout_loss")))
         fprintf(out, ", holdout %s", holdout);
+    if (json_is_integer(json_object_get(status, "nonzero")))
+        fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)

@@ -105,6 +105,9 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
         write_one(out, "dml_gradient_max", GAUGE,
                   "Largest component of the gradient there, in absolute value.",
                   view->gradient_max);
+        if (view->l1 > 0)
+            write_one(out, "dml_nonzero", GAUGE, "Weights that are not zero there, with l1.",
+                      (double)view->nonzero);
         if (judged)
             write_one(out, "dml_holdout_loss", GAUGE, "Mean loss on the holdout there.",
                       view->holdout_loss);

@@ -34,13 +34,15 @@ static json_t *converged_json(const char *reason) {
     return reason ? json_boolean(reason_has_converged(reason_of(reason))) : json_null();
 }
 
-/* From the result of a run that has ended; null if it has converged, or has not ended. */
-static json_t *shortfall_json_of(const char *result) {
+/* Members of the result of a run that has ended; null if it lacks them, or the run has not ended.
+ */
+static void add_from_result(json_t *to, const char *result, const char *const *names) {
     json_t *object = result ? json_loads(result, 0, NULL) : NULL;
-    json_t *shortfall = json_object_get(object, "shortfall");
-    shortfall = shortfall ? json_incref(shortfall) : json_null();
+    for (; *names; names++) {
+        json_t *value = json_object_get(object, *names);
+        json_object_set_new(to, *names, value ? json_incref(value) : json_null());
+    }
     json_decref(object);
-    return shortfall;
 }
 
 struct process_list {
@@ -75,14 +77,15 @@ int report_status(struct store *store, json_t **status) {
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
     *status = json_pack(
-        "{s:o, s:I, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}",
-        "job", text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
-        text_or_null(run.reason), "converged", converged_json(run.reason), "shortfall",
-        shortfall_json_of(run.result), "step", (json_int_t)run.steps, "loss", number_json(run.loss),
-        "gradient_max", number_json(run.gradient_max), "evaluation", "number",
-        (json_int_t)run.evaluations, "chunks", "counted", "map", "started_ms",
-        (json_int_t)run.started_ms, "seconds", (double)(wall_ms - run.started_ms) / 1e3,
-        "processes", processes.list);
+        "{s:o, s:I, s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}", "job",
+        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
+        text_or_null(run.reason), "converged", converged_json(run.reason), "step",
+        (json_int_t)run.steps, "loss", number_json(run.loss), "gradient_max",
+        number_json(run.gradient_max), "evaluation", "number", (json_int_t)run.evaluations,
+        "chunks", "counted", "map", "started_ms", (json_int_t)run.started_ms, "seconds",
+        (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
+    static const char *const told[] = {"shortfall", "l1", "l2", "nonzero", "gap_bound", NULL};
+    add_from_result(*status, run.result, told);
     return code;
 }
 
@@ -112,18 +115,19 @@ static int take_run(void *context, const struct store_run *run) {
         code = store_model_of(runs->store, run->run, &folder, &sha256);
     if (code)
         return code;
-    json_array_append_new(
-        runs->list,
-        json_pack("{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
-                  "run", (json_int_t)run->run, "job", text_to_json(run->job), "state",
-                  state_of(run), "reason", text_or_null(run->reason), "converged",
-                  converged_json(run->reason), "started_ms", (json_int_t)run->started_ms,
-                  "ended_ms", run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
-                  (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps,
-                  "evaluations", (json_int_t)run->evaluations, "loss", number_json(run->loss),
-                  "gradient_max", number_json(run->gradient_max), "model", text_or_null(folder),
-                  "model_sha256", text_or_null(sha256), "publication",
-                  publication_of(&runs->history, run->run)));
+    static const char *const told[] = {"l1", "l2", "nonzero", NULL};
+    json_t *of_run = json_pack(
+        "{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
+        (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run), "reason",
+        text_or_null(run->reason), "converged", converged_json(run->reason), "started_ms",
+        (json_int_t)run->started_ms, "ended_ms",
+        run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
+        (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps, "evaluations",
+        (json_int_t)run->evaluations, "loss", number_json(run->loss), "gradient_max",
+        number_json(run->gradient_max), "model", text_or_null(folder), "model_sha256",
+        text_or_null(sha256), "publication", publication_of(&runs->history, run->run));
+    add_from_result(of_run, run->result, told);
+    json_array_append_new(runs->list, of_run);
     return 0;
 }
 

@@ -10,13 +10,15 @@
 
 /* The last state of the newest run: job, run, state ("ended", or "interrupted" if its coordinator
  * was lost), reason, converged, shortfall, step, loss, gradient_max, evaluation {number, chunks,
- * counted, map}, started_ms, seconds, processes [{role, index, pid, host, state, portions, rate}].
- * What only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
+ * counted, map}, started_ms, seconds, l1, l2, nonzero, gap_bound, processes [{role, index, pid,
+ * host, state, portions, rate}]. What only a live coordinator knows is null. ERROR_UNAVAILABLE if
+ * there is no run. */
 int report_status(struct store *store, json_t **status);
 
 /* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,
- * evaluations, loss, gradient_max, model, model_sha256, publication}]}, oldest first. `publication`
- * is "live", "published" (it was live), "refused" or null. */
+ * evaluations, loss, gradient_max, l1, l2, nonzero, model, model_sha256, publication}]}, oldest
+ * first. l1, l2 and nonzero are null until the run has ended. `publication` is "live", "published"
+ * (it was live), "refused" or null. */
 int report_runs(struct store *store, json_t **runs);
 
 /* Prints tables of at most 80 columns; `colors` is from terminal_colors(). */

@@ -25,6 +25,14 @@ json_t *result_preconditioner_json(const struct coordinator *c,
                      (json_int_t)p->evaluations, "passes", p->price_total, "rows", p->drawn.rows);
 }
 
+json_t *result_penalty_json(const struct coordinator_view *view,
+                            const struct optimizer_point *point) {
+    bool counts = view->l1 > 0 && view->started;
+    return json_pack("{s:f, s:f, s:o, s:o}", "l1", view->l1, "l2", view->l2, "nonzero",
+                     counts ? json_integer((json_int_t)point->nonzero) : json_null(), "gap_bound",
+                     number_json(counts ? point->gap_bound : NAN));
+}
+
 static json_t *early_stopping_json(const struct optimizer_point *best) {
     return json_pack("{s:I, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
                      number_json(best->holdout_loss));
@@ -34,7 +42,7 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts) {
     struct coordinator_view view = coordinator_view(c);
     const struct coordinator_settings *settings = coordinator_settings(c);
-    return json_pack(
+    json_t *result = json_pack(
         "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
         " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o, s:o*, s:b}",
         "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
@@ -53,6 +61,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         result_preconditioner_json(c, &view), "early_stopping",
         settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL, "converged",
         reason_has_converged(view.reason));
+    json_object_update_new(result, result_penalty_json(&view, &view.answer));
+    return result;
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {
@@ -86,6 +96,17 @@ static void print_figures(const json_t *result, const char *over) {
             printf(", %s %.6g", figures[i], member_number(all, figures[i]));
     if (member_count(all, "unseen_labels"))
         printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));
+    putchar('\n');
+}
+
+/* With l1: how many weights are left, and how good the point is. */
+static void print_sparsity(const json_t *result) {
+    if (!json_is_integer(json_object_get(result, "nonzero")))
+        return;
+    printf("%-12s %lld weights with l1 = %g", "nonzero", member_count(result, "nonzero"),
+           member_number(result, "l1"));
+    if (json_is_number(json_object_get(result, "gap_bound")))
+        printf("; the loss is at most %.2g above the minimum", member_number(result, "gap_bound"));
     putchar('\n');
 }
 
@@ -142,6 +163,7 @@ static void print_table(const json_t *result) {
     }
     printf("%-12s %lld, %lld evaluations\n", "steps", member_count(result, "steps"),
            member_count(result, "evaluations"));
+    print_sparsity(result);
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            member_count(result, "examples"), member_count(result, "features"),

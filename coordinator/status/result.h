@@ -25,6 +25,12 @@ json_t *result_json(const struct coordinator *coordinator, const char *job, int6
 /* Adds the model that the run started from: its hash, and its run if that is not 0. */
 void result_add_start(json_t *result, const char *sha256, int64_t run);
 
+/* l1, l2, and with l1 what it comes to at a point of the view, else null: nonzero, the number of
+ * weights that are not 0 (intercepts are not counted), and gap_bound, how far the loss is above its
+ * minimum at most, where that is known. */
+json_t *result_penalty_json(const struct coordinator_view *view,
+                            const struct optimizer_point *point);
+
 /* The preconditioner: kind ("none", "block"), whether it is in force, refreshes, evaluations of the
  * curvature, passes (what they cost, in passes for a gradient, by the optimizer's measure), and
  * rows that the last one drew. */

@@ -15,7 +15,8 @@ from harness import (BUILD, dml, endless_job, main, read_safetensors, run, small
 RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
     'shard_rounds', 'history', 'examples', 'features', 'values', 'parameters', 'replicas', 'shards',
-    'backup_copies', 'restarts', 'seconds', 'safeguards', 'model', 'model_sha256'}
+    'backup_copies', 'restarts', 'seconds', 'safeguards', 'model', 'model_sha256', 'l1', 'l2',
+    'nonzero', 'gap_bound'}
 
 # ---- run ----
 

@@ -286,6 +286,10 @@ static void the_status_has_every_member(void **state) {
         "converged",
         "shortfall",
         "preconditioner",
+        "l1",
+        "l2",
+        "nonzero",
+        "gap_bound",
     };
     bench_finish_first(bench, 4, 1);
     json_t *status = json_of("/api/v1/status", "");
