@@ -70,7 +70,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .count = count,
         .slots = c->settings.optimizer.memory + 2,
         .history_type = (uint8_t)c->settings.history_type,
-        .examples = data->rows,
+        .weight_sum = data->weight_sum,
         .uniform = data->uniform,
         .uniform_exponent = data->uniform_exponent,
         .start = starts(c),

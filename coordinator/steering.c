@@ -234,7 +234,7 @@ static double total_of(const struct coordinator *c, uint32_t part) {
 }
 
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    double loss = total_of(c, PART_TRAINING) / (double)c->settings.data->rows;
+    double loss = total_of(c, PART_TRAINING) / c->settings.data->weight_sum;
     if (c->steering->evaluation.exceeded && isfinite(loss) &&
         isfinite(c->steering->evaluation.derivative_max)) {
         evaluate_again(c, now_ns, out);
@@ -244,7 +244,7 @@ static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output
         loss = INFINITY;
     uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
     double step_length = c->steering->optimizer.search.step;
-    double holdout_loss = total_of(c, PART_HOLDOUT) / (double)c->settings.data->holdout_rows;
+    double holdout_loss = total_of(c, PART_HOLDOUT) / c->settings.data->holdout_weight_sum;
     enum optimizer_want want =
         optimizer_evaluated(&c->steering->optimizer, loss, holdout_loss, &c->steering->program);
     if (want != OPTIMIZER_MEASURE)

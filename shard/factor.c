@@ -70,11 +70,11 @@ static size_t sums_row(size_t r) {
     return r * (r + 1) / 2;
 }
 
-/* √(sum_rr/examples), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/examples. */
+/* √(sum_rr/weight), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/weight. */
 static double root_of_sum(const struct registers *registers, size_t r, double sum, int b) {
     int exponent = 62 + b - 2 * registers->exponents[r];
     int odd = exponent & 1;
-    return ldexp(sqrt(sum * (1 + odd) / registers->examples), (exponent - odd) / 2);
+    return ldexp(sqrt(sum * (1 + odd) / registers->weight_sum), (exponent - odd) / 2);
 }
 
 /* False if the diagonal makes no sense. */

@@ -30,7 +30,7 @@ void factor_drop(struct factor *factor);           /* the last holder frees it *
 
 size_t factor_bytes(size_t order);
 
-/* Makes the factor of H = sum/examples, exponents undone, plus lambda on the diagonal of
+/* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or an empty range. A row of
  * zeros counts as one of the unit matrix. To the diagonal of S 1e-10 is added, or, if that is not
  * enough for a factor, as little as helps: `*added` says how much more. NULL, with `*added`

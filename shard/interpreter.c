@@ -67,10 +67,10 @@ static void run_gradient(const struct operation *operation, struct block *block)
     const int64_t *sum = registers->sum + block->offset;
     if (registers->uniform)
         vector_from_fixed(block->count, out, sum, registers->exponent - block->derivative_exponent,
-                          registers->examples);
+                          registers->weight_sum);
     else
         vector_from_fixed_columns(block->count, out, sum, registers->exponents + block->offset,
-                                  block->derivative_exponent, registers->examples);
+                                  block->derivative_exponent, registers->weight_sum);
 }
 
 static void run_regularize(const struct operation *operation, struct block *block) {

@@ -118,7 +118,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         registers->layout = layout;
         make_vectors(registers, setup);
     }
-    registers->examples = (double)setup->examples;
+    registers->weight_sum = setup->weight_sum;
     registers->regularized_count =
         layout_spans(&layout, true, setup->first, setup->count, registers->regularized);
     registers->biases_count =

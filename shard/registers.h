@@ -27,8 +27,8 @@ struct registers {
     uint32_t regularized_count;
     struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
     uint32_t biases_count;
-    double examples;
-    uint32_t slots; /* of the history */
+    double weight_sum; /* of the examples that sums are over */
+    uint32_t slots;    /* of the history */
     enum history_type history_type;
     bool uniform;         /* one exponent for all columns of a gradient */
     int exponent;         /* if so, this */

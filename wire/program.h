@@ -17,14 +17,14 @@
  *   first  BEGIN evaluation l b    sum = 0, of layout l; from now on slices of this evaluation are
  *                                  taken, and the trial point is given out once the program is
  *                                  through
- *   first  FACTOR lambda serial    P = (sum/examples, exponents undone, plus lambda on the diagonal
+ *   first  FACTOR lambda serial    P = (sum/weight, exponents undone, plus lambda on the diagonal
  *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Relative to
  *                                  the diagonal, 1e-10 is added to it. Yields what was added beyond
  *                                  that to find a factor: +infinity if there is none, and no P from
  *                                  now on
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
- *          GRADIENT a              a = sum/examples, exponents undone; the sum is of the parameters
+ *          GRADIENT a              a = sum/weight, exponents undone; the sum is of the parameters
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
  *          PAIR slot a b c d e f beta

@@ -178,9 +178,10 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
 FAULT_IN_BODY(shard_setup) {
     return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body),
                     unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
-                    unless(body->examples, "no examples"), fault_of_flag(body->uniform),
-                    fault_of_exponent(body->uniform_exponent), fault_of_flag(body->start),
-                    fault_of_flag(body->keeps_best), fault_of_flag(body->orthants),
+                    unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
+                    fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
+                    fault_of_flag(body->start), fault_of_flag(body->keeps_best),
+                    fault_of_flag(body->orthants),
                     fault_of_precondition(body->precondition, &body->layout));
 }
 

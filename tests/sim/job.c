@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "numeric/exact.h"
 #include "numeric/fixed.h"
 
 enum { CHUNKS_MAX = 40, ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a job, a chunk, a row */
@@ -105,17 +106,51 @@ static void hold_out(struct job *job, uint64_t seed) {
     job->to_train_on = data->rows;
 }
 
+/* The sum of the weights of some chunks, as the data folder makes it. */
+static double weight_of(const struct job *job, uint32_t first, uint32_t end) {
+    struct exact sum;
+    exact_init(&sum);
+    for (uint32_t i = first; i < end; i++)
+        for (uint32_t row = 0; row < job->chunks[i].count; row++)
+            exact_add(&sum, job->chunks[i].weight ? job->chunks[i].weight[row] : 1);
+    return exact_value(&sum);
+}
+
+/* A third have rows with weights, some of 0 and some far apart. Drawn from a generator of its own.
+ */
+static void weigh(struct job *job) {
+    struct random random;
+    struct set_info *data = &job->data;
+    random_init(&random, job->seed ^ UINT64_C(0x3e164));
+    data->weighted = random_below(&random, 3) == 0;
+    uint32_t rows = data->chunks * ROWS_MAX;
+    job->weight = memory_new(rows, sizeof *job->weight);
+    for (uint32_t row = 0; row < rows; row++) {
+        job->weight[row] = ldexp(random_unit(&random) + 0.1, (int)random_below(&random, 40) - 30);
+        if (row && random_below(&random, 8) == 0)
+            job->weight[row] = 0;
+    }
+    for (uint32_t i = 0; data->weighted && i < data->chunks; i++)
+        job->chunks[i].weight = job->weight + (job->chunks[i].label - job->label);
+    uint32_t border = data->chunks - data->holdout_chunks;
+    data->weight_sum = weight_of(job, 0, border);
+    data->holdout_weight_sum = weight_of(job, border, data->chunks);
+}
+
 /* As the data folder does it; sometimes with an exponent of its own for each column. */
 static void find_exponents(struct job *job, struct random *random) {
     uint32_t columns = job->shape.features + 1;
     double *sum = memory_new(columns, sizeof *sum);
     uint64_t *count = memory_new(columns, sizeof *count);
     job->exponent = memory_new(columns, sizeof *job->exponent);
-    for (uint64_t i = 0; i < job->data.values; i++) {
-        sum[job->feature[i]] += fabs(job->value[i]);
-        count[job->feature[i]]++;
+    for (uint64_t row = 0; row < job->data.rows; row++) {
+        double weight = job->data.weighted ? fixed_weight(job->weight[row]) : 1;
+        for (uint32_t i = job->start[row]; i < job->start[row + 1]; i++) {
+            sum[job->feature[i]] += weight * fabs(job->value[i]);
+            count[job->feature[i]]++;
+        }
+        sum[columns - 1] += weight;
     }
-    sum[columns - 1] = (double)job->data.rows;
     count[columns - 1] = job->data.rows;
     for (uint32_t i = 0; i < columns; i++)
         job->exponent[i] = (int16_t)fixed_exponent(sum[i], count[i]);
@@ -191,6 +226,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_settings(job, &random);
     make_rows(job, &random);
     hold_out(job, seed);
+    weigh(job);
     find_exponents(job, &random);
     job->data.features = job->shape.features;
     job->data.type = VALUE_DOUBLE;
@@ -210,6 +246,7 @@ void job_release(struct job *job) {
     free(job->feature);
     free(job->value);
     free(job->label);
+    free(job->weight);
     free(job->exponent);
     free(job->origin);
     free(job->pairs);

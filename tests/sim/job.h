@@ -44,7 +44,7 @@ struct job {
 
     /* what `chunks` and `data` point to; owned */
     uint32_t *start, *feature;
-    double *value, *label;
+    double *value, *label, *weight;
     int16_t *exponent;
 };
 

@@ -16,6 +16,7 @@ static const char *const addresses[] = {"unix:/a", "unix:/b"};
 int bench_set_up(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     f->data = (struct set_info){.rows = 100,
+                                .weight_sum = 100,
                                 .values = 1000,
                                 .features = 10000,
                                 .chunks = CHUNKS,

@@ -72,7 +72,7 @@ static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t
                                             .count = count,
                                             .slots = 6,
                                             .history_type = HISTORY_DOUBLE,
-                                            .examples = 10,
+                                            .weight_sum = 10,
                                             .folder = "",
                                             .uniform = 1,
                                             .uniform_exponent = 20}};

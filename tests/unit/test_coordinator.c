@@ -235,6 +235,7 @@ static void a_start_that_is_not_finite_ends_without_a_model(void **state) {
 static void begin_with_holdout(struct fixture *f, uint32_t patience) {
     f->data.holdout_chunks = 3;
     f->data.holdout_rows = 32;
+    f->data.holdout_weight_sum = 32;
     f->settings.optimizer.patience = patience;
     bench_begin(f, &f->settings);
 }

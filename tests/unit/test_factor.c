@@ -54,7 +54,7 @@ static void add_up(struct problem *problem) {
     const size_t n = problem->n;
     struct message message = setup(0, 0, n);
     message.shard_setup.layout = layout_blob(n - 1, 1, 1);
-    message.shard_setup.examples = problem->rows;
+    message.shard_setup.weight_sum = (double)problem->rows;
     message.shard_setup.precondition = PRECONDITION_FULL;
     assert_int_equal(registers_set_up(&problem->registers, &message.shard_setup), 0);
     for (size_t j = 0; j < n; j++) {

@@ -17,6 +17,7 @@ static void a_state_survives_being_stored(void **state) {
     bytes_init(&second);
     f->data.holdout_chunks = 1;
     f->data.holdout_rows = 8;
+    f->data.holdout_weight_sum = 8;
     f->settings.optimizer.patience = 3;
     bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);

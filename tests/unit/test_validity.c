@@ -95,7 +95,7 @@ static const struct message samples[] = {
                      .first = BLOCK_ELEMENTS,
                      .count = BLOCK_ELEMENTS,
                      .slots = SLOTS_MAX,
-                     .examples = 10,
+                     .weight_sum = 10,
                      .folder = ""}},
     {.type = MESSAGE_EXPONENTS,
      .exponents = {.attempt = 1, .first = 2, .count = 16},
@@ -234,7 +234,10 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.layout.length--, "layout");
     REFUSES(SHARD_SETUP, shard_setup.layout.data = layouts[1], "layout");
     REFUSES(SHARD_SETUP, shard_setup.slots = SLOTS_MAX + 1, "history");
-    REFUSES(SHARD_SETUP, shard_setup.examples = 0, "examples");
+    REFUSES(SHARD_SETUP, shard_setup.weight_sum = 0, "weight");
+    REFUSES(SHARD_SETUP, shard_setup.weight_sum = -1, "weight");
+    REFUSES(SHARD_SETUP, shard_setup.weight_sum = NAN, "weight");
+    REFUSES(SHARD_SETUP, shard_setup.weight_sum = INFINITY, "weight");
     REFUSES(SHARD_SETUP, shard_setup.uniform = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
