@@ -143,6 +143,8 @@ bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
 
 const struct source_rows *batch_view(struct batch *batch) {
     batch->rows = (struct source_rows){
+        .bad = batch->bad,
+        .bad_count = batch->bad_count,
         .count = batch->row_count,
         .first_line = batch->first_line,
         .start = batch->start,

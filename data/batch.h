@@ -13,12 +13,6 @@
 /* Zeros behind a text: its end, and what a parser may read beyond. */
 #define TEXT_END_BYTES (1 + DIGITS_READ_PAST)
 
-struct bad_line {
-    uint64_t line;
-    uint32_t row; /* the next row of the batch, if there is one */
-    char *why;    /* owned */
-};
-
 struct batch {
     char *text; /* owned, TEXT_END_BYTES zeros behind it; parsers may write into it */
     size_t text_length, text_capacity;

@@ -22,6 +22,7 @@ enum compression { PLAIN, GZIP, ZSTANDARD };
 struct input {
     const char *path;
     int descriptor;
+    bool stream; /* no regular file from its beginning: it cannot be compared with itself */
     struct source_stamp stamp;
     enum compression compression;
     struct hash_stream *hash;
@@ -66,26 +67,38 @@ struct source_stamp input_stamp_of(const struct stat *status) {
     };
 }
 
-static int open_regular(const char *path, int *descriptor, struct source_stamp *stamp) {
-    *descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (*descriptor < 0)
-        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
-    struct stat status;
-    int code = 0;
-    if (fstat(*descriptor, &status))
-        code = error_set_errno(ERROR_IO, "cannot look at %s", path);
-    else if (S_ISDIR(status.st_mode))
-        code = error_set(ERROR_DATA, "%s is a folder: name the files in it, or a glob such as %s/*",
+const char *source_name(const char *path) {
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
+/* Whether the descriptor is what can be read. */
+static int check_kind(const struct input *input, const struct stat *status, bool streams) {
+    const char *path = input->path;
+    if (S_ISDIR(status->st_mode))
+        return error_set(ERROR_DATA, "%s is a folder: name the files in it, or a glob such as %s/*",
                          path, path);
-    else if (!S_ISREG(status.st_mode))
-        code = error_set(ERROR_DATA, "%s is not a regular file", path);
-    else if (status.st_size == 0)
-        code = error_set(ERROR_DATA, "%s is empty: there is nothing to learn from", path);
-    if (code)
-        close(*descriptor);
-    else
-        *stamp = input_stamp_of(&status);
-    return code;
+    if (!S_ISREG(status->st_mode) && !streams)
+        return error_set(ERROR_DATA, "%s is not a regular file", path);
+    if (S_ISREG(status->st_mode) && status->st_size == 0)
+        return error_set(ERROR_DATA, "%s is empty: there is nothing to learn from", path);
+    return 0;
+}
+
+/* Of standard input only what is left is read: its stamp says nothing, even if it is a file. */
+static int open_source(struct input *input, const char *path, bool streams) {
+    bool standard = streams && strcmp(path, "-") == 0;
+    input->path = standard ? source_name(path) : path;
+    input->descriptor =
+        standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
+    if (input->descriptor < 0)
+        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s",
+                               input->path);
+    struct stat status;
+    if (fstat(input->descriptor, &status))
+        return error_set_errno(ERROR_IO, "cannot look at %s", input->path);
+    input->stream = standard || !S_ISREG(status.st_mode);
+    input->stamp = input_stamp_of(&status);
+    return check_kind(input, &status, streams);
 }
 
 struct source_stamp input_stamp(const struct input *input) {
@@ -97,6 +110,8 @@ struct source_stamp input_stamp(const struct input *input) {
  * grow between the last read and here. */
 int input_check_unchanged(const struct input *input) {
     struct stat status;
+    if (input->stream)
+        return 0;
     if (fstat(input->descriptor, &status))
         return error_set_errno(ERROR_IO, "cannot look at %s", input->path);
     struct source_stamp now = input_stamp_of(&status), then = input->stamp;
@@ -126,19 +141,13 @@ static int start_decompression(struct input *input) {
     return 0;
 }
 
-int input_open(const char *path, struct input **opened) {
-    int descriptor;
-    struct source_stamp stamp;
-    int code = open_regular(path, &descriptor, &stamp);
-    if (code)
-        return code;
+int input_open(const char *path, bool streams, struct input **opened) {
     struct input *input = memory_new(1, sizeof *input);
-    input->path = path;
-    input->descriptor = descriptor;
-    input->stamp = stamp;
     input->hash = hash_stream_new();
     input->stored = memory_new(STORED_BYTES_AT_ONCE, 1);
-    code = refill(input);
+    int code = open_source(input, path, streams);
+    if (!code)
+        code = refill(input);
     if (!code)
         code = start_decompression(input);
     if (code) {
@@ -157,7 +166,8 @@ void input_close(struct input *input) {
     ZSTD_freeDStream(input->zstd);
     hash_stream_free(input->hash);
     free(input->stored);
-    close(input->descriptor);
+    if (input->descriptor >= 0)
+        close(input->descriptor);
     free(input);
 }
 
@@ -250,7 +260,7 @@ void input_hash(const struct input *input, char text[HASH128_TEXT]) {
 
 int input_hash_file(const char *path, char text[HASH128_TEXT]) {
     struct input *input;
-    int code = input_open(path, &input);
+    int code = input_open(path, false, &input);
     if (code)
         return code;
     while (!code && !input->ended) {

@@ -2,6 +2,7 @@
 #ifndef DML_DATA_INPUT_H
 #define DML_DATA_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -11,9 +12,11 @@
 
 struct input; /* opaque; used by one thread at a time */
 
-/* Opens a regular file. ERROR_DATA if it is missing, a folder or empty; ERROR_PERMISSION. The path
- * must outlive the input. */
-int input_open(const char *path, struct input **input);
+/* Opens a regular file; with `streams` also a pipe or the like, and "-" as standard input.
+ * ERROR_DATA if it is missing, a folder or empty; ERROR_PERMISSION. The path must outlive the
+ * input.
+ */
+int input_open(const char *path, bool streams, struct input **input);
 void input_close(struct input *input);
 
 /* Fills up to `capacity` bytes with text; *length 0 is the end. A damaged or truncated archive is

@@ -92,7 +92,8 @@ static int hand_out(struct reader *reader, struct batch *batch) {
     int code = take_bad_lines(reader, batch);
     if (!code && reader->weights)
         code = weights_take(reader->weights, batch);
-    if (code || batch->row_count == 0)
+    bool nothing = batch->row_count == 0 && !(reader->options->hands_out_bad && batch->bad_count);
+    if (code || nothing)
         return code;
     batch_view(batch); /* with the weights */
     reader->report->rows += batch->row_count;
@@ -249,7 +250,7 @@ int source_read(const char *path, const struct source_options *options, unsigned
 int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
                          const struct source_parts *parts, void *context,
                          struct source_report *report) {
-    struct reader reader = {.path = path,
+    struct reader reader = {.path = options->streams ? source_name(path) : path,
                             .options = options,
                             .parts = *parts,
                             .context = context,
@@ -258,7 +259,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
                             .handing = PTHREAD_MUTEX_INITIALIZER,
                             .turn = PTHREAD_COND_INITIALIZER};
     *report = (struct source_report){0};
-    int code = input_open(path, &reader.input);
+    int code = input_open(path, options->streams, &reader.input);
     if (code)
         return code;
     if (options->weights)

@@ -22,8 +22,17 @@ struct source_options {
     const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
     uint64_t bad_lines_max;  /* malformed lines that are skipped and reported before an error */
     bool label_optional;     /* for prediction: rows may come without their label */
+    bool streams;            /* for scoring: also from pipes, and from standard input as "-" */
+    bool hands_out_bad;      /* rows may be none, and only bad lines */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
                          as many as the first line has */
+};
+
+/* A malformed line. */
+struct bad_line {
+    uint64_t line;
+    uint32_t row; /* the next row of the same batch, if there is one */
+    char *why;    /* owned by the batch */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
@@ -38,8 +47,11 @@ struct source_rows {
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
-        *label_text;       /* NULL where the label is a number; the whole array may be NULL */
-    const double *weight;  /* from 0 to WEIGHT_MAX; NULL: all are 1 */
+        *label_text;            /* NULL where the label is a number; the whole array may be NULL */
+    const double *weight;       /* from 0 to WEIGHT_MAX; NULL: all are 1 */
+    const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a
+                                   pack there are none */
+    uint64_t bad_count;
     struct bytes *scratch; /* of source_read_in_parts() only */
 };
 
@@ -98,6 +110,9 @@ struct source_options source_options_alike(const struct source_options *options,
 /* Called with the rows in order, by one thread at a time but not always the same one; an answer
  * other than 0 ends the reading with that code. */
 typedef int source_take(void *context, const struct source_rows *rows);
+
+/* How messages name a path: that of standard input has no name of a file. */
+const char *source_name(const char *path);
 
 /* Reads a whole file, parsing on up to `threads` threads. Errors are ERROR_DATA with file and line,
  * or ERROR_IO. An empty file is an error, and so is one that changes while it is read: what was

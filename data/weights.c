@@ -29,7 +29,7 @@ int weights_open(const char *path, const char *data, struct weights **opened) {
     weights->path = path;
     weights->data = data;
     batch_init(&weights->text);
-    int code = input_open(path, &weights->input);
+    int code = input_open(path, false, &weights->input);
     if (code) {
         batch_release(&weights->text);
         free(weights);

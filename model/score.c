@@ -150,14 +150,24 @@ static int check_names(struct scorer *scorer) {
     return 0;
 }
 
+/* Writes the lines of bad lines from *next on that come before `row`, or after the last row. */
+static void write_bad(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                      uint64_t *next) {
+    for (; *next < rows->bad_count && rows->bad[*next].row <= row; ++*next)
+        if (scorer->lines)
+            lines_write_bad(scorer->lines);
+}
+
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
+    uint64_t bad = 0;
     int code = scorer->names_checked ? 0 : check_names(scorer);
     if (code)
         return code;
     for (uint32_t row = 0; row < rows->count; row++) {
         if (scorer->share > 0 && !holdout_has(scorer->share, holdout_hash(rows, row)))
             continue;
+        write_bad(scorer, rows, row, &bad);
         uint64_t known = compute_margins(scorer, rows, row);
         code = check_row(scorer, rows, row, known);
         if (code)
@@ -168,6 +178,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
         if (scorer->lines)
             lines_write(scorer->lines, scorer->margins);
     }
+    write_bad(scorer, rows, rows->count, &bad);
     if (scorer->output && ferror(scorer->output->file))
         return error_set(ERROR_IO, "cannot write the predictions");
     return 0;
@@ -184,12 +195,12 @@ static void warn_rejected(const char *path, const struct source_report *report) 
 static int read_files(struct scorer *scorer, char *const *paths,
                       const struct source_options *options, unsigned threads) {
     for (; *paths; paths++) {
-        scorer->path = *paths;
+        scorer->path = source_name(*paths);
         scorer->names_checked = false;
         struct source_report *report = &scorer->report;
         int code = source_read(*paths, options, threads, take_rows, scorer, report);
         if (!code)
-            warn_rejected(*paths, report);
+            warn_rejected(scorer->path, report);
         source_report_release(report);
         if (code)
             return code;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cpus.h"
 #include "base/error.h"
@@ -29,6 +30,7 @@ static int scoring_open(const struct options *options, struct scoring *scoring) 
         code = score_options(scoring->model, &scoring->reading);
     if (!code)
         code = job_set_reading(options->settings, options->settings_count, &scoring->reading);
+    scoring->reading.streams = true;
     size_t files = (size_t)options->operands_count - 1;
     scoring->paths = memory_new(files + 1, sizeof *scoring->paths);
     memcpy(scoring->paths, options->operands + 1, files * sizeof *scoring->paths);
@@ -59,13 +61,17 @@ static int find_shown(const struct options *options, enum score_shown *shown) {
     return 0;
 }
 
+static int stat_data(const char *path, struct stat *status) {
+    return strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, status) : stat(path, status);
+}
+
 /* The predictions would replace the data. */
 static int check_not_data(const char *output, char *const *paths) {
     struct stat of_output, of_data;
     if (!output || strcmp(output, "-") == 0 || stat(output, &of_output))
         return 0;
     for (; *paths; paths++)
-        if (stat(*paths, &of_data) == 0 && of_data.st_dev == of_output.st_dev &&
+        if (stat_data(*paths, &of_data) == 0 && of_data.st_dev == of_output.st_dev &&
             of_data.st_ino == of_output.st_ino)
             return error_set(ERROR_USAGE, "%s is the data: write to another file", output);
     return 0;
@@ -96,6 +102,7 @@ int command_predict(const struct options *options) {
     if (!code)
         code = check_not_data(options->output, scoring.paths);
     scoring.reading.label_optional = true;
+    scoring.reading.hands_out_bad = true;
     if (!code)
         code = output_file_write(options->output, write_predictions, &predicting);
     scoring_close(&scoring);
@@ -126,7 +133,8 @@ static int evaluate(const struct scoring *scoring) {
                            &figures);
     if (code)
         return code;
-    code = score_check_labels(&figures, scoring->paths[0], layout->classes, layout->class_names);
+    code = score_check_labels(&figures, source_name(scoring->paths[0]), layout->classes,
+                              layout->class_names);
     if (!code)
         code = show_figures(&figures, scoring->options->json);
     score_figures_release(&figures);

@@ -89,6 +89,97 @@ def output_that_cannot_be_written_is_an_error(folder):
     assert finished.returncode == IO and 'cannot write' in finished.stderr, finished
 
 
+def piped(text, *arguments):
+    """The command with this text on its standard input, which is a pipe."""
+    return subprocess.run([COORDINATOR, *arguments], input=text, capture_output=True, text=True)
+
+
+@test
+def standard_input_and_pipes_are_data(folder):
+    train(small_job(folder))
+    state, data = folder / 'job.state', folder / 'small.libsvm'
+    text, expected = data.read_text(), predictions(folder)
+    assert piped(text, 'predict', state, '-').stdout == expected
+    assert piped(text, 'predict', state, '/dev/stdin').stdout == expected
+    assert piped(text, 'predict', state, data, '-').stdout == 2 * expected
+    assert piped(text, 'evaluate', state, '-', '--json').stdout == \
+        dml('evaluate', state, data, '--json').stdout
+    os.mkfifo(folder / 'fifo')
+    writer = subprocess.Popen(['cp', data, folder / 'fifo'])
+    assert dml('predict', state, folder / 'fifo').stdout == expected
+    assert writer.wait() == 0
+    with open(data) as file:
+        file.seek(text.index('\n') + 1)
+        os.lseek(file.fileno(), text.index('\n') + 1, os.SEEK_SET)
+        rest = subprocess.run([COORDINATOR, 'predict', state, '-'], stdin=file,
+                              capture_output=True, text=True)
+    assert rest.stdout == expected.split('\n', 1)[1], rest
+
+
+@test
+def standard_input_without_rows_or_ending_within_a_line_is_an_error(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    for finished in (piped('', 'predict', state, '-'), piped('\n\n', 'evaluate', state, '-'),
+                     dml('predict', state, '-', prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))):
+        assert 'standard input has no rows' in finished.stderr, finished.stderr
+    cut = piped('1 1:2\n1 3:', 'predict', state, '-')
+    assert cut.returncode == BAD_DATA and 'standard input:2:' in cut.stderr, cut
+    whole = piped('1 1:2\n1 3:4', 'predict', state, '-')
+    assert whole.returncode == 0 and whole.stdout.count('\n') == 2, whole
+
+
+@test
+def memory_does_not_grow_with_the_data(folder):
+    train(small_job(folder))
+    feeder = subprocess.Popen(['yes', (folder / 'small.libsvm').read_text().strip()],
+                              stdout=subprocess.PIPE)
+    head = subprocess.Popen(['head', '-n', '600000'], stdin=feeder.stdout, stdout=subprocess.PIPE)
+    feeder.stdout.close()
+    with open(folder / 'out', 'w') as out:
+        process = subprocess.Popen([COORDINATOR, 'predict', folder / 'job.state', '-'],
+                                   stdin=head.stdout, stdout=out)
+        head.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0 and head.wait() == 0, status
+    feeder.wait()  # `head` has closed its pipe
+    assert sum(1 for _ in open(folder / 'out')) == 600000
+    assert usage.ru_maxrss < 100 << 10, usage.ru_maxrss
+
+
+@test
+def a_bad_row_that_is_allowed_has_an_empty_line_in_its_place(folder):
+    train(small_job(folder))
+    lines = (folder / 'small.libsvm').read_text().splitlines()
+    expected = predictions(folder).splitlines()
+    bad = [0, 3, 4, 61, 62, 63]
+    for place in bad:
+        lines.insert(place, f'1 x{place}:1')
+        expected.insert(place, '')
+    (folder / 'bad').write_text('\n'.join(lines) + '\n')
+    allowed = dml('predict', folder / 'job.state', folder / 'bad', '--set', 'bad_lines=6')
+    assert allowed.status == 0 and allowed.stdout.split('\n')[:-1] == expected, allowed
+    assert all(f'bad:{place + 1}:' in allowed.stderr for place in bad), allowed
+    json = dml('predict', folder / 'job.state', folder / 'bad', '--set', 'bad_lines=6', '--json')
+    assert [line == 'null' for line in json.stdout.splitlines()] == \
+        [line == '' for line in expected], json
+    refused(BAD_DATA, 'more malformed line', arguments=(
+        folder / 'job.state', folder / 'bad', '-o', folder / 'out', '--set', 'bad_lines=5'))
+    assert not list(folder.glob('out*'))
+
+
+@test
+def a_block_of_bad_rows_alone_keeps_its_place(folder):
+    train(small_job(folder))
+    good = (folder / 'small.libsvm').read_text().splitlines()[0]
+    block = [f'1 1:{"y" * 1000}'] * 1000
+    (folder / 'bad').write_text('\n'.join([good, *block, good]) + '\n')
+    finished = dml('predict', folder / 'job.state', folder / 'bad', '--set', 'bad_lines=1000')
+    first = predictions(folder).split('\n', 1)[0]
+    assert finished.stdout.split('\n') == [first, *[''] * 1000, first, ''], finished
+
+
 @test
 def a_reader_that_closes_its_pipe_ends_it_without_a_word(folder):
     train(small_job(folder))
