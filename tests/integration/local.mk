@@ -26,6 +26,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
 	tests/integration/test_precondition.py \
+	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \
 	tests/integration/test_reading.py \
@@ -33,6 +34,8 @@ INTEGRATION_TESTS = \
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
+	tests/integration/descent.py \
+	tests/integration/wide.py \
 	tests/integration/nightly.py \
 	tests/integration/optimum.py \
 	tests/integration/terminal.py \

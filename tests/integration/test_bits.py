@@ -141,6 +141,25 @@ for objective in 'logistic', 'squared', 'softmax':
         test(behaviour)
 
 
+# ---- with l1 ----
+
+def same_bits_with_l1(objective, kind, folder):
+    job = make_job(folder, objective, kind)
+    l1 = '0.1' if objective == 'squared' else '1e-3'
+    results = {str(s): train(job, '--fresh', '--set', f'l1={l1}', *words(s))
+               for s in combinations()}
+    for result in results.values():
+        assert 0 < result['nonzero'] < result['parameters'] - 1, result
+    assert_same_bits(results)
+
+
+for objective, kind in ('logistic', 'sparse'), ('squared', 'dense'), ('softmax', 'sparse'):
+    def behaviour(folder, objective=objective, kind=kind):
+        same_bits_with_l1(objective, kind, folder)
+    behaviour.__name__ = f'{objective}_with_l1_on_{kind}_rows_has_the_same_bits_however_divided'
+    test(behaviour)
+
+
 # ---- with a preconditioner ----
 
 def make_small_job(folder, objective, kind):

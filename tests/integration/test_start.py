@@ -4,35 +4,12 @@
 import json
 import random
 import shutil
-import signal
 import sqlite3
 import struct
 import sys
 
-from harness import BAD_DATA, COORDINATOR, IO, Process, dml, lines_of, main, shared, test, train, write_job
-
-FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
-
-
-def wide_data(folder, name='wide.libsvm', rows=1200, seed=1):
-    rng = random.Random(seed)
-    with open(folder / name, 'w') as file:
-        for _ in range(rows):
-            row = sorted(rng.sample(range(1, FEATURES + 1), 25))
-            file.write(f'{rng.choice([-1, 1])} ' +
-                       ' '.join(f'{j}:{round(rng.gauss(0, 1), 2)}' for j in row) + '\n')
-    return name
-
-
-def wide_job(folder, **settings):
-    """A job, and the model of an earlier run of it on part of the data."""
-    data = folder / wide_data(folder)
-    part = folder / 'part.libsvm'
-    part.write_text(''.join(line + '\n' for line in lines_of(data)[:-20]))
-    chosen = {'l2': 1e-3, 'max_steps': 12, 'gradient_tolerance': 1e-9, 'checkpoint_seconds': 0,
-              'threads': 1, 'replicas': 1, 'shards': 2, **settings}
-    earlier = write_job(folder, 'earlier', data=[part.name], **chosen)
-    return write_job(folder, data=[data.name], **chosen), train(earlier)
+from harness import BAD_DATA, IO, dml, lines_of, main, shared, test, train, write_job
+from wide import killed_at, wide_job
 
 
 def model_of(folder):
@@ -48,14 +25,6 @@ def model_of(folder):
 
     weights = dict(zip(tensor('feature_id', 'Q'), tensor('weight', 'd')))
     return weights, tensor('bias', 'd')[0], json.loads((folder / 'model.json').read_text())
-
-
-def killed_at(point, job, *arguments, command='run'):
-    """Runs until the coordinator is killed there; its workers end with it."""
-    process = Process(COORDINATOR, command, job, *arguments, DML_FAILPOINT=f'coordinator.{point}:kill')
-    finished = process.wait()
-    process.end()
-    assert finished.status == -signal.SIGKILL, finished
 
 
 def runs_of(state):
