@@ -1,7 +1,6 @@
 /* Says what a pack or a set holds. One list of facts is printed in both forms. */
 #define _GNU_SOURCE
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,8 +130,7 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     if (info->uniform)
         json_object_set_new(object, "uniform_exponent", json_integer(info->uniform_exponent));
     if (info->weighted)
-        json_object_set_new(object, "weight_sum",
-                            json_real(ldexp(info->weight_sum, -info->weight_exponent)));
+        json_object_set_new(object, "weight_sum", json_real(info->weight_total));
     json_object_set_new(object, "rejected", integer(info->rejected));
     describe_holdout(info, object);
     return object;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "data/set.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static void fill_info(struct set *set) {
     info->weight_sum = info->weighted ? set->weights->sum : (double)facts->rows;
     info->holdout_weight_sum =
         info->weighted ? set->weights->holdout_sum : (double)facts->holdout_rows;
+    info->weight_total = ldexp(info->weight_sum, -info->weight_exponent);
     info->rows_held_out = facts->rows_held_out;
     info->holdout_chunks = facts->holdout_chunks;
     info->holdout_rows = facts->holdout_rows;

@@ -39,6 +39,7 @@ struct set_info {
     bool weighted;       /* else all weights are 1 */
     int weight_exponent; /* else 0 */
     double weight_sum;   /* of training, the exact sum rounded once; `rows` unless weighted */
+    double weight_total; /* the same of the weights as they were given */
 
     /* Everything above except `chunks` describes the training rows alone. */
     double holdout;            /* the share of the rows that is held out by hash, or 0 */

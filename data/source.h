@@ -138,6 +138,9 @@ int source_read_in_parts(const char *path, const struct source_options *options,
  * is NULL-terminated; free with source_paths_free(). */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
+/* The same, with files that are met again. */
+int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
+
 /* The first of `paths` that is a file of `others`, under whatever name: *other is that; or NULL. */
 const char *source_paths_shared(char *const *paths, char *const *others, const char **other);
 void source_paths_free(char **paths);

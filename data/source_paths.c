@@ -127,7 +127,7 @@ const char *source_paths_shared(char *const *paths, char *const *others, const c
     return shared;
 }
 
-int source_paths(const char *folder, const char *const *patterns, char ***paths) {
+static int find_all(const char *folder, const char *const *patterns, bool repeated, char ***paths) {
     struct path_list list = {.path = memory_new(1, sizeof *list.path)};
     int code = 0;
     for (; *patterns && !code; patterns++) {
@@ -139,9 +139,18 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
         source_paths_free(list.path);
         return code;
     }
-    leave_out_repeated(&list);
+    if (!repeated)
+        leave_out_repeated(&list);
     *paths = list.path;
     return 0;
+}
+
+int source_paths(const char *folder, const char *const *patterns, char ***paths) {
+    return find_all(folder, patterns, false, paths);
+}
+
+int source_paths_all(const char *folder, const char *const *patterns, char ***paths) {
+    return find_all(folder, patterns, true, paths);
 }
 
 void source_paths_free(char **paths) {

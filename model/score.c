@@ -174,7 +174,8 @@ static int take_rows(void *context, const struct source_rows *rows) {
             return code;
         if (scorer->figures)
             figures_add(scorer->figures, scorer->margins, rows->label[row],
-                        rows->label_text ? rows->label_text[row] : NULL, 1);
+                        rows->label_text ? rows->label_text[row] : NULL,
+                        rows->weight ? rows->weight[row] : 1);
         if (scorer->lines)
             lines_write(scorer->lines, scorer->margins);
     }

@@ -26,6 +26,8 @@ static void print_set(const struct set *set, double seconds) {
     printf("chunks       %u\n", info->chunks);
     if (info->classes)
         printf("classes      %u\n", info->classes);
+    if (info->weighted)
+        printf("weights      %.12g in all\n", info->weight_total);
     if (info->rows_held_out)
         printf("held out     %" PRIu64 " examples\n", info->rows_held_out);
     printf("rejected     %" PRIu64 " lines\n", info->rejected);
@@ -41,6 +43,8 @@ static void print_set_json(const struct set *set, double seconds) {
         (json_int_t)info->values, "dense", (int)info->dense, "value_type",
         value_type_name(info->type), "chunks", (json_int_t)info->chunks, "classes",
         (json_int_t)info->classes, "rejected", (json_int_t)info->rejected, "seconds", seconds);
+    if (info->weighted)
+        json_object_set_new(answer, "weight_sum", json_real(info->weight_total));
     if (info->rows_held_out)
         json_object_set_new(answer, "rows_held_out", json_integer((json_int_t)info->rows_held_out));
     report_print_json(answer);

@@ -13,6 +13,7 @@
 #include "coordinator/job/gate.h"
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
+#include "data/set.h"
 
 #define KEYS_MAX 128
 #define SECTIONS_MAX 16
@@ -301,6 +302,31 @@ static int check_holdout(const struct job *job) {
     return 0;
 }
 
+/* Files of weights belong to files of rows, and weights of classes to an objective that has them.
+ */
+static int check_weights(const struct job *job) {
+    char **classes = job->class_weight;
+    if (*classes && objective_of(job->objective)->labels == LABEL_TARGET)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `class_weight`: needs an objective with classes, such as "
+                         "logistic; the objective is %s",
+                         job->file, objective_name(job->objective));
+    for (char **entry = classes; *entry && classes[1]; entry++)
+        if (!strcmp(*entry, CLASS_WEIGHT_BALANCED))
+            return error_set(ERROR_CONFIG,
+                             "%s: key `class_weight`: %s stands together with other entries; "
+                             "allowed: either %s, or weights",
+                             job->file, *entry, *entry);
+    if (job->test_weights[0] && !job->test[0])
+        return error_set(ERROR_CONFIG, "%s: key `test_weights`: there is no `test`", job->file);
+    if (job->holdout_weights[0] && !job_holdout_paths(job)[0])
+        return error_set(ERROR_CONFIG,
+                         "%s: key `holdout_weights`: the holdout is no files; rows that are held "
+                         "out by a share have their weights from `weights`",
+                         job->file);
+    return 0;
+}
+
 /* A gate needs a holdout, and its figures must be figures of the objective. */
 static int check_gate(const struct job *job) {
     struct gate_condition condition;
@@ -345,6 +371,8 @@ static int complete(struct job *job, const char *state) {
             "objective is %s",
             job->file, objective_name(job->objective));
     int code = check_loss(job);
+    if (!code)
+        code = check_weights(job);
     if (!code)
         code = check_holdout(job);
     return code ? code : check_gate(job);

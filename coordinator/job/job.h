@@ -24,6 +24,10 @@ struct job {
     char *state;
     char **data;                  /* patterns as written, NULL-terminated */
     char **test;                  /* the same; may be empty */
+    char **weights;               /* the same, of weights of the rows of `data`, */
+    char **test_weights;          /* of `test` */
+    char **holdout_weights;       /* and of the holdout's files */
+    char **class_weight;          /* as in struct set_options; may be empty */
     struct source_options source; /* points into this job */
     char *positive;               /* or NULL */
     enum objective_kind objective;

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "coordinator/job/gate.h"
+#include "data/set.h"
 
 static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
@@ -33,6 +34,12 @@ static bool is_percentage(const char *text) {
 static bool is_holdout(const char *text) {
     double share;
     return key_number(text, &share) ? share > 0 && share < 1 : !is_percentage(text);
+}
+
+static bool is_class_weight(const char *text) {
+    size_t length;
+    double weight;
+    return !strcmp(text, CLASS_WEIGHT_BALANCED) || class_weight_parse(text, &length, &weight);
 }
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
@@ -74,6 +81,14 @@ const struct key keys[] = {
      .help = "training data: LIBSVM or CSV, plain, .gz or .zst; relative to the job file"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
      .help = "data on which the model is evaluated at the end"},
+    {"weights", KEY_LIST, AT(weights), .allowed = PATHS,
+     .help = "files with a weight for each row, one for each file of data, in the same order"},
+    {"test_weights", KEY_LIST, AT(test_weights), .allowed = PATHS, .help = "the same for test"},
+    {"holdout_weights", KEY_LIST, AT(holdout_weights), .allowed = PATHS,
+     .help = "the same for the files of holdout"},
+    {"class_weight", KEY_LIST, AT(class_weight), .fits = is_class_weight,
+     .allowed = "balanced, or \"LABEL = WEIGHT\" or a list of them, with weights from 0 to 1e100",
+     .help = "weights of classes, which multiply those of rows; of classes not listed: 1"},
     {"format", KEY_CHOICE, AT(source.format), .choices = formats, .initial = "auto",
      .help = "format of the data; auto: found from the content"},
     {"csv.header", KEY_CHOICE, AT(source.header), .choices = headers, .initial = "auto",

@@ -30,6 +30,7 @@ static int make_result(struct training *run) {
     run->seconds.total = training_seconds(run);
     run->result =
         result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds, &restarts);
+    json_object_set_new(run->result, "weights", result_weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
     if (reason_has_model(view.reason) && !reason_has_converged(view.reason))
         json_object_set_new(run->result, "shortfall",

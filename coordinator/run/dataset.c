@@ -20,12 +20,13 @@ static unsigned threads_here(void) {
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
-static int find(const struct job *job, const char *key, char *const *patterns, char ***paths) {
+static int find_by(int (*search)(const char *, const char *const *, char ***),
+                   const struct job *job, const char *key, char *const *patterns, char ***paths) {
     if (!patterns[0]) {
         *paths = memory_new(1, sizeof **paths);
         return 0;
     }
-    int code = source_paths(job->folder, (const char *const *)patterns, paths);
+    int code = search(job->folder, (const char *const *)patterns, paths);
     if (!code)
         return 0;
     char *why = memory_copy_string(error_text());
@@ -33,6 +34,31 @@ static int find(const struct job *job, const char *key, char *const *patterns, c
     error_set(code, "%s: key `%s`: %s", job->file, key, why);
     free(why);
     return code;
+}
+
+static int find(const struct job *job, const char *key, char *const *patterns, char ***paths) {
+    return find_by(source_paths, job, key, patterns, paths);
+}
+
+static unsigned count_paths(char *const *paths) {
+    unsigned count = 0;
+    while (paths[count])
+        count++;
+    return count;
+}
+
+/* The files of weights for the files of `of`. One of them may serve several. */
+static int find_weights(const struct job *job, const char *key, char *const *patterns,
+                        const char *of, char *const *files, char ***paths) {
+    int code = find_by(source_paths_all, job, key, patterns, paths);
+    unsigned count = code ? 0 : count_paths(*paths), wanted = count_paths(files);
+    if (code || !count || count == wanted)
+        return code;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: %u file%s of weights for %u file%s of `%s`; allowed: one for "
+                     "each, in the same order",
+                     job->file, key, count, count == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s",
+                     of);
 }
 
 /* A file that is trained on cannot judge the model, so it is refused as holdout. As test data it is
@@ -62,6 +88,14 @@ int dataset_find(const struct job *job, struct dataset_paths *paths) {
     if (!code)
         code = find(job, "holdout", job_holdout_paths(job), &paths->holdout);
     if (!code)
+        code = find_weights(job, "weights", job->weights, "data", paths->data, &paths->weights);
+    if (!code)
+        code = find_weights(job, "test_weights", job->test_weights, "test", paths->test,
+                            &paths->test_weights);
+    if (!code)
+        code = find_weights(job, "holdout_weights", job->holdout_weights, "holdout", paths->holdout,
+                            &paths->holdout_weights);
+    if (!code)
         code = check_apart(job, paths);
     return code;
 }
@@ -70,6 +104,9 @@ void dataset_paths_release(struct dataset_paths *paths) {
     source_paths_free(paths->data);
     source_paths_free(paths->test);
     source_paths_free(paths->holdout);
+    source_paths_free(paths->weights);
+    source_paths_free(paths->test_weights);
+    source_paths_free(paths->holdout_weights);
     *paths = (struct dataset_paths){0};
 }
 
@@ -112,15 +149,16 @@ static int pack_one(const struct source_options *options, const char *folder, co
     return 0;
 }
 
+/* `weights` has a file for each of `paths`, or none. */
 static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
-                    struct pack_list *list) {
-    uint32_t count = 0;
-    while (paths[count])
-        count++;
+                    char *const *weights, struct pack_list *list) {
+    uint32_t count = count_paths(paths);
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
     while (!code && list->count < count) {
-        code = pack_one(options, folder, paths[list->count], &list->packs[list->count]);
+        struct source_options reading = *options;
+        reading.weights = weights[0] ? weights[list->count] : NULL;
+        code = pack_one(&reading, folder, paths[list->count], &list->packs[list->count]);
         if (!code)
             list->count++;
     }
@@ -133,6 +171,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
     bool made = false;
     struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
+                                  .class_weight = (const char *const *)job->class_weight,
                                   .holdout = job_holdout_share(job),
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
@@ -230,14 +269,14 @@ struct packs {
 /* All files are read and checked before training, so that a bad file is found at once. */
 static int pack_files(const struct job *job, const char *folder, const struct dataset_paths *paths,
                       struct packs *packs, struct source_shape *shape) {
-    int code = pack_all(&job->source, folder, paths->data, &packs->data);
+    int code = pack_all(&job->source, folder, paths->data, paths->weights, &packs->data);
     if (!code)
         code = find_shape(&packs->data, shape);
     struct source_options alike = source_options_alike(&job->source, shape);
     if (!code)
-        code = pack_all(&alike, folder, paths->holdout, &packs->held_out);
+        code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out);
     if (!code)
-        code = pack_all(&alike, folder, paths->test, &packs->test);
+        code = pack_all(&alike, folder, paths->test, paths->test_weights, &packs->test);
     return code;
 }
 

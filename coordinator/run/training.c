@@ -113,6 +113,8 @@ static int size_up(struct training *run) {
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
+    if (info->weighted)
+        log_info("rows have weights, %.12g in all", info->weight_total);
     run->bias_scale = sizing_bias_scale(info);
     int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     return code ? code

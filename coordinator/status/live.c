@@ -89,9 +89,10 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
 /* What the run is. */
 static json_t *problem_json(const struct live *live, const struct coordinator_view *view) {
     const struct coordinator_settings *settings = coordinator_settings(live->coordinator);
-    return json_pack("{s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
+    return json_pack("{s:s, s:I, s:o, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
                      objective_name(settings->shape.kind), "examples",
-                     (json_int_t)settings->data->rows, "features",
+                     (json_int_t)settings->data->rows, "weights",
+                     result_weights_json(settings->data, live->job), "features",
                      (json_int_t)settings->data->features, "parameters",
                      (json_int_t)view->parameters, "history", (int)settings->optimizer.memory,
                      "gradient_tolerance", settings->optimizer.gradient_tolerance, "loss_tolerance",

@@ -33,6 +33,24 @@ json_t *result_penalty_json(const struct coordinator_view *view,
                      number_json(counts ? point->gap_bound : NAN));
 }
 
+static void add_texts(json_t *object, const char *name, char *const *texts) {
+    json_t *list = json_array();
+    for (; *texts; texts++)
+        json_array_append_new(list, text_to_json(*texts));
+    if (json_array_size(list))
+        json_object_set(object, name, list);
+    json_decref(list);
+}
+
+json_t *result_weights_json(const struct set_info *data, const struct job *job) {
+    if (!data->weighted)
+        return json_null();
+    json_t *object = json_pack("{s:f}", "sum", data->weight_total);
+    add_texts(object, "files", job->weights);
+    add_texts(object, "classes", job->class_weight);
+    return object;
+}
+
 static json_t *early_stopping_json(const struct optimizer_point *best) {
     return json_pack("{s:I, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
                      number_json(best->holdout_loss));
@@ -97,6 +115,12 @@ static void print_figures(const json_t *result, const char *over) {
     if (member_count(all, "unseen_labels"))
         printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));
     putchar('\n');
+}
+
+static void print_weights(const json_t *result) {
+    const json_t *weights = json_object_get(result, "weights");
+    if (json_is_object(weights))
+        printf("%-12s %.12g in all\n", "weights", member_number(weights, "sum"));
 }
 
 /* With l1: how many weights are left, and how good the point is. */
@@ -168,6 +192,7 @@ static void print_table(const json_t *result) {
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            member_count(result, "examples"), member_count(result, "features"),
            member_count(result, "values"));
+    print_weights(result);
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
     print_figures(result, "test");

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/job/job.h"
 
 struct result_seconds {
     double total, pack, train;
@@ -24,6 +25,10 @@ json_t *result_json(const struct coordinator *coordinator, const char *job, int6
 
 /* Adds the model that the run started from: its hash, and its run if that is not 0. */
 void result_add_start(json_t *result, const char *sha256, int64_t run);
+
+/* What the rows weigh, and where that comes from: {sum, files, classes}; null if all weigh 1. A new
+ * reference. */
+json_t *result_weights_json(const struct set_info *data, const struct job *job);
 
 /* l1, l2, and with l1 what it comes to at a point of the view, else null: nonzero, the number of
  * weights that are not 0 (intercepts are not counted), and gap_bound, how far the loss is above its

@@ -4,25 +4,25 @@ check_PROGRAMS += tests/unit/test_job
 TESTS += tests/unit/test_job
 tests_unit_test_job_SOURCES = tests/unit/test_job.c
 tests_unit_test_job_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_job_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_job_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_options
 TESTS += tests/unit/test_options
 tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_options_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_options_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_sizing
 TESTS += tests/unit/test_sizing
 tests_unit_test_sizing_SOURCES = tests/unit/test_sizing.c
 tests_unit_test_sizing_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_sizing_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_sizing_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_gate
 TESTS += tests/unit/test_gate
 tests_unit_test_gate_SOURCES = tests/unit/test_gate.c
 tests_unit_test_gate_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_gate_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_gate_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_history
 TESTS += tests/unit/test_history

@@ -272,6 +272,7 @@ static void the_status_has_every_member(void **state) {
         "processes",
         "objective",
         "examples",
+        "weights",
         "features",
         "parameters",
         "history",

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Weights of rows and of classes: what they count, where they come from, and what is refused."""
+
+import gzip
+import json
+import math
+import random
+import sys
+
+import optimum
+from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
+
+CLOSE = {'gradient_tolerance': 1e-11, 'loss_tolerance': 0}
+
+
+def made_rows(objective, dense, rows, seed=1):
+    """LIBSVM lines of 12 features, and whole-number weights from 0 to 4."""
+    source = random.Random(seed)
+    lines, weights = [], []
+    for _ in range(rows):
+        x = {j: round(source.gauss(0, 1), 3) for j in range(1, 13)
+             if dense or source.random() < 0.3}
+        margin = sum(v * (j - 6) for j, v in x.items()) / 4 + source.gauss(0, 1.5)
+        label = {'logistic': int(margin > 0.5), 'squared_hinge': int(margin > 0.5),
+                 'softmax': min(2, max(0, int(margin + 1.5))), 'squared': round(margin, 3)}
+        lines.append(f'{label[objective]} ' + ' '.join(f'{j}:{v}' for j, v in x.items()) + '\n')
+        weights.append(source.randrange(5))
+    return lines, weights
+
+
+def write_data(folder, name, lines, weights=None):
+    (folder / name).write_text(''.join(lines))
+    if weights is not None:
+        (folder / f'{name}.weights').write_text(''.join(f'{w}\n' for w in weights))
+
+
+def coefficients(folder, name='job'):
+    model = folder / f'{name}.state/models/1'
+    table = dml('export', '--format', 'tsv', model).stdout.splitlines()[1:]
+    return [float(line.split('\t')[-1]) for line in table]
+
+
+def assert_near(one, other, tolerance):
+    assert len(one) == len(other), (one, other)
+    scale = max(abs(v) for v in one)
+    for a, b in zip(one, other):
+        assert abs(a - b) <= tolerance * scale, (one, other)
+
+
+@test
+def whole_weights_are_repeated_rows(folder):
+    cases = [('logistic', False, 'auto'), ('logistic', True, 'none'), ('squared', True, 'auto'),
+             ('softmax', False, 'none'), ('softmax', True, 'auto'), ('squared_hinge', True, 'none')]
+    for number, (objective, dense, precondition) in enumerate(cases):
+        lines, weights = made_rows(objective, dense, 2000)
+        write_data(folder, 'data', lines, weights)
+        write_data(folder, 'repeated', [line for line, w in zip(lines, weights) for _ in range(w)])
+        settings = {'objective': objective, 'precondition': precondition, 'l2': 1e-3,
+                    'intercept': objective != 'softmax', **CLOSE}
+        weighted = train(write_job(folder, f'one{number}', data=['data'], weights=['data.weights'],
+                                   **settings))
+        repeated = train(write_job(folder, f'two{number}', data=['repeated'], **settings))
+        assert weighted['weights'] == {'sum': sum(weights), 'files': ['data.weights']}, weighted
+        assert weighted['examples'] == 2000 and repeated['weights'] is None
+        assert abs(weighted['loss'] / repeated['loss'] - 1) < 1e-12, (weighted, repeated)
+        assert_near(coefficients(folder, f'one{number}'), coefficients(folder, f'two{number}'), 1e-7)
+
+
+def newton(rows, signs, weights, l2):
+    """The minimum of the weighted mean of log(1 + exp(-margin)) + l2/2 |w|^2, on its own."""
+    n, total = len(rows[0]), math.fsum(weights)
+    w = [0.0] * n
+    for _ in range(50):
+        gradient = [l2 * v for v in w[:-1]] + [0.0]
+        hessian = [[l2 if i == j < n - 1 else 0.0 for j in range(n)] for i in range(n)]
+        for x, s, v in zip(rows, signs, weights):
+            p = optimum.sigmoid(-s * math.fsum(a * b for a, b in zip(x, w)))
+            for i in range(n):
+                gradient[i] -= v / total * s * p * x[i]
+                for j in range(n):
+                    hessian[i][j] += v / total * p * (1 - p) * x[i] * x[j]
+        step = optimum.solve(hessian, gradient)
+        w = [a - b for a, b in zip(w, step)]
+        if max(map(abs, step)) < 1e-13:
+            break
+    return w
+
+
+@test
+def balanced_classes_end_at_the_optimum_of_their_weights(folder):
+    source = random.Random(3)
+    rows, signs = [], []
+    for _ in range(800):
+        x = [round(source.gauss(0, 1), 3) for _ in range(4)]
+        rows.append(x + [1.0])
+        signs.append(1 if x[0] - x[1] + source.gauss(0, 1) > 2 else -1)
+    positive = signs.count(1)
+    assert 20 < positive < 160
+    write_data(folder, 'data.csv', ['a,b,c,d,y\n'] + [
+        ','.join(map(str, x[:-1])) + (',yes\n' if s > 0 else ',no\n') for x, s in zip(rows, signs)])
+    of = {1: 800 / (2 * positive), -1: 800 / (2 * (800 - positive))}
+    expected = newton(rows, signs, [of[s] for s in signs], 1e-2)
+    settings = {'data': ['data.csv'], 'l2': 1e-2, **CLOSE}
+    result = train(write_job(folder, class_weight='balanced', **settings))
+    assert abs(result['weights']['sum'] - 800) < 1e-9, result
+    assert result['weights']['classes'] == ['balanced'], result
+    assert_near(coefficients(folder), expected, 1e-7)
+    listed = [f'yes = {of[1]!r}', f'no = {of[-1]!r}']
+    same = train(write_job(folder, 'listed', class_weight=listed, **settings))
+    assert same['model_sha256'] == result['model_sha256'], (same, result)
+    other = train(write_job(folder, 'other', class_weight=['yes = 3'], **settings))
+    weights = [3 if s > 0 else 1 for s in signs]
+    assert other['weights']['sum'] == sum(weights), other
+    assert_near(coefficients(folder, 'other'), newton(rows, signs, weights, 1e-2), 1e-7)
+
+
+@test
+def weights_far_apart_end_at_their_optimum(folder):
+    source = random.Random(5)
+    rows, signs, weights, lines = [], [], [], []
+    for i in range(600):
+        x = [round(source.gauss(0, 1), 3) for _ in range(3)] + [float(i % 50 == 0)]
+        rows.append(x + [1.0])
+        signs.append(1 if x[0] + x[1] / 2 + source.gauss(0, 1) > 0 else -1)
+        weights.append(10 ** source.uniform(-6, 6))
+        lines.append(f'{signs[-1]} ' + ' '.join(f'{j + 1}:{v}' for j, v in enumerate(x)) + '\n')
+    write_data(folder, 'data', lines, weights)
+    expected = newton(rows, signs, weights, 1e-2)
+    for precondition in 'auto', 'none':
+        job = write_job(folder, precondition, data=['data'], weights=['data.weights'], l2=1e-2,
+                        precondition=precondition, **CLOSE)
+        train(job)
+        assert_near(coefficients(folder, precondition), expected, 1e-7)
+
+
+@test
+def workers_and_files_do_not_change_the_bits(folder):
+    lines, _ = made_rows('softmax', False, 6000)
+    weights = [f'{math.exp(i % 97 - 48) / 3:.17g}' for i in range(6000)]
+    write_data(folder, 'data', lines, weights)
+    for name, part in ('part1', slice(0, 2500)), ('part2', slice(2500, None)):
+        write_data(folder, name, lines[part], weights[part])
+    models = set()
+    for number, (replicas, shards, threads, portion, files) in enumerate(
+            [(1, 1, 1, 1, 1), (3, 2, 1, 1, 2), (2, 1, 2, 5, 1), (1, 2, 2, 3, 2)]):
+        data = ['data'] if files == 1 else ['part1', 'part2']
+        job = write_job(folder, f'job{number}', data=data, objective='softmax', l2=1e-4,
+                        weights=[f'{name}.weights' for name in data], class_weight='balanced',
+                        replicas=replicas, shards=shards, threads=threads, portion_chunks=portion)
+        models.add(train(job)['model_sha256'])
+    assert len(models) == 1, models
+
+
+@test
+def only_ratios_of_weights_matter_and_ones_change_nothing(folder):
+    lines, weights = made_rows('logistic', False, 1000)
+    for name, times in ('one', 1), ('eight', 8), ('flat', 0):
+        write_data(folder, name, lines, [times * w if times else 1 for w in weights])
+    write_data(folder, 'plain', lines)
+    models = {name: train(write_job(folder, f'job-{name}', data=[name], l2=1e-3,
+                                    **({} if name == 'plain' else {'weights': [f'{name}.weights']})))
+              for name in ('one', 'eight', 'flat', 'plain')}
+    assert models['one']['model_sha256'] == models['eight']['model_sha256']
+    assert models['flat']['model_sha256'] == models['plain']['model_sha256']
+    assert models['flat']['weights'] is None
+    assert models['one']['model_sha256'] != models['plain']['model_sha256']
+
+
+@test
+def figures_are_weighted_by_rows(folder):
+    lines, weights = made_rows('logistic', False, 1500)
+    write_data(folder, 'data', lines[:1000], weights[:1000])
+    write_data(folder, 'other', lines[1000:], weights[1000:])
+    write_data(folder, 'repeated', [line for line, w in zip(lines[1000:], weights[1000:])
+                                    for _ in range(w)])
+    settings = {'data': ['data'], 'weights': ['data.weights'], 'l2': 1e-3, 'class_weight': '1 = 2'}
+    weighted = train(write_job(folder, test=['other'], test_weights=['other.weights'],
+                               holdout=['other'], holdout_weights=['other.weights'], **settings))
+    repeated = train(write_job(folder, 'repeated', test=['repeated'], holdout=['repeated'],
+                               **settings))
+    plain = train(write_job(folder, 'plain', test=['other'], **settings))
+    assert weighted['test']['weight'] == sum(weights[1000:]), weighted
+    for name in 'loss', 'accuracy', 'auc':
+        for of in 'test', 'holdout':
+            assert abs(weighted[of][name] - repeated[of][name]) < 1e-12, (name, weighted, repeated)
+        assert plain['test'][name] != weighted['test'][name], (name, plain, weighted)
+    assert 'weight' not in plain['test']
+
+
+@test
+def the_holdout_stops_early_by_its_weighted_loss(folder):
+    """Of a share and of files, and rows of weight 0 take no part."""
+    lines, weights = made_rows('logistic', False, 3000)
+    bad = [line.replace('0 ', '1 ', 1) if line[0] == '0' else line.replace('1 ', '0 ', 1)
+           for line in lines[2500:]]
+    write_data(folder, 'data', lines[:2000], weights[:2000])
+    write_data(folder, 'held', lines[2000:2500] + bad, [1] * 500 + [0] * 500)
+    write_data(folder, 'clean', lines[2000:2500])
+    settings = {'data': ['data'], 'weights': ['data.weights'], 'early_stopping': 3, 'l2': 1e-4}
+    mixed = train(write_job(folder, holdout=['held'], holdout_weights=['held.weights'], **settings))
+    clean = train(write_job(folder, 'clean', holdout=['clean'], **settings))
+    assert mixed['model_sha256'] == clean['model_sha256'], (mixed, clean)
+    for one in mixed, clean:
+        loss = one['early_stopping']['holdout_loss']
+        assert abs(loss - one['holdout']['loss']) < 1e-12, one
+    share = train(write_job(folder, 'share', holdout=0.2, **settings))
+    assert abs(share['early_stopping']['holdout_loss'] - share['holdout']['loss']) < 1e-12, share
+
+
+@test
+def retrain_and_the_gate_know_weights(folder):
+    lines, weights = made_rows('logistic', False, 1200)
+    write_data(folder, 'data', lines[:1000], weights[:1000])
+    write_data(folder, 'held', lines[1000:], weights[1000:])
+    job = write_job(folder, data=['data'], weights=['data.weights'], holdout=['held'],
+                    holdout_weights=['held.weights'], gate=['loss <= live + 0.01'], l2=1e-3)
+    first = dml('retrain', job, '--json')
+    assert first.status == 0, first
+    models = {json.loads((folder / 'job.state/models/current/model.json').read_text())
+              ['model_sha256']}
+    write_data(folder, 'data', lines[:1000], [w + 1 for w in weights[:1000]])
+    changed = dml('retrain', job, '--json')
+    assert changed.status == 0, changed
+    models.add(json.loads((folder / 'job.state/models/current/model.json').read_text())
+               ['model_sha256'])
+    assert len(models) == 2, models
+
+
+@test
+def a_compressed_file_of_weights_is_read(folder):
+    lines, weights = made_rows('logistic', False, 300)
+    write_data(folder, 'data', lines, weights)
+    with gzip.open(folder / 'packed.gz', 'wt') as file:
+        file.write((folder / 'data.weights').read_text())
+    plain = train(write_job(folder, data=['data'], weights=['data.weights']))
+    packed = train(write_job(folder, 'packed', data=['data'], weights=['packed.gz']))
+    assert plain['model_sha256'] == packed['model_sha256']
+
+
+def assert_refused(job, status, *words):
+    refused = dml('run', job)
+    assert refused.status == status and all(word in refused.stderr for word in words), refused
+
+
+@test
+def what_makes_no_sense_is_refused_with_a_reason(folder):
+    lines, _ = made_rows('logistic', False, 4, seed=2)
+    assert {line[0] for line in lines} == {'0', '1'}, lines
+    cases = [('1\n2\n3\n', 'has only 3 weights'), ('1\n2\n3\n4\n5\n', 'has 5 weights'),
+             ('1\n2\n\n-3\n4\n', 'weights:4: "-3"'), ('1\n2\nnan\n4\n', 'weights:3: "nan"'),
+             ('1\n2\n1e308\n4\n', '1e308'), ('', 'weights'), ('0\n0\n0\n0\n', 'weight of 0')]
+    write_data(folder, 'data', lines)
+    for number, (text, word) in enumerate(cases):
+        (folder / 'weights').write_text(text)
+        assert_refused(write_job(folder, f'job{number}', data=['data'], weights=['weights']),
+                       BAD_DATA, word)
+    (folder / 'weights').write_text('1\n2\n3\n4\n')
+    refuse = lambda *words, status=CONFIG, **settings: assert_refused(  # noqa: E731
+        write_job(folder, **{'data': ['data'], **settings}), status, *words)
+    refuse('`weights`', '2 files of weights for 1 file of `data`', weights=['weights', 'weights'])
+    refuse('`weights`', 'no file matches', weights=['none'], status=BAD_DATA)
+    refuse('`test_weights`', 'no `test`', test_weights=['weights'])
+    refuse('`holdout_weights`', 'share', holdout=0.5, holdout_weights=['weights'])
+    refuse('`class_weight`', 'squared', class_weight='balanced', objective='squared')
+    refuse('`class_weight`', 'together', class_weight=['balanced', '1 = 2'])
+    refuse('`class_weight`', 'LABEL = WEIGHT', class_weight=['1'])
+    refuse('`class_weight`', 'LABEL = WEIGHT', class_weight=['1 = -1'])
+    refuse('label "7" of class_weight', '"0", "1"', class_weight=['7 = 2'], status=BAD_DATA)
+    refuse('have a weight of 0', class_weight=['0 = 0', '1 = 0'], status=BAD_DATA)
+
+
+sys.exit(main())
