@@ -43,6 +43,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/allowance.c coordinator/status/allowance.h \
 	coordinator/status/answers.c coordinator/status/answers.h \
 	coordinator/status/api.c coordinator/status/api.h \
+	coordinator/status/changes.c coordinator/status/changes.h \
 	coordinator/status/chunks.c coordinator/status/chunks.h \
 	coordinator/status/control.c coordinator/status/control.h \
 	coordinator/status/history.c coordinator/status/history.h \

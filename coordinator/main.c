@@ -22,7 +22,7 @@ static const struct command commands[] = {
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
      "the live or last state of a job"},
-    {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, 0, false,
+    {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_SORT, false,
      "the runs so far"},
     {"pack", command_pack, "JOBFILE", 1, 1, 0, false,
      "packs the data and trains nothing"},

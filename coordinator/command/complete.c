@@ -8,6 +8,7 @@
 
 #include "coordinator/command/command.h"
 #include "coordinator/job/key.h"
+#include "model/score.h"
 
 /* The meaning of the words before the last one. */
 struct line {
@@ -59,11 +60,18 @@ static void offer_keys(const char *last, const char *prefix) {
     }
 }
 
+static void offer_figures(const char *last, const char *prefix) {
+    for (size_t i = 0; i < score_figure_count; i++)
+        offer(last, prefix, score_figure_table[i].name, "");
+}
+
 static void offer_argument(const struct option_row *option, const char *last, const char *prefix) {
     if (strcmp(option->argument, "KEY=VALUE") == 0)
         offer_keys(last, prefix);
     else if (strcmp(option->argument, "DIR") == 0)
         puts("@folders");
+    else if (strcmp(option->argument, "FIGURE") == 0)
+        offer_figures(last, prefix);
     else if (strchr(option->argument, '|'))
         offer_parts(last, prefix, option->argument);
     else

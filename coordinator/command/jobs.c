@@ -1,20 +1,83 @@
+/* `jobs`: the runs so far. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/nearest.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/place.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
+#include "model/score.h"
 
-static int add_folder(const struct options *options, const char *state, json_t *all) {
+/* The figure of --sort, or NULL without it. */
+static int figure_of(const struct options *options, const struct score_figure **figure) {
+    struct nearest nearest = {.text = options->sort};
+    *figure = NULL;
+    if (!options->sort)
+        return 0;
+    for (size_t i = 0; i < score_figure_count; i++) {
+        if (strcmp(score_figure_table[i].name, options->sort) == 0)
+            *figure = &score_figure_table[i];
+        nearest_offer(&nearest, score_figure_table[i].name);
+    }
+    if (*figure)
+        return 0;
+    return error_set(ERROR_USAGE, "there is no figure `%s`; dml-coordinator(1) lists them%s",
+                     options->sort, nearest_question(&nearest, ""));
+}
+
+/* The runs in another order. */
+struct sorted {
+    json_t *run;
+    double key; /* lower is better; infinity: it has no such figure */
+    size_t place;
+};
+
+static int compare(const void *a, const void *b) {
+    const struct sorted *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+                            : (x->place > y->place) - (x->place < y->place);
+}
+
+static double key_of(const json_t *run, const struct score_figure *figure) {
+    double value = member_number(json_object_get(run, "holdout"), figure->name);
+    if (isnan(value))
+        value = member_number(json_object_get(run, "test"), figure->name);
+    return isnan(value) ? INFINITY : figure->better == SCORE_HIGHER ? -value : value;
+}
+
+static void sort_runs(json_t *folder, const struct score_figure *figure) {
+    json_t *runs = json_object_get(folder, "runs"), *in_order = json_array();
+    size_t count = json_array_size(runs);
+    struct sorted *sorted = memory_new(count, sizeof *sorted);
+    for (size_t i = 0; i < count; i++) {
+        json_t *run = json_array_get(runs, i);
+        sorted[i] = (struct sorted){.run = run, .key = key_of(run, figure), .place = i};
+    }
+    qsort(sorted, count, sizeof *sorted, compare);
+    for (size_t i = 0; i < count; i++)
+        json_array_append(in_order, sorted[i].run);
+    json_object_set_new(folder, "runs", in_order);
+    free(sorted);
+}
+
+static int add_folder(const struct options *options, const char *state,
+                      const struct score_figure *figure, json_t *all) {
     json_t *runs;
     int code = ask_runs(state, &runs);
     if (code)
         return code;
+    if (figure)
+        sort_runs(runs, figure);
     if (!options->json) {
         escape_put(state, stdout);
         putchar('\n');
@@ -27,12 +90,15 @@ static int add_folder(const struct options *options, const char *state, json_t *
 
 int command_jobs(const struct options *options) {
     char **states;
-    int code = places_of(options, &states);
+    const struct score_figure *figure;
+    int code = figure_of(options, &figure);
+    if (!code)
+        code = places_of(options, &states);
     if (code)
         return code;
     json_t *all = json_array();
     for (char **state = states; *state; state++) {
-        int failed = add_folder(options, *state, all);
+        int failed = add_folder(options, *state, figure, all);
         if (failed)
             log_error("%s", error_text());
         error_clear(); /* a folder that cannot be read does not hide the others */

@@ -1,8 +1,10 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/terminal.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
@@ -163,6 +165,65 @@ static void print_run(const json_t *run, bool colors) {
     printf(" %.7s\n", hash);
 }
 
+#define NOTE_COLUMNS 74 /* behind the indent; a line has 80 */
+
+/* Prints a line below that of a run, if it has words; frees nothing. */
+static void print_note(const char *words, bool colors) {
+    if (!*words)
+        return;
+    fputs("      ", stdout);
+    terminal_put_cut(stdout, colors, STYLE_PLAIN, words, NOTE_COLUMNS);
+    putchar('\n');
+}
+
+/* The words of one change; free them. Data with another content has no values that say something.
+ */
+static char *words_of_change(const char *key, const json_t *change) {
+    const json_t *from = json_object_get(change, "from"), *to = json_object_get(change, "to");
+    if (strcmp(key, "data") == 0 && json_is_string(from))
+        return memory_copy_string("the data");
+    char *before = json_dumps(from, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *now = json_dumps(to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *words = memory_format("%s %s -> %s", key, before, now);
+    free(before);
+    free(now);
+    return words;
+}
+
+static void print_changes(json_t *changed, bool colors) {
+    char *words = memory_copy_string("");
+    const char *key;
+    json_t *change;
+    json_object_foreach(changed, key, change) {
+        char *more = words_of_change(key, change);
+        char *all = memory_format("%s%s%s", words, *words ? ", " : "changed: ", more);
+        free(words);
+        free(more);
+        words = all;
+    }
+    print_note(words, colors);
+    free(words);
+}
+
+/* Some figures; `jobs --json` has them all. */
+static void print_run_figures(const json_t *run, const char *over, bool colors) {
+    static const char *const shown[] = {"loss", "accuracy", "macro_f1", "auc", "rmse", "r2"};
+    const json_t *figures = json_object_get(run, over);
+    char *words = memory_format("%s:", over);
+    bool any = false;
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+        double value = member_number(figures, shown[i]);
+        if (isnan(value))
+            continue;
+        char *all = memory_format("%s%s %s %.5g", words, any ? "," : "", shown[i], value);
+        free(words);
+        words = all;
+        any = true;
+    }
+    print_note(any ? words : "", colors);
+    free(words);
+}
+
 void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
     json_t *run;
@@ -174,6 +235,9 @@ void report_print_runs(const json_t *runs, bool colors) {
     bool live = false, refused = false;
     json_array_foreach(json_object_get(runs, "runs"), i, run) {
         print_run(run, colors);
+        print_changes(json_object_get(run, "changed"), colors);
+        print_run_figures(run, "holdout", colors);
+        print_run_figures(run, "test", colors);
         live |= mark_of(run) == '*';
         refused |= mark_of(run) == '!';
     }

@@ -38,6 +38,8 @@ const struct option_row option_rows[] = {
     {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model becomes live"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch),
      "prints the status again every second"},
+    {"sort", 0, "FIGURE", OPTION_SORT, offsetof(struct options, sort),
+     "the best run first, by this figure of the holdout, else of the test data"},
     {"labels", 0, NULL, OPTION_SHOWN, offsetof(struct options, labels), "the predicted labels"},
     {"probabilities", 0, NULL, OPTION_SHOWN, offsetof(struct options, probabilities),
      "the probability of every class, also of two"},

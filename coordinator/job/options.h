@@ -22,6 +22,7 @@ enum command_option {
     OPTION_TO = 1 << 7,
     OPTION_STRICT = 1 << 8,
     OPTION_SHOWN = 1 << 9,
+    OPTION_SORT = 1 << 10,
 };
 
 struct command {
@@ -57,6 +58,7 @@ struct options {
     const char *state; /* this one and those below are NULL if they were not given */
     const char *format, *output;
     const char *start; /* a model */
+    const char *sort;  /* a figure */
     const char *to;    /* the number of a run */
     bool strict;
     bool json, quiet, verbose, help, version;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "coordinator/reason.h"
+#include "coordinator/status/changes.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/members.h"
 
@@ -92,6 +93,7 @@ int report_status(struct store *store, json_t **status) {
 struct run_list {
     struct store *store;
     struct history history;
+    struct changes changes;
     json_t *list;
 };
 
@@ -106,6 +108,15 @@ static json_t *publication_of(const struct history *history, int64_t run) {
     return json_string(history_live(history) == run ? "live" : "published");
 }
 
+/* The figures on the holdout and the test data, without what is for each class. */
+static void drop_classes(json_t *run) {
+    static const char *const over[] = {"holdout", "test"};
+    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
+        json_object_del(json_object_get(run, over[i]), "classes");
+        json_object_del(json_object_get(run, over[i]), "confusion");
+    }
+}
+
 static int take_run(void *context, const struct store_run *run) {
     struct run_list *runs = context;
     const char *folder, *sha256;
@@ -115,7 +126,7 @@ static int take_run(void *context, const struct store_run *run) {
         code = store_model_of(runs->store, run->run, &folder, &sha256);
     if (code)
         return code;
-    static const char *const told[] = {"l1", "l2", "nonzero", NULL};
+    static const char *const told[] = {"l1", "l2", "nonzero", "holdout", "test", NULL};
     json_t *of_run = json_pack(
         "{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
         (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run), "reason",
@@ -127,6 +138,8 @@ static int take_run(void *context, const struct store_run *run) {
         number_json(run->gradient_max), "model", text_or_null(folder), "model_sha256",
         text_or_null(sha256), "publication", publication_of(&runs->history, run->run));
     add_from_result(of_run, run->result, told);
+    drop_classes(of_run);
+    json_object_set_new(of_run, "changed", changes_note(&runs->changes, run));
     json_array_append_new(runs->list, of_run);
     return 0;
 }
@@ -137,6 +150,7 @@ int report_runs(struct store *store, json_t **runs) {
     if (!code)
         code = store_runs(store, take_run, &list);
     history_release(&list.history);
+    changes_release(&list.changes);
     *runs = json_pack("{s:o}", "runs", list.list);
     if (code) {
         json_decref(*runs);

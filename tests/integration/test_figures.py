@@ -4,7 +4,7 @@
 import math
 import sys
 
-from harness import BAD_DATA, dml, main, small_data, small_job, test, train, write_job
+from harness import BAD_DATA, USAGE, dml, main, small_data, small_job, test, train, write_job
 
 
 def class_rows(count, shift=0):
@@ -136,6 +136,33 @@ def the_gate_judges_by_every_figure_that_the_objective_has(folder):
         assert finished.status == status, finished
         judged = {each['condition']: each for each in finished.json['gate']}
         assert judged[gate]['new'] == finished.json['holdout'][gate.split()[0]], finished
+
+
+@test
+def jobs_tell_what_changed_and_sort_by_a_figure(folder):
+    small_data(folder, 'more.libsvm', rows=100, seed=2)
+    small_job(folder)
+    for l2 in 10, 1e-3, 0.1:
+        train(write_job(folder, data=['small.libsvm'], holdout='0.3', test=['more.libsvm'], l2=l2))
+    small_data(folder, rows=80)
+    train(write_job(folder, data=['small.libsvm'], l2=0.1))
+    state = folder / 'job.state'
+    runs = dml('jobs', state, '--json').json['folders'][0]['runs']
+    assert runs[0]['changed'] is None, runs
+    assert runs[1]['changed'] == {'l2': {'from': 10.0, 'to': 1e-3}}, runs
+    assert set(runs[3]['changed']) == {'holdout', 'test', 'data'}, runs
+    assert 'classes' not in runs[0]['test'] and runs[3]['holdout'] is None, runs
+    table = dml('jobs', state).stdout
+    assert '      changed: l2 0.001 -> 0.1\n' in table and ', the data\n' in table, table
+    assert f'      test: loss {runs[0]["test"]["loss"]:.5g}, ' in table, table
+    assert all(len(line) <= 80 for line in table.splitlines()[1:]), table
+    for figure, best in ('loss', min), ('auc', max):
+        order = dml('jobs', state, '--json', '--sort', figure).json['folders'][0]['runs']
+        values = [run['holdout'][figure] for run in order[:3]]
+        assert values == sorted(values, reverse=best is max), (figure, values)
+        assert order[3]['run'] == 4, order
+    finished = dml('jobs', state, '--sort', 'acuracy')
+    assert finished.status == USAGE and 'did you mean `accuracy`' in finished.stderr, finished
 
 
 @test
