@@ -2,6 +2,7 @@ noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
+	base/coordinates.c base/coordinates.h \
 	base/cpus.c base/cpus.h \
 	base/error.c base/error.h \
 	base/escape.c base/escape.h \

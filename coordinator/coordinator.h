@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/coordinates.h"
 #include "coordinator/optimizer.h"
 #include "coordinator/output.h"
 #include "data/set.h"
@@ -43,7 +44,9 @@ struct coordinator_settings {
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;
-    const struct set_info *data; /* outlives the coordinator, as do the strings */
+    const struct coordinate *coordinates; /* of each column; outlives the coordinator. NULL: none */
+    bool diagonal;                        /* they are there to precondition */
+    const struct set_info *data;          /* outlives the coordinator, as do the strings */
     const char *set_path;
     const char *run; /* names the run to its workers */
     uint64_t epoch;
@@ -57,7 +60,7 @@ struct coordinator_settings {
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
     uint32_t restarts_max;              /* of one worker, before the run gives up */
     /* Where to start; outlives the coordinator. */
-    const double *start;       /* [parameters], or NULL: at zero */
+    const double *start;       /* [parameters], in coordinates if there are any, or NULL: at zero */
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
     uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */

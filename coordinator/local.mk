@@ -38,6 +38,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/key.c coordinator/job/key.h \
 	coordinator/job/key_table.c \
 	coordinator/job/options.c coordinator/job/options.h \
+	coordinator/job/scaling.c coordinator/job/scaling.h \
 	coordinator/job/settings.c \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
 	coordinator/status/allowance.c coordinator/status/allowance.h \

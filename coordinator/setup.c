@@ -26,6 +26,32 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
     }
 }
 
+/* Of columns first…, in pieces of bounded size. */
+static void send_coordinates(const struct coordinator *c, uint32_t link, uint64_t first,
+                             uint64_t end, struct output *out) {
+    const uint64_t piece = 1 << 17;
+    while (first < end) {
+        uint64_t columns = end - first < piece ? end - first : piece;
+        struct message message = {.type = MESSAGE_COORDINATES};
+        message.coordinates = (struct message_coordinates){
+            .attempt = c->recovery.attempt, .first = first, .count = columns};
+        message.bulk = (struct bulk){.data = c->settings.coordinates + first,
+                                     .length = columns * sizeof(struct coordinate)};
+        send_to(c, link, message, out);
+        first += columns;
+    }
+}
+
+/* Those of the columns that a shard's range touches. */
+static void send_shard_coordinates(const struct coordinator *c, uint32_t link, uint64_t first,
+                                   uint64_t count, struct output *out) {
+    const struct layout_tensor *weights = &c->settings.layout.tensor[0];
+    uint64_t end = (first + count + weights->columns - 1) / weights->columns;
+    if (count)
+        send_coordinates(c, link, first / weights->columns,
+                         end < weights->rows ? end : weights->rows, out);
+}
+
 /* In pieces of bounded size. */
 void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
                        const double *vector, struct output *out) {
@@ -50,6 +76,11 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
 static bool starts(const struct coordinator *c) {
     bool forgotten = c->recovery.attempt > 1 && mutant(START_FORGOTTEN);
     return c->settings.start && !c->recovery.restoring && !forgotten;
+}
+
+static bool has_coordinates(const struct coordinator *c) {
+    bool forgotten = c->recovery.attempt > 1 && mutant(COORDINATES_FORGOTTEN);
+    return c->settings.coordinates && !forgotten;
 }
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
@@ -77,6 +108,8 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
+        .coordinates = has_coordinates(c),
+        .bias_exponent = data->uniform ? data->uniform_exponent : data->exponent[data->features],
         .folder = folder,
     };
     send_to(c, link, message, out);
@@ -84,6 +117,8 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     bytes_release(&layout);
     if (!data->uniform || message.shard_setup.precondition)
         send_exponents(c, link, first, count, out);
+    if (message.shard_setup.coordinates)
+        send_shard_coordinates(c, link, first, count, out);
     if (starts(c))
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
@@ -104,9 +139,12 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .threads = c->settings.threads,
         .flush_ms = c->settings.flush_ms,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .coordinates = has_coordinates(c),
     };
     send_to(c, link, message, out);
     bytes_release(&layout);
+    if (message.replica_setup.coordinates)
+        send_coordinates(c, link, 0, c->settings.layout.tensor[0].rows, out);
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);

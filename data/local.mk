@@ -15,6 +15,7 @@ libdata_a_SOURCES = \
 	data/labels.c \
 	data/libsvm.c \
 	data/merge.h \
+	data/moments.c data/moments.h \
 	data/number.c data/number.h \
 	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c \

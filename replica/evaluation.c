@@ -80,6 +80,13 @@ static void fetch_all(struct replica *replica, struct outbox *out) {
     }
 }
 
+static void make_own_parameters(struct replica *replica) {
+    if (replica->own_parameters)
+        return;
+    replica->own_parameters_bytes = layout_parameters(&replica->setup.layout) * sizeof(double);
+    replica->own_parameters = memory_map(replica->own_parameters_bytes);
+}
+
 /* With one shard the point is used where it lies. The parts of several shards are copied together.
  */
 static void take_parameters(struct replica *replica, uint32_t shard, const struct bulk *bulk) {
@@ -89,12 +96,22 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
         replica->parameters = replica->kept.data;
         return;
     }
-    if (!replica->own_parameters) {
-        replica->own_parameters_bytes = layout_parameters(&replica->setup.layout) * sizeof(double);
-        replica->own_parameters = memory_map(replica->own_parameters_bytes);
-    }
+    make_own_parameters(replica);
     if (bulk->length)
         memcpy(replica->own_parameters + replica->ranges[shard].first, bulk->data, bulk->length);
+    replica->parameters = replica->own_parameters;
+}
+
+/* The whole point is here: rows are computed with weights and biases. */
+static void leave_coordinates(struct replica *replica) {
+    if (!replica->setup.coordinates)
+        return;
+    struct coordinates_walk walk = {0};
+    make_own_parameters(replica);
+    coordinates_begin(&walk, &replica->setup.layout, replica->columns);
+    coordinates_leave(&walk, 0, layout_parameters(&replica->setup.layout), replica->parameters,
+                      replica->own_parameters);
+    coordinates_end(&walk);
     replica->parameters = replica->own_parameters;
 }
 
@@ -119,8 +136,10 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     from->fetched = true;
     /* A shard sends the point only after it began this evaluation, and then reads no flush of an
      * earlier one. Once all shards have sent it, the memory of those flushes is free. */
-    if (++evaluation->fetched == replica->shard_count)
+    if (++evaluation->fetched == replica->shard_count) {
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
+        leave_coordinates(replica);
+    }
     replica_advance(replica, now_ns, out);
 }
 
@@ -272,6 +291,11 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->abandoned = false;
     replica->sums_dirty = false;
     if (wanted) {
+        const struct layout *layout = &replica->setup.layout;
+        if (replica->setup.coordinates && replica->gathering->sums == SUMS_PARAMETERS &&
+            layout->count > 1)
+            flush_keep_biases(replica->gathering, layout->tensor[1].first,
+                              layout->tensor[1].columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
                      replica->setup.layout.tensor[0].columns);
         stage(replica, replica->gathering, out);

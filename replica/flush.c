@@ -21,6 +21,7 @@ static void flush_free(struct flush_pool *pool, struct flush *flush) {
     free(flush->slices);
     free(flush->staged);
     free(flush->incarnations);
+    free(flush->biases);
     free(flush);
 }
 
@@ -119,6 +120,13 @@ static void encode_slice(struct slice *slice, struct segment *buffer, struct sum
     slice->bulk.segment = buffer;
 }
 
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
+    flush->biases = memory_new(count, sizeof *flush->biases);
+    flush->biases_count = (uint32_t)count;
+    memcpy(flush->biases, (const int64_t *)flush->buffer->start + first,
+           count * sizeof *flush->biases);
+}
+
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs) {
     bool sparse = is_sparse(pool, flush, outputs), dense = false;
@@ -143,7 +151,8 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
                    .stage = {.flush = flush->id,
                              .portions = {accrued->portions, accrued->count},
                              .encoding = (uint8_t)slice->encoding,
-                             .entries = slice->entries},
+                             .entries = slice->entries,
+                             .biases = {flush->biases, flush->biases_count}},
                    .bulk = slice->bulk,
                });
 }

@@ -33,6 +33,8 @@ struct flush {
     struct slice *slices;   /* a shard each */
     bool *staged;           /* acknowledged; a shard each */
     uint64_t *incarnations; /* of the shards that acknowledged */
+    uint64_t *biases; /* int64 each: the sums of the biases, if shards need them all, or NULL */
+    uint32_t biases_count;
     uint32_t staged_count;
 };
 
@@ -59,6 +61,10 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
  * adds to `outputs` elements of a gradient, which is a row of the first tensor. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs);
+
+/* Every shard is to get these elements of the flush, the biases, beside its slice. Before
+ * flush_encode(). */
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count);
 
 /* Sends a shard its slice. */
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,

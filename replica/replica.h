@@ -38,6 +38,7 @@ struct replica_setup {
     struct loss_parameters loss;
     struct layout layout; /* of the parameters */
     enum precondition precondition;
+    bool coordinates; /* the shards' vectors are in coordinates */
     uint32_t threads; /* 0: as many as there are processors */
 };
 

@@ -49,7 +49,13 @@ static void release_texts(struct replica *replica) {
     replica->setup = (struct replica_setup){0};
 }
 
+static void forget_columns(struct replica *replica) {
+    free(replica->columns);
+    replica->columns = NULL;
+}
+
 void replica_release_setup(struct replica *replica) {
+    forget_columns(replica);
     forget_shards(replica);
     release_work(replica);
     release_texts(replica);
@@ -152,8 +158,12 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
 
 /* ---- set-up ---- */
 
+static uint64_t columns_of(const struct replica *replica) {
+    return replica->setup.coordinates ? replica->setup.layout.tensor[0].rows : 0;
+}
+
 static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    bool ready = replica->opened;
+    bool ready = replica->opened && replica->columns_set == columns_of(replica);
     for (uint32_t i = 0; i < replica->shard_count; i++)
         ready &= replica->shards[i].placed && replica->shards[i].greeted;
     bool became = ready && !replica->ready;
@@ -177,7 +187,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            !strcmp(setup->objective, message->objective) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->threads == message->threads &&
-           setup->precondition == message->precondition;
+           setup->precondition == message->precondition &&
+           setup->coordinates == message->coordinates;
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -196,8 +207,12 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .layout = *layout,
         .threads = message->threads,
         .precondition = message->precondition,
+        .coordinates = message->coordinates,
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
+    forget_columns(replica);
+    if (message->coordinates)
+        replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
 }
 
@@ -217,8 +232,30 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
     replica->ready = false;
     if (!open)
         open_anew(replica, message, &layout);
+    replica->columns_set = 0;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         replica->shards[i].placed = false;
+}
+
+/* Pieces come in order, so the columns that are lacking are the last ones. */
+void replica_on_coordinates(struct replica *replica, const struct message *message, int64_t now_ns,
+                            struct outbox *out) {
+    const struct message_coordinates *piece = &message->coordinates;
+    uint64_t columns = columns_of(replica);
+    if (piece->attempt != replica->attempt || piece->first < replica->columns_set) {
+        replica->counters.stale++;
+        return;
+    }
+    if (piece->first > replica->columns_set || piece->count > columns - piece->first) {
+        replica_fail(replica, ERROR_INTERNAL, "coordinates came of other columns than there are",
+                     out);
+        return;
+    }
+    if (piece->count)
+        memcpy(replica->columns + piece->first, message->bulk.data,
+               piece->count * sizeof *replica->columns);
+    replica->columns_set += piece->count;
+    check_ready(replica, now_ns, out);
 }
 
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,

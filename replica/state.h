@@ -3,6 +3,7 @@
 #ifndef DML_REPLICA_STATE_H
 #define DML_REPLICA_STATE_H
 
+#include "base/coordinates.h"
 #include "replica/accrual.h"
 #include "replica/flush.h"
 #include "replica/replica.h"
@@ -68,10 +69,13 @@ struct replica {
     int64_t flush_ns;
     uint32_t shard_count;
     struct shard_link *shards;
-    struct range *ranges; /* a shard each */
+    struct range *ranges;       /* a shard each */
+    struct coordinate *columns; /* the coordinates of the point that is fetched; NULL: none */
+    uint64_t columns_set;       /* of them, those that came since the last REPLICA_SETUP */
 
     /* the trial point */
-    double *own_parameters; /* n elements: the parts of several shards are copied here */
+    double *own_parameters; /* n elements: the parts of several shards are copied here, and what a
+                               point in coordinates comes to */
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;
@@ -134,6 +138,8 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
                       struct outbox *out);
 void replica_on_setup(struct replica *replica, const struct message_replica_setup *message);
+void replica_on_coordinates(struct replica *replica, const struct message *message, int64_t now_ns,
+                            struct outbox *out);
 void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
                          int64_t now_ns, struct outbox *out);
 void replica_on_greeted(struct replica *replica, uint32_t index,

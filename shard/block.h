@@ -19,6 +19,7 @@ struct block {
     double *s, *q;        /* the pair formed last, rounded, without B */
     double *difference;   /* room for a y that is not q */
     double *y;            /* of the pair formed last */
+    double *penalised;    /* room for the part of a register that l2 acts on */
     struct yield *yields; /* of the operation at hand */
 };
 

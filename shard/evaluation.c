@@ -69,9 +69,15 @@ static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
     return at_hand;
 }
 
-/* Elements that a slice of the evaluation at hand can have. */
-static size_t sums_count(const struct shard *shard) {
-    return registers_sums(&shard->registers, shard->sums);
+/* Those of the evaluation at hand. */
+static struct sums sums_of(struct shard *shard) {
+    struct registers *registers = &shard->registers;
+    return (struct sums){
+        .count = registers_sums(registers, shard->sums),
+        .elements = registers->sum,
+        .biases = shard->sums == SUMS_PARAMETERS ? registers->frame.biases : 0,
+        .bias = registers->frame.bias_sum,
+    };
 }
 
 void on_stage(struct shard *shard, uint32_t from, const struct message *message,
@@ -84,7 +90,8 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
         return;
     }
     struct message answer = {.type = MESSAGE_STAGED};
-    if (staging_keep(&shard->staging, message, sums_count(shard))) {
+    const struct sums sums = sums_of(shard);
+    if (staging_keep(&shard->staging, message, &sums)) {
         shard->counters.stages_refused++;
         answer.type = MESSAGE_REFUSED;
         answer.refused.reason = error_text();
@@ -93,7 +100,7 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
             .flush = *id, .index = shard->index, .incarnation = shard->incarnation};
     }
     if (mutant(FOLD_WITHOUT_VERDICT))
-        staging_fold(&shard->staging, id, sums_count(shard), shard->registers.sum);
+        staging_fold(&shard->staging, id, &sums);
     shard_answer(shard, from, answer, out);
     error_clear();
 }
@@ -103,8 +110,8 @@ void on_fold(struct shard *shard, uint32_t from, const struct message *message,
     const struct flush_id *id = &message->fold.flush;
     if (!is_at_hand(shard, id))
         return;
-    if (staging_fold(&shard->staging, id, sums_count(shard), shard->registers.sum) ==
-        FOLD_UNKNOWN) {
+    const struct sums sums = sums_of(shard);
+    if (staging_fold(&shard->staging, id, &sums) == FOLD_UNKNOWN) {
         shard_fail(shard,
                    error_set(ERROR_INTERNAL,
                              "asked to fold flush %u of replica %llu in evaluation "

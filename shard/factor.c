@@ -101,7 +101,8 @@ static bool scale_rows(const struct registers *registers, int b, double lambda,
             span++;
         bool regularized =
             span < registers->regularized_count && r >= registers->regularized[span].first;
-        if (!scale_row(registers, r, b, regularized ? lambda : 0, &scaling[r], &roots[r]))
+        double penalty = registers->frame.used ? frame_weight_penalty(&registers->frame, r) : 1;
+        if (!scale_row(registers, r, b, regularized ? lambda * penalty : 0, &scaling[r], &roots[r]))
             return false;
     }
     return true;

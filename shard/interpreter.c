@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -71,6 +72,19 @@ static void run_gradient(const struct operation *operation, struct block *block)
     else
         vector_from_fixed_columns(block->count, out, sum, registers->exponents + block->offset,
                                   block->derivative_exponent, registers->weight_sum);
+    if (registers->frame.used)
+        frame_turn_gradient(&registers->frame, block->offset, block->count, out);
+}
+
+/* What l2 takes the place of in elements of a register: they are not all regularised alike if the
+ * vectors are in coordinates. The answer may be room of the block. */
+static const double *penalised(const struct block *block, struct layout_span part, uint8_t number) {
+    const double *in = block_elements(block, number) + part.first;
+    if (!block->registers->frame.used)
+        return in;
+    frame_penalise(&block->registers->frame, block->offset + part.first, part.count,
+                   block->penalised, in);
+    return block->penalised;
 }
 
 static void run_regularize(const struct operation *operation, struct block *block) {
@@ -79,8 +93,7 @@ static void run_regularize(const struct operation *operation, struct block *bloc
         struct layout_span part = block_within(block, &registers->regularized[i]);
         double *a = block_elements(block, operation->a) + part.first;
         if (part.count)
-            vector_add(part.count, a, a, operation->alpha,
-                       block_elements(block, operation->b) + part.first);
+            vector_add(part.count, a, a, operation->alpha, penalised(block, part, operation->b));
     }
 }
 
@@ -143,7 +156,7 @@ static void run_dot_regularized(const struct operation *operation, struct block 
         if (part.count)
             exact_add(&block->yields->sum,
                       vector_dot(part.count, block_elements(block, operation->a) + part.first,
-                                 block_elements(block, operation->b) + part.first));
+                                 penalised(block, part, operation->b)));
     }
 }
 
@@ -245,9 +258,18 @@ static void run_sweep(const struct sweep *sweep, struct block *block) {
     }
 }
 
+/* The factor is of the Hessian by weights. */
 static void run_precondition(const struct operation *operation, const struct registers *registers) {
-    factor_apply(registers->factor, registers->vector[operation->a].elements,
-                 registers->vector[operation->b].elements);
+    double *a = registers->vector[operation->a].elements;
+    const double *b = registers->vector[operation->b].elements;
+    if (!registers->frame.used || !registers->count) {
+        factor_apply(registers->factor, a, b);
+        return;
+    }
+    memcpy(a, b, registers->count * sizeof *a);
+    frame_to_weights(&registers->frame, a);
+    factor_apply(registers->factor, a, a);
+    frame_from_weights(&registers->frame, a);
 }
 
 /* Sweeps end at PRECONDITION, which needs all blocks of what it is applied to. */
@@ -284,13 +306,16 @@ static void run_factor(const struct operation_list *list, struct block *block,
 
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars) {
-    _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS];
+    _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS],
+        penalised[BLOCK_ELEMENTS];
     struct yield *yields = new_yields(list);
     struct block block = {.registers = registers,
                           .derivative_exponent = derivative_exponent,
                           .s = s,
                           .q = q,
-                          .difference = difference};
+                          .difference = difference,
+                          .penalised = penalised};
+    frame_read_biases(&registers->frame, derivative_exponent, registers->weight_sum);
     run_factor(list, &block, yields);
     run_sweeps(list, &block, yields);
     encode_yields(list, yields, scalars);

@@ -7,6 +7,7 @@ libshard_a_SOURCES = \
 	shard/factor.c shard/factor.h \
 	shard/files.c shard/files.h \
 	shard/folder.c shard/folder.h \
+	shard/frame.c shard/frame.h \
 	shard/interpreter.c shard/interpreter.h \
 	shard/orthant.c \
 	shard/programs.c \

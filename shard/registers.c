@@ -70,6 +70,9 @@ static void make_vectors(struct registers *registers, const struct message_shard
 
 void registers_clear_sum(struct registers *registers, enum sums_layout layout) {
     memset(registers->sum, 0, registers_sums(registers, layout) * sizeof *registers->sum);
+    if (registers->frame.used)
+        memset(registers->frame.bias_sum, 0,
+               registers->frame.outputs * sizeof *registers->frame.bias_sum);
 }
 
 /* The history needs no zeros: a slot is read only after it was written. */
@@ -127,6 +130,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->uniform = setup->uniform;
     registers->exponent = (int)setup->uniform_exponent;
     registers->exponents_set = 0;
+    frame_set_up(&registers->frame, setup, &layout);
     registers->starts = setup->start;
     registers->start_set = 0;
     free(registers->exponents);
@@ -144,6 +148,7 @@ void registers_release(struct registers *registers) {
     if (registers->history)
         memory_unmap(registers->history, history_bytes(registers));
     free(registers->exponents);
+    frame_release(&registers->frame);
     factor_drop(registers->factor);
     *registers = (struct registers){0};
 }
@@ -205,6 +210,7 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 
 bool registers_complete(const struct registers *registers) {
     return (!has_exponents(registers) || registers->exponents_set == registers->count) &&
+           frame_is_complete(&registers->frame) &&
            (!registers->starts || registers->start_set == registers->count);
 }
 

@@ -179,6 +179,22 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
         tell_if_ready(shard, out);
 }
 
+void on_coordinates(struct shard *shard, uint32_t from, const struct message *message,
+                    struct outbox *out) {
+    (void)from;
+    const struct message_coordinates *coordinates = &message->coordinates;
+    if (!shard->set_up || coordinates->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = frame_take(&shard->registers.frame, coordinates->first, message->bulk.data,
+                          coordinates->count);
+    if (code)
+        shard_fail(shard, code, out);
+    else
+        tell_if_ready(shard, out);
+}
+
 /* x must be complete before the shard is ready; other registers are filled for one program. */
 static int take_start(struct shard *shard, const struct message_start *start,
                       const struct bulk *bulk) {

@@ -69,6 +69,7 @@ static const struct handler handlers[] = {
     [MESSAGE_EXPONENTS] = {COORDINATOR, on_exponents},
     [MESSAGE_START] = {COORDINATOR, on_start},
     [MESSAGE_PROGRAM] = {COORDINATOR, on_program},
+    [MESSAGE_COORDINATES] = {COORDINATOR, on_coordinates},
     [MESSAGE_FOLD] = {COORDINATOR, on_fold},
     [MESSAGE_DROP] = {COORDINATOR, on_drop},
     [MESSAGE_READ] = {COORDINATOR, on_read},

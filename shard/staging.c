@@ -7,9 +7,14 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 
+static void release(struct staged *staged) {
+    kept_bulk_release(&staged->bulk);
+    free(staged->biases);
+}
+
 void staging_clear(struct staging *staging) {
     for (size_t i = 0; i < staging->staged_count; i++)
-        kept_bulk_release(&staging->staged[i].bulk);
+        release(&staging->staged[i]);
     staging->staged_count = 0;
     staging->folded_count = 0;
     staging->folded_hash = 0;
@@ -46,11 +51,14 @@ static int check_sparse(const struct message *message, size_t count) {
     return 0;
 }
 
-static int check_slice(const struct message *message, size_t count) {
+static int check_slice(const struct message *message, const struct sums *sums) {
     uint8_t encoding = message->stage.encoding;
-    if (encoding == STAGE_DENSE && message->bulk.length != count * sizeof(int64_t))
+    if (encoding == STAGE_DENSE && message->bulk.length != sums->count * sizeof(int64_t))
         return error_set(ERROR_DATA, "a dense slice that is not as long as the sums");
-    return encoding == STAGE_SPARSE ? check_sparse(message, count) : 0;
+    if (message->stage.biases.length != (encoding == STAGE_NONE ? 0 : sums->biases))
+        return error_set(ERROR_DATA, "a slice with the sums of %u biases, of %zu",
+                         message->stage.biases.length, sums->biases);
+    return encoding == STAGE_SPARSE ? check_sparse(message, sums->count) : 0;
 }
 
 /* The entries may come in any order: integer sums do not depend on it. */
@@ -63,7 +71,9 @@ static void add_sparse(const struct staged *staged, int64_t *sum) {
 }
 
 /* The first slice of an evaluation replaces what the sum held of the one before. */
-static void add_slice(const struct staged *staged, size_t count, bool first, int64_t *sum) {
+static void add_slice(const struct staged *staged, const struct sums *sums, bool first) {
+    int64_t *sum = sums->elements;
+    size_t count = sums->count;
     bool dense = staged->encoding == STAGE_DENSE && count;
     if (first && dense)
         memcpy(sum, staged->bulk.data, count * sizeof *sum);
@@ -73,16 +83,21 @@ static void add_slice(const struct staged *staged, size_t count, bool first, int
         fixed_merge(count, sum, staged->bulk.data);
     if (staged->encoding == STAGE_SPARSE && staged->entries)
         add_sparse(staged, sum);
+    if (first && sums->biases)
+        memset(sums->bias, 0, sums->biases * sizeof *sums->bias);
+    if (staged->biases)
+        fixed_merge(sums->biases, sums->bias, staged->biases);
 }
 
 /* ---- verdicts ---- */
 
 /* A replica sends a STAGE again if the answer was lost with a connection or a coordinator. A flush
  * that is folded already must not be staged again: nobody would fold or drop that slice. */
-int staging_keep(struct staging *staging, const struct message *stage, size_t count) {
+int staging_keep(struct staging *staging, const struct message *stage, const struct sums *sums) {
+    const struct u64_list *biases = &stage->stage.biases;
     if (find_staged(staging, &stage->stage.flush) || is_folded(staging, &stage->stage.flush))
         return 0;
-    int code = check_slice(stage, count);
+    int code = check_slice(stage, sums);
     if (code)
         return code;
     MEMORY_ROOM(staging->staged, staging->staged_count, staging->staged_capacity);
@@ -91,11 +106,15 @@ int staging_keep(struct staging *staging, const struct message *stage, size_t co
                               .encoding = stage->stage.encoding,
                               .entries = stage->stage.entries};
     bulk_keep(&stage->bulk, &staged->bulk);
+    if (biases->length) {
+        staged->biases = memory_new(biases->length, sizeof *staged->biases);
+        memcpy(staged->biases, biases->items, biases->length * sizeof *staged->biases);
+    }
     return 0;
 }
 
 static void forget(struct staging *staging, struct staged *staged) {
-    kept_bulk_release(&staged->bulk);
+    release(staged);
     *staged = staging->staged[--staging->staged_count];
 }
 
@@ -108,14 +127,14 @@ static void note_folded(struct staging *staging, const struct flush_id *id) {
 /* Exactly once: the next coordinator repeats FOLD for every verdict in its journal, and cannot know
  * which of them this shard has carried out. So the list of folded flushes is asked first. The list,
  * the sum and its hash are for one evaluation; BEGIN clears them together. */
-enum fold_result staging_fold(struct staging *staging, const struct flush_id *id, size_t count,
-                              int64_t *sum) {
+enum fold_result staging_fold(struct staging *staging, const struct flush_id *id,
+                              const struct sums *sums) {
     if (is_folded(staging, id))
         return FOLD_AGAIN;
     struct staged *staged = find_staged(staging, id);
     if (!staged)
         return FOLD_UNKNOWN;
-    add_slice(staged, count, !staging->folded_count, sum);
+    add_slice(staged, sums, !staging->folded_count);
     forget(staging, staged);
     note_folded(staging, id);
     return FOLD_DONE;

@@ -105,6 +105,8 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
                     struct outbox *out);
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
                   struct outbox *out);
+void on_coordinates(struct shard *shard, uint32_t from, const struct message *message,
+                    struct outbox *out);
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out);
 void on_program(struct shard *shard, uint32_t from, const struct message *message,

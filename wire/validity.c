@@ -4,6 +4,7 @@
  * A message of the table that has no function here does not compile. */
 #include <math.h>
 
+#include "base/coordinates.h"
 #include "base/layout.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
@@ -106,6 +107,15 @@ static const char *fault_of_precondition(uint8_t precondition, const struct blob
                            "more parameters than a preconditioner may have"));
 }
 
+/* Coordinates are those of the columns of a linear model. */
+static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *layout) {
+    struct layout parameters;
+    if (!coordinates || layout_decode(layout->data, layout->length, &parameters))
+        return fault_of_flag(coordinates);
+    return FIRST_OF(fault_of_flag(coordinates),
+                    unless(coordinates_suit(&parameters), "coordinates of no linear model"));
+}
+
 /* Not a number is refused as well. */
 static const char *fault_of_sampling(const struct message_evaluate *body) {
     return FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
@@ -182,7 +192,19 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
                     fault_of_flag(body->orthants),
-                    fault_of_precondition(body->precondition, &body->layout));
+                    fault_of_precondition(body->precondition, &body->layout),
+                    fault_of_coordinates(body->coordinates, &body->layout),
+                    fault_of_exponent(body->bias_exponent));
+}
+
+FAULT_IN(coordinates) {
+    const char *fault =
+        FIRST_OF(fault_of_attempt(body->attempt),
+                 fault_of_elements(body->first, body->count, sizeof(struct coordinate), bulk));
+    const struct coordinate *columns = bulk->data;
+    for (uint64_t i = 0; !fault && i < body->count; i++)
+        fault = unless(coordinate_is_sound(&columns[i]), "coordinates that are none");
+    return fault;
 }
 
 FAULT_IN(exponents) {
@@ -206,7 +228,8 @@ FAULT_IN_BODY(replica_setup) {
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),
-        fault_of_precondition(body->precondition, &body->layout));
+        fault_of_precondition(body->precondition, &body->layout),
+        fault_of_coordinates(body->coordinates, &body->layout));
 }
 
 FAULT_IN_BODY(shard_at) {

@@ -34,9 +34,15 @@ struct job {
     struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
     double l2, l1;
     bool intercept;
+    bool standardise; /* columns are shifted and scaled, and regularised so */
     uint32_t history;
     enum history_type history_type;
-    enum job_precondition { PRECONDITION_AUTO, PRECONDITION_OFF, PRECONDITION_BLOCK } precondition;
+    enum job_precondition {
+        PRECONDITION_AUTO,
+        PRECONDITION_OFF,
+        PRECONDITION_BLOCK,
+        PRECONDITION_DIAGONAL,
+    } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
     double gradient_tolerance;
     double loss_tolerance;

@@ -49,13 +49,14 @@ static const char *const objectives[] = {
 #include "objective/objectives.def"
     NULL};
 static const char *const history_types[] = {"float", "double", NULL};
-static const char *const preconditions[] = {"auto", "none", "block", NULL};
+static const char *const preconditions[] = {"auto", "none", "block", "diagonal", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
-_Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2,
+_Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
+                   PRECONDITION_DIAGONAL == 3,
                "as `preconditions`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
@@ -114,12 +115,14 @@ const struct key keys[] = {
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
+    {"standardise", KEY_FLAG, AT(standardise), .initial = "false",
+     .help = "trains on columns of mean 0 and deviation 1; the model speaks of them as they are"},
     {"history", KEY_COUNT32, AT(history), RANGE(1, HISTORY_MAX), WORD("auto", 0),
      .initial = "auto", .help = "curvature pairs kept; auto: depends on the shape of the data"},
     {"history_type", KEY_CHOICE, AT(history_type), .choices = history_types, .initial = "float",
      .help = "how curvature pairs are stored"},
     {"precondition", KEY_CHOICE, AT(precondition), .choices = preconditions, .initial = "auto",
-     .help = "whether the Hessian of a sample preconditions L-BFGS; auto: if the model is small"},
+     .help = "what preconditions L-BFGS: the Hessian of a sample, or the scales of the columns"},
     {"precondition_block", KEY_COUNT32, AT(precondition_block),
      RANGE(1, PRECONDITION_PARAMETERS_MAX), .initial = "1024",
      .help = "the most parameters that such a Hessian may have"},

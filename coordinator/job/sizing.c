@@ -143,6 +143,12 @@ static double trace_first(const struct objective_shape *shape) {
     return trace;
 }
 
+double sizing_second_first(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    double second = objective->second ? trace_first(shape) / shape->outputs : 1;
+    return second > 0 ? second : 1;
+}
+
 static void set_prices(const struct set_info *data, double outputs, double n,
                        struct preconditioner_settings *settings) {
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
@@ -176,7 +182,13 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
             "`none`, or no l1",
             job->file);
-    if (job->precondition == PRECONDITION_OFF || job->l1 > 0 || !fits)
+    if (job->precondition == PRECONDITION_DIAGONAL && job->l1 > 0)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `precondition`: `diagonal` and l1 do not go together; take "
+                         "`standardise = true`, or no l1",
+                         job->file);
+    if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_DIAGONAL ||
+        job->l1 > 0 || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,

@@ -44,9 +44,15 @@ static int work_on_opening(void *context) {
 static int work_on_start(void *context) {
     const struct starting *starting = context;
     const struct training *run = starting->run;
-    uint32_t pairs = run->preconditioner.form ? 0 : run->sizing.history;
-    return start_write(run->shards_folder, run->uuid, starting->model, &run->layout,
-                       run->job->vanished == VANISHED_KEEP, pairs);
+    uint32_t pairs = run->preconditioner.form || run->scaling.columns ? 0 : run->sizing.history;
+    struct coordinates_walk walk = {0};
+    if (run->scaling.columns)
+        coordinates_begin(&walk, &run->parameters, run->scaling.columns);
+    int code = start_write(run->shards_folder, run->uuid, starting->model, &run->layout,
+                           run->scaling.columns ? &walk : NULL, run->job->vanished == VANISHED_KEEP,
+                           pairs);
+    coordinates_end(&walk);
+    return code;
 }
 
 /* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log
@@ -91,8 +97,8 @@ static int find_run_of(struct store *store, const char *sha256, int64_t *number)
 static int open_start(struct training *run) {
     if (!*run->start_model)
         return 0;
-    int code =
-        start_open(run->shards_folder, run->uuid, run->start_model, &run->layout, &run->start);
+    int code = start_open(run->shards_folder, run->uuid, run->start_model, &run->layout,
+                          run->scaling.columns, &run->start);
     if (!code && run->start.kept.features)
         run->layout.kept = &run->start.kept;
     return code;

@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/status/pace.h"
 
@@ -110,6 +112,18 @@ static int take_without_store(const struct record *record) {
     return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
 }
 
+/* The model is in the coordinates of the run, if it has any: it leaves them here. */
+static int take_slice(struct recorder *recorder, uint64_t first, uint64_t count,
+                      const double *values) {
+    if (!recorder->walk.columns)
+        return model_writer_slice(recorder->writer, first, count, values);
+    double *left = memory_new(count, sizeof *left);
+    coordinates_leave(&recorder->walk, first, count, values, left);
+    int code = model_writer_slice(recorder->writer, first, count, left);
+    free(left);
+    return code;
+}
+
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
                   const struct output *output, const struct record *record) {
     if (!recorder->store)
@@ -144,8 +158,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                                    record->slice.count, record->slice.values);
             return 0;
         }
-        return model_writer_slice(recorder->writer, record->slice.first, record->slice.count,
-                                  record->slice.values);
+        return take_slice(recorder, record->slice.first, record->slice.count, record->slice.values);
     }
     return 0;
 }

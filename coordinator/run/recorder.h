@@ -3,6 +3,7 @@
 #ifndef DML_COORDINATOR_RUN_RECORDER_H
 #define DML_COORDINATOR_RUN_RECORDER_H
 
+#include "base/coordinates.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/run/curvature.h"
 #include "model/model.h"
@@ -12,11 +13,12 @@ struct recorder {
     int64_t run;
     struct model_writer *writer;        /* set before the model is read */
     struct curvature_writer *curvature; /* set before pairs are read */
-    const char **addresses;             /* of the workers, by link */
-    int64_t first_step_ns;              /* when the first step was taken; 0: none was */
-    int64_t step_logged_ns;             /* when a step was last logged; 0: none was */
-    char step_unlogged[512];            /* the line of the last step, if it was left out */
-    int64_t durable_ms;                 /* wall clock of the last durable step here; 0: none yet */
+    struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
+    const char **addresses;       /* of the workers, by link */
+    int64_t first_step_ns;        /* when the first step was taken; 0: none was */
+    int64_t step_logged_ns;       /* when a step was last logged; 0: none was */
+    char step_unlogged[512];      /* the line of the last step, if it was left out */
+    int64_t durable_ms;           /* wall clock of the last durable step here; 0: none yet */
 };
 
 /* Takes one record; answers the first error. */

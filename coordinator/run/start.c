@@ -26,14 +26,16 @@ enum start_section {
 
 struct start_facts {
     uint64_t parameters, kept;
-    uint32_t outputs, named, pairs, unused;
+    uint32_t outputs, named, pairs, coordinates;
     char run[64], model_sha256[72]; /* padded with 0 */
 };
 _Static_assert(sizeof(struct start_facts) == 168, "no padding");
 
 static struct start_facts facts_of(const char *run, const char *sha256,
-                                   const struct model_layout *layout) {
-    struct start_facts facts = {.parameters = model_parameters(layout), .outputs = layout->outputs};
+                                   const struct model_layout *layout, bool coordinates) {
+    struct start_facts facts = {.parameters = model_parameters(layout),
+                                .outputs = layout->outputs,
+                                .coordinates = coordinates};
     snprintf(facts.run, sizeof facts.run, "%s", run);
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", sha256);
     return facts;
@@ -42,12 +44,15 @@ static struct start_facts facts_of(const char *run, const char *sha256,
 /* ---- writing ---- */
 
 static int write_parameters(struct container_writer *writer, const struct model *model,
-                            const struct model_layout *layout, uint64_t parameters) {
+                            const struct model_layout *layout, struct coordinates_walk *walk,
+                            uint64_t parameters) {
     struct container_room room;
     int code = container_room(writer, parameters * sizeof(double), &room);
     if (code)
         return code;
     model_spread(model, layout, room.data);
+    if (walk)
+        coordinates_enter(walk, 0, parameters, room.data, room.data);
     container_keep(writer, START_PARAMETERS, &room);
     return 0;
 }
@@ -102,8 +107,9 @@ static void open_curvature(const struct model *model, struct curvature *curvatur
 }
 
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, bool keeps, uint32_t pairs_most) {
-    struct start_facts facts = facts_of(run, model->sha256, layout);
+                const struct model_layout *layout, struct coordinates_walk *walk, bool keeps,
+                uint32_t pairs_most) {
+    struct start_facts facts = facts_of(run, model->sha256, layout, walk);
     struct container_writer writer = {.file = {.descriptor = -1}};
     struct curvature curvature;
     open_curvature(model, &curvature);
@@ -119,7 +125,7 @@ int start_write(const char *folder, const char *run, const struct model *model,
     if (!code)
         code = container_section(&writer, START_FACTS, &facts, sizeof facts);
     if (!code)
-        code = write_parameters(&writer, model, layout, facts.parameters);
+        code = write_parameters(&writer, model, layout, walk, facts.parameters);
     if (!code && facts.kept)
         code = write_kept(&writer, model, layout, facts.kept);
     if (!code && facts.pairs)
@@ -159,7 +165,8 @@ static int read_sections(struct start *start, const struct start_facts *expected
     const struct start_facts *facts = data;
     if (strncmp(facts->run, expected->run, sizeof facts->run) ||
         strncmp(facts->model_sha256, expected->model_sha256, sizeof facts->model_sha256) ||
-        facts->parameters != expected->parameters || facts->outputs != expected->outputs)
+        facts->parameters != expected->parameters || facts->outputs != expected->outputs ||
+        facts->coordinates != expected->coordinates)
         return error_set(ERROR_DATA, "%s is that of another run", start->file.path);
     code =
         container_array(&start->file, START_PARAMETERS, facts->parameters, sizeof(double), &data);
@@ -176,8 +183,8 @@ static int read_sections(struct start *start, const struct start_facts *expected
 }
 
 int start_open(const char *folder, const char *run, const char *model_sha256,
-               const struct model_layout *layout, struct start *start) {
-    struct start_facts expected = facts_of(run, model_sha256, layout);
+               const struct model_layout *layout, bool coordinates, struct start *start) {
+    struct start_facts expected = facts_of(run, model_sha256, layout, coordinates);
     char *path = path_join(folder, "start"), *why = NULL;
     *start = (struct start){0};
     int code = container_open(&start->file, &start_kind, path);

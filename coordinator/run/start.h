@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/coordinates.h"
 #include "data/container.h"
 #include "model/model.h"
 
@@ -19,15 +20,18 @@ struct start {
 };
 
 /* Writes FOLDER/start for a run; makes the folder. `run` is the run's uuid. The layout must fit the
- * model. If `keeps`, the file has the model's features that the run lacks, too. It has `pairs_most`
+ * model. The parameters are entered into the coordinates of the run, by `walk`, unless it is NULL.
+ * If `keeps`, the file has the model's features that the run lacks, too. It has `pairs_most`
  * curvature pairs at most. The file is on the disk when this returns. */
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, bool keeps, uint32_t pairs_most);
+                const struct model_layout *layout, struct coordinates_walk *walk, bool keeps,
+                uint32_t pairs_most);
 
 /* Opens the file. ERROR_DATA, with what to do, if it is damaged or belongs to another run, model or
- * layout. */
+ * layout, or if its parameters are in coordinates where the run has none, or the other way round.
+ */
 int start_open(const char *folder, const char *run, const char *model_sha256,
-               const struct model_layout *layout, struct start *start);
+               const struct model_layout *layout, bool coordinates, struct start *start);
 
 /* Harmless on a zeroed struct, which it leaves. */
 void start_close(struct start *start);

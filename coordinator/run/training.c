@@ -77,6 +77,24 @@ static int work_on_checks(void *context) {
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
+/* Finds the coordinates to train in, and checks. */
+static int work_on_scaling(void *context) {
+    struct training *run = context;
+    const struct set_info *info = set_info(run->set);
+    struct moments moments = {0};
+    int code = 0;
+    if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
+        code = moments_find(run->set, cpus_usable(), &moments);
+        if (!code)
+            code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form, &moments,
+                                  &run->scaling);
+    }
+    moments_release(&moments);
+    /* Centred columns share nothing with the biases, and have their scale. */
+    run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
+    return code ? code : work_on_checks(run);
+}
+
 /* What follows from the data: shape, layout of the model, sizes. */
 static int size_up(struct training *run) {
     const struct set_info *info = set_info(run->set);
@@ -115,7 +133,6 @@ static int size_up(struct training *run) {
              info->chunks);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
-    run->bias_scale = sizing_bias_scale(info);
     int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     return code ? code
                 : sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
@@ -150,7 +167,7 @@ static uint32_t pairs_to_keep(const struct training *run) {
  * not push them out at once. With a preconditioner there are none, and none are kept: the first
  * refresh would drop them. */
 static void size_history(struct training *run) {
-    run->pairs_kept = run->preconditioner.form ? 0 : pairs_to_keep(run);
+    run->pairs_kept = run->preconditioner.form || run->scaling.columns ? 0 : pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
     if (run->sizing.history > HISTORY_MAX)
@@ -173,6 +190,8 @@ static int make_coordinator(struct training *run) {
                       .preconditioner = run->preconditioner},
         .shape = run->shape,
         .layout = run->parameters,
+        .coordinates = run->scaling.columns,
+        .diagonal = run->scaling.diagonal,
         .history_type = job->history_type,
         .data = set_info(run->set),
         .set_path = set_path(run->set),
@@ -209,6 +228,8 @@ static int prepare_model(struct training *run) {
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    if (run->scaling.columns)
+        coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
 }
 
@@ -307,7 +328,7 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     run->seconds.pack = data->seconds;
     int code = size_up(run);
     if (!code)
-        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_checks, run);
+        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
         code = training_begin(run);
     if (!code) {
@@ -350,6 +371,8 @@ void training_release(struct training *run, int code) {
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);
+    scaling_release(&run->scaling);
+    coordinates_end(&run->recorder.walk);
     free(run->start_model);
     free(run->shards_folder);
     store_saved_release(&run->saved);

@@ -14,6 +14,7 @@
 #include "coordinator/status/pace.h"
 #include "coordinator/run/recorder.h"
 #include "coordinator/status/result.h"
+#include "coordinator/job/scaling.h"
 #include "coordinator/job/sizing.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/tally.h"
@@ -39,6 +40,7 @@ struct training {
     struct objective_shape shape;
     struct layout parameters;
     struct preconditioner_settings preconditioner;
+    struct scaling scaling;
     struct sizing sizing;
     double bias_scale; /* of H₀, see sizing_bias_scale() */
     char uuid[37];

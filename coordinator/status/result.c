@@ -19,10 +19,13 @@ json_t *result_safeguards_json(const struct coordinator_view *view) {
 json_t *result_preconditioner_json(const struct coordinator *c,
                                    const struct coordinator_view *view) {
     const struct preconditioner *p = &view->preconditioner;
-    bool any = coordinator_settings(c)->optimizer.preconditioner.form != PRECONDITION_NONE;
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", any ? "block" : "none", "in_force",
-                     p->in_force, "refreshes", (json_int_t)p->refreshes, "evaluations",
-                     (json_int_t)p->evaluations, "passes", p->price_total, "rows", p->drawn.rows);
+    const struct coordinator_settings *settings = coordinator_settings(c);
+    bool block = settings->optimizer.preconditioner.form != PRECONDITION_NONE;
+    const char *kind = block ? "block" : settings->diagonal ? "diagonal" : "none";
+    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
+                     p->in_force || settings->diagonal, "refreshes", (json_int_t)p->refreshes,
+                     "evaluations", (json_int_t)p->evaluations, "passes", p->price_total, "rows",
+                     p->drawn.rows);
 }
 
 json_t *result_penalty_json(const struct coordinator_view *view,

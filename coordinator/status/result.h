@@ -36,9 +36,9 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job);
 json_t *result_penalty_json(const struct coordinator_view *view,
                             const struct optimizer_point *point);
 
-/* The preconditioner: kind ("none", "block"), whether it is in force, refreshes, evaluations of the
- * curvature, passes (what they cost, in passes for a gradient, by the optimizer's measure), and
- * rows that the last one drew. */
+/* The preconditioner: kind ("none", "block", "diagonal"), whether it is in force, refreshes,
+ * evaluations of the curvature, passes (what they cost, in passes for a gradient, by the
+ * optimizer's measure), and rows that the last one drew. */
 json_t *result_preconditioner_json(const struct coordinator *coordinator,
                                    const struct coordinator_view *view);
 

@@ -316,6 +316,7 @@ static struct coordinator *new_machine(struct process *process) {
         .optimizer = job->optimizer,
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
+        .coordinates = job->columns,
         .history_type = job->history_type,
         .data = &job->data,
         .set_path = "the set",

@@ -3,6 +3,7 @@
 #ifndef DML_TESTS_SIM_JOB_H
 #define DML_TESTS_SIM_JOB_H
 
+#include "base/coordinates.h"
 #include "base/rows.h"
 #include "coordinator/optimizer.h"
 #include "data/set.h"
@@ -32,6 +33,7 @@ struct job {
     struct objective_shape shape;
     struct optimizer_settings optimizer;
     enum history_type history_type;
+    struct coordinate *columns; /* the coordinates that it is trained in, or NULL; owned */
     struct set_info data;
     uint64_t parameters;
     struct rows *chunks;  /* [data.chunks] */

@@ -1,6 +1,7 @@
 # unit tests of base/
 if HAVE_CMOCKA
 base_tests = \
+	tests/unit/test_coordinates \
 	tests/unit/test_cpus \
 	tests/unit/test_error \
 	tests/unit/test_escape \
@@ -25,6 +26,9 @@ tests_unit_test_escape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_layout_SOURCES = tests/unit/test_layout.c tests/unit/layout_fixture.h
 tests_unit_test_layout_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_coordinates_SOURCES = tests/unit/test_coordinates.c
+tests_unit_test_coordinates_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_cpus_SOURCES = tests/unit/test_cpus.c tests/unit/folder_fixture.h
 tests_unit_test_cpus_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

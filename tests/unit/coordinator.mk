@@ -12,6 +12,13 @@ tests_unit_test_options_SOURCES = tests/unit/test_options.c
 tests_unit_test_options_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_options_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_scaling
+TESTS += tests/unit/test_scaling
+tests_unit_test_scaling_SOURCES = tests/unit/test_scaling.c
+tests_unit_test_scaling_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_scaling_LDADD = $(COORDINATOR_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+	$(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_sizing
 TESTS += tests/unit/test_sizing
 tests_unit_test_sizing_SOURCES = tests/unit/test_sizing.c

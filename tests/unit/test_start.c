@@ -133,8 +133,9 @@ static void a_start_is_read_as_it_was_written(void **state) {
     struct model *model = earlier();
     struct start start;
     for (int keeps = 0; keeps < 2; keeps++) {
-        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, keeps, 9), 0);
-        assert_int_equal(start_open(inside("deep/run"), "run", model->sha256, &after, &start), 0);
+        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, NULL, keeps, 9), 0);
+        assert_int_equal(
+            start_open(inside("deep/run"), "run", model->sha256, &after, false, &start), 0);
         assert_memory_equal(start.parameters, expected, sizeof expected);
         assert_int_equal(start.kept.features, keeps);
         start_close(&start);
@@ -147,8 +148,8 @@ static void a_vanished_feature_is_kept_in_the_place_of_its_id(void **state) {
     struct model *model = earlier(), *later;
     struct start start;
     struct model_layout layout = after;
-    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", start.parameters);
     static const uint64_t ids[] = {1, 2, 5, 7, 9};
@@ -172,8 +173,8 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
     struct model_layout layout = after;
     double zeros[3] = {0};
     layout.features = 0;
-    assert_int_equal(start_write(folder, "run", model, &layout, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &layout, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &layout, NULL, true, 9), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &layout, false, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", zeros);
     assert_int_equal(later->layout.features, 3);
@@ -215,16 +216,16 @@ static void curvature_is_spread_like_the_parameters(void **state) {
     static const double s[] = {6, 0, 4, 3, 0, 1, 0, 0, 0, 0, 0, 0, 12, 0, 10};
     struct model *model = with_curvature();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, false, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 9), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
     assert_int_equal(start.pairs, 1);
     for (size_t i = 0; i < PARAMETERS; i++) {
         assert_true(start.vectors[i] == s[i]);
         assert_true(start.vectors[PARAMETERS + i] == 2 * s[i]);
     }
     start_close(&start);
-    assert_int_equal(start_write(folder, "run", model, &after, false, 0), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 0), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
     assert_int_equal(start.pairs, 0);
     start_close(&start);
     model_close(model);
@@ -245,8 +246,8 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
         if (!header.section[number].length)
             continue;
         flip(path, (off_t)header.section[number].offset);
-        assert_int_equal(start_write(folder, "run", model, &after, false, 9), 0);
-        assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+        assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 9), 0);
+        assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
         assert_int_equal(start.pairs, 0);
         start_close(&start);
         flip(path, (off_t)header.section[number].offset);
@@ -263,7 +264,7 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
 
 static void assert_refused(const struct model *model, const char *why) {
     struct start start;
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), ERROR_DATA);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), ERROR_DATA);
     assert_non_null(strstr(error_text(), why));
     assert_non_null(strstr(error_text(), "--fresh"));
     assert_null(start.parameters);
@@ -275,12 +276,12 @@ static void a_start_that_is_missing_or_of_another_run_is_refused(void **state) {
     struct model *model = earlier();
     struct start start;
     assert_refused(model, "start");
-    assert_int_equal(start_write(folder, "another", model, &after, true, 9), 0);
+    assert_int_equal(start_write(folder, "another", model, &after, NULL, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &before, true, 9), 0);
+    assert_int_equal(start_write(folder, "run", model, &before, NULL, true, 9), 0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", "0123", &after, &start), ERROR_DATA);
+    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
+    assert_int_equal(start_open(folder, "run", "0123", &after, false, &start), ERROR_DATA);
     error_clear();
     model_close(model);
 }
@@ -299,8 +300,8 @@ static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
     (void)state;
     struct model *model = earlier();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
     struct container_header header = *start.file.header;
     size_t length = start.file.length;
     start_close(&start);

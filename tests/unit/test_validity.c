@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/coordinates.h"
 #include "base/layout.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -80,6 +81,8 @@ static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
     { .attempt = 1, .evaluation = 2, .incarnation = 70, .sequence = 1 }
 #define RANGE .first = 4, .count = 4
 
+static const struct coordinate column = {-3, 0.5, 2};
+
 /* A message of each type as its sender would make it. */
 static const struct message samples[] = {
     {.type = MESSAGE_HELLO, .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 33}},
@@ -100,6 +103,9 @@ static const struct message samples[] = {
     {.type = MESSAGE_EXPONENTS,
      .exponents = {.attempt = 1, .first = 2, .count = 16},
      .bulk = {.data = elements, .length = sizeof elements}},
+    {.type = MESSAGE_COORDINATES,
+     .coordinates = {.attempt = 1, .first = 2, .count = 1},
+     .bulk = {.data = &column, .length = sizeof column}},
     {.type = MESSAGE_START,
      .start = {.attempt = 1, .program = 1, .register_ = REGISTER_BEST, RANGE},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -260,6 +266,14 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
 static void elements_of_another_number_than_a_message_says_are_refused(void **state) {
     (void)state;
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
+    REFUSES(COORDINATES, coordinates.count = 2, "another number");
+    static const struct coordinate odd[] = {{NAN, 1, 1}, {0, 0, 1},        {0, -1, 1},
+                                            {0, 1, -1},  {0, INFINITY, 1}, {0, 1, NAN}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
+    REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
+    REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
+    REFUSES(REPLICA_SETUP, replica_setup.coordinates = 1, "no linear model");
     REFUSES(EXPONENTS, bulk.length--, "another number");
     REFUSES(EXPONENTS, exponents.count = 15, "another number");
     REFUSES(EXPONENTS, exponents.first = UINT64_MAX, "beyond the end");

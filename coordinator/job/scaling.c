@@ -1,0 +1,121 @@
+#include "coordinator/job/scaling.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/job/sizing.h"
+
+/* `auto` has a diagonal where the scales of columns are so far apart, and where a column has so
+ * many values as a rule: doc/ARCHITECTURE.md has the counts. */
+#define SPREAD_LEAST 100.0
+#define VALUES_A_COLUMN 100.0
+
+static bool may_be_diagonal(const struct job *job, const struct set_info *data,
+                            enum precondition form) {
+    if (job->precondition == PRECONDITION_DIAGONAL)
+        return true;
+    return job->precondition == PRECONDITION_AUTO && form == PRECONDITION_NONE &&
+           (double)data->values >= VALUES_A_COLUMN * data->features;
+}
+
+bool scaling_needs_moments(const struct job *job, const struct set_info *data,
+                           enum precondition form) {
+    return data->features && (job->standardise || may_be_diagonal(job, data, form));
+}
+
+/* A column of a job, and what is asked of it. */
+struct column {
+    double mean, variance, density;
+    bool standardised, diagonal, centred;
+    double ridge; /* l2/h */
+};
+
+static struct coordinate coordinate_of(const struct column *column) {
+    double unit = column->standardised && column->variance > 0 ? sqrt(column->variance) : 1;
+    struct coordinate found = {
+        .mean = column->centred ? column->mean : 0, .scale = 1 / unit, .penalty = 1};
+    if (!column->diagonal)
+        return found;
+    double spread = column->variance;
+    if (!column->centred)
+        spread += column->mean * column->mean;
+    if (spread > 0)
+        spread /= sqrt(column->density);
+    double curvature = spread + column->ridge * unit * unit;
+    if (curvature > 0)
+        found.scale = 1 / sqrt(curvature);
+    found.penalty = unit * found.scale * (unit * found.scale);
+    return found;
+}
+
+static int fault_of_column(const struct set_info *data, uint32_t j) {
+    if (data->feature_names)
+        return error_set(ERROR_DATA,
+                         "column %s has values too large or too small to be scaled; leave it out, "
+                         "or divide it",
+                         data->feature_names[j]);
+    return error_set(ERROR_DATA,
+                     "feature %llu has values too large or too small to be scaled; leave it out, "
+                     "or divide it",
+                     (unsigned long long)data->feature_id[j]);
+}
+
+static int find_columns(const struct set_info *data, const struct column *wanted,
+                        const struct moments *moments, struct coordinate *columns) {
+    for (uint32_t j = 0; j < data->features; j++) {
+        struct column column = *wanted;
+        column.mean = moments->mean[j];
+        column.variance = moments->variance[j];
+        column.density = (double)moments->nonzero[j] / (double)data->rows;
+        columns[j] = coordinate_of(&column);
+        if (!coordinate_is_sound(&columns[j]))
+            return fault_of_column(data, j);
+    }
+    return 0;
+}
+
+/* How far the scales of columns are apart, those of constant columns left out. */
+static double spread_of(const struct set_info *data, const struct moments *moments,
+                        const struct coordinate *columns) {
+    double least = INFINITY, most = 0;
+    for (uint32_t j = 0; j < data->features; j++) {
+        if (!(moments->variance[j] > 0))
+            continue;
+        least = fmin(least, columns[j].scale);
+        most = fmax(most, columns[j].scale);
+    }
+    return most / least;
+}
+
+int scaling_choose(const struct job *job, const struct set_info *data,
+                   const struct objective_shape *shape, enum precondition form,
+                   const struct moments *moments, struct scaling *scaling) {
+    bool automatic = job->precondition == PRECONDITION_AUTO;
+    const struct column wanted = {
+        .standardised = job->standardise,
+        .diagonal = may_be_diagonal(job, data, form),
+        .centred = shape->intercept,
+        .ridge = job->l2 / sizing_second_first(shape),
+    };
+    *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
+                                .diagonal = wanted.diagonal};
+    int code = find_columns(data, &wanted, moments, scaling->columns);
+    bool needed = job->standardise || !automatic;
+    if (wanted.diagonal && automatic &&
+        (code || spread_of(data, moments, scaling->columns) < SPREAD_LEAST)) {
+        error_clear();
+        struct column plain = wanted;
+        plain.diagonal = scaling->diagonal = false;
+        code = needed ? find_columns(data, &plain, moments, scaling->columns) : 0;
+    }
+    if (code || (!needed && !scaling->diagonal))
+        scaling_release(scaling);
+    return code;
+}
+
+void scaling_release(struct scaling *scaling) {
+    free(scaling->columns);
+    *scaling = (struct scaling){0};
+}

@@ -1,0 +1,37 @@
+/* The coordinates that a job trains in (base/coordinates.h): those that `standardise` asks for, and
+ * those that precondition. */
+#ifndef DML_COORDINATOR_JOB_SCALING_H
+#define DML_COORDINATOR_JOB_SCALING_H
+
+#include "base/coordinates.h"
+#include "coordinator/job/job.h"
+#include "coordinator/preconditioner.h"
+#include "data/moments.h"
+#include "data/set.h"
+#include "objective/objective.h"
+
+struct scaling {
+    struct coordinate *columns; /* [features]; owned. NULL: the weights are their own coordinates */
+    bool diagonal;              /* they precondition */
+};
+
+/* Whether the moments of the columns must be found to choose: from the job and the data's shape. */
+bool scaling_needs_moments(const struct job *job, const struct set_info *data,
+                           enum precondition form);
+
+/* Chooses the coordinates, for a run that has the block preconditioner or none. With a
+ * preconditioner H₀ = γ·T·Tᵀ, where T leads from coordinates to weights, is the diagonal
+ *
+ *     D_j = 1/(v_j/√density_j + l2/h)
+ *
+ * in centred columns: v is the variance, density the share of values that are not 0, and h what the
+ * second derivative of a row's loss is at the start, about. Frequent columns of ones share more of
+ * their curvature with others than rare ones: hence the root. Without an intercept columns are not
+ * centred, and v is the mean square. With `precondition = auto` there is a diagonal where columns
+ * are badly scaled. ERROR_DATA if a column has no coordinates that the job asks for. */
+int scaling_choose(const struct job *job, const struct set_info *data,
+                   const struct objective_shape *shape, enum precondition form,
+                   const struct moments *moments, struct scaling *scaling);
+void scaling_release(struct scaling *scaling);
+
+#endif

@@ -1,0 +1,205 @@
+#include "data/moments.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+/* Consecutive chunks make a group. A group is added up by one thread in the order of its chunks,
+ * and groups are added in their order. Of wide sets there is one: each takes room for all columns.
+ */
+#define GROUPS 16
+#define COLUMNS_OF_GROUPS (1u << 17)
+
+struct group {
+    uint32_t first, end; /* chunks */
+    double *sum;         /* Σx, then Σ(x − mean) of stored values */
+    double *square;      /* Σ(x − mean)² of stored values */
+    uint64_t *stored, *nonzero;
+};
+
+struct pass {
+    struct set *set;
+    uint32_t columns;
+    const double *mean; /* NULL: the first pass */
+    struct group groups[GROUPS];
+    uint32_t count;
+
+    pthread_mutex_t mutex; /* guards what follows */
+    uint32_t next;
+    int code; /* of the first failure */
+    char *text;
+};
+
+/* ---- one group ---- */
+
+static inline double value_at(const struct rows *rows, uint64_t i) {
+    if (rows->type == VALUE_ONES)
+        return 1;
+    return rows->type == VALUE_FLOAT ? (double)((const float *)rows->value)[i]
+                                     : ((const double *)rows->value)[i];
+}
+
+static inline void add_value(const struct pass *pass, struct group *group, uint32_t column,
+                             double value) {
+    if (!pass->mean) {
+        group->sum[column] += value;
+        group->stored[column]++;
+        group->nonzero[column] += value != 0;
+        return;
+    }
+    double difference = value - pass->mean[column];
+    group->sum[column] += difference;
+    group->square[column] += difference * difference;
+}
+
+static void add_rows(const struct pass *pass, struct group *group, const struct rows *rows) {
+    if (!rows->dense) {
+        for (uint64_t i = 0; i < rows->values; i++)
+            add_value(pass, group, rows->feature[i], value_at(rows, i));
+        return;
+    }
+    for (uint64_t first = 0; first < rows->values; first += pass->columns)
+        for (uint32_t column = 0; column < pass->columns; column++)
+            add_value(pass, group, column, value_at(rows, first + column));
+}
+
+static int add_group(const struct pass *pass, struct group *group) {
+    int code = 0;
+    for (uint32_t chunk = group->first; chunk < group->end && !code; chunk++) {
+        struct rows rows;
+        code = set_chunk(pass->set, chunk, &rows);
+        if (!code)
+            add_rows(pass, group, &rows);
+    }
+    return code;
+}
+
+/* ---- all groups ---- */
+
+static struct group *take_group(struct pass *pass) {
+    pthread_mutex_lock(&pass->mutex);
+    struct group *group =
+        pass->next < pass->count && !pass->code ? &pass->groups[pass->next++] : NULL;
+    pthread_mutex_unlock(&pass->mutex);
+    return group;
+}
+
+static void *add_groups(void *argument) {
+    struct pass *pass = argument;
+    for (struct group *group; (group = take_group(pass));) {
+        int code = add_group(pass, group);
+        if (!code)
+            continue;
+        pthread_mutex_lock(&pass->mutex);
+        if (!pass->code) {
+            pass->code = code;
+            pass->text = memory_copy_string(error_text());
+        }
+        pthread_mutex_unlock(&pass->mutex);
+        error_clear();
+    }
+    return NULL;
+}
+
+static int run_pass(struct pass *pass, unsigned threads) {
+    pthread_t others[GROUPS];
+    unsigned started = 0;
+    pass->next = 0;
+    while (started + 1 < threads && started + 1 < pass->count &&
+           !pthread_create(&others[started], NULL, add_groups, pass))
+        started++;
+    add_groups(pass);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+    return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
+}
+
+static void make_groups(struct pass *pass, uint32_t chunks) {
+    pass->count = pass->columns > COLUMNS_OF_GROUPS ? 1 : GROUPS;
+    for (uint32_t i = 0; i < pass->count; i++) {
+        struct group *group = &pass->groups[i];
+        group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
+        group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
+        group->sum = memory_new(pass->columns, sizeof *group->sum);
+        group->square = memory_new(pass->columns, sizeof *group->square);
+        group->stored = memory_new(pass->columns, sizeof *group->stored);
+        group->nonzero = memory_new(pass->columns, sizeof *group->nonzero);
+    }
+}
+
+static void release_groups(struct pass *pass) {
+    for (uint32_t i = 0; i < pass->count; i++) {
+        free(pass->groups[i].sum);
+        free(pass->groups[i].square);
+        free(pass->groups[i].stored);
+        free(pass->groups[i].nonzero);
+    }
+    free(pass->text);
+}
+
+/* ---- what they come to ---- */
+
+static void find_means(struct pass *pass, double rows, struct moments *moments) {
+    for (uint32_t j = 0; j < pass->columns; j++) {
+        double sum = 0;
+        for (uint32_t i = 0; i < pass->count; i++) {
+            sum += pass->groups[i].sum[j];
+            moments->nonzero[j] += pass->groups[i].nonzero[j];
+            pass->groups[i].sum[j] = 0;
+        }
+        moments->mean[j] = sum / rows;
+    }
+}
+
+/* The mean is rounded: Σ(x − mean) is what that comes to. A variance that could be rounding alone
+ * is that of a constant. */
+static double variance_of(double sum, double square, double mean, double rows) {
+    double variance = (square - sum * sum / rows) / rows;
+    double rounding = rows * fabs(mean) * DBL_EPSILON;
+    return variance > rows * DBL_EPSILON * variance + rounding * rounding || !isfinite(variance)
+               ? variance
+               : 0;
+}
+
+static void find_variances(const struct pass *pass, double rows, struct moments *moments) {
+    for (uint32_t j = 0; j < pass->columns; j++) {
+        double sum = 0, square = 0, mean = moments->mean[j], zeros = rows;
+        for (uint32_t i = 0; i < pass->count; i++) {
+            sum += pass->groups[i].sum[j];
+            square += pass->groups[i].square[j];
+            zeros -= (double)pass->groups[i].stored[j];
+        }
+        moments->variance[j] =
+            variance_of(sum - zeros * mean, square + zeros * mean * mean, mean, rows);
+    }
+}
+
+int moments_find(struct set *set, unsigned threads, struct moments *moments) {
+    const struct set_info *info = set_info(set);
+    struct pass pass = {.set = set, .columns = info->features, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    *moments = (struct moments){.mean = memory_new(info->features, sizeof *moments->mean),
+                                .variance = memory_new(info->features, sizeof *moments->variance),
+                                .nonzero = memory_new(info->features, sizeof *moments->nonzero)};
+    make_groups(&pass, info->chunks - info->holdout_chunks);
+    int code = run_pass(&pass, threads);
+    if (!code) {
+        find_means(&pass, (double)info->rows, moments);
+        pass.mean = moments->mean;
+        code = run_pass(&pass, threads);
+    }
+    if (!code)
+        find_variances(&pass, (double)info->rows, moments);
+    release_groups(&pass);
+    return code;
+}
+
+void moments_release(struct moments *moments) {
+    free(moments->mean);
+    free(moments->variance);
+    free(moments->nonzero);
+    *moments = (struct moments){0};
+}

@@ -1,0 +1,22 @@
+/* Mean and variance of each column over the training rows of a set, zeros that are not stored
+ * included. */
+#ifndef DML_DATA_MOMENTS_H
+#define DML_DATA_MOMENTS_H
+
+#include "data/set.h"
+
+struct moments {
+    double *mean; /* [features]; owned, as all of these */
+    double
+        *variance; /* Σ(x − mean)²/rows; 0 for a column whose values differ by rounding at most */
+    uint64_t *nonzero; /* rows whose value is not 0 */
+};
+
+/* Reads the training chunks twice, with so many threads. Sums are taken in an order that follows
+ * from the set alone: the same bits with any number of threads, and however the rows were spread
+ * over files. ERROR_DATA if a chunk is damaged; sums beyond the range of doubles are infinite or
+ * not a number. Release it in any case. */
+int moments_find(struct set *set, unsigned threads, struct moments *moments);
+void moments_release(struct moments *moments);
+
+#endif

@@ -1,0 +1,115 @@
+#include "shard/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/vector.h"
+
+void frame_release(struct frame *frame) {
+    free(frame->mean);
+    free(frame->scale);
+    free(frame->penalty);
+    free(frame->bias_sum);
+    free(frame->bias_gradient);
+    *frame = (struct frame){0};
+}
+
+/* Biases are what they are: nobody sends coordinates for them. */
+static void set_biases(struct frame *frame) {
+    while (frame->set < frame->count && frame->first + frame->set >= frame->weights) {
+        frame->scale[frame->set] = frame->penalty[frame->set] = 1;
+        frame->set++;
+    }
+}
+
+void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
+                  const struct layout *layout) {
+    frame_release(frame);
+    frame->used = setup->coordinates;
+    if (!frame->used)
+        return;
+    const struct layout_tensor *weights = &layout->tensor[0];
+    frame->first = setup->first;
+    frame->count = setup->count;
+    frame->weights = weights->rows * weights->columns;
+    frame->outputs = weights->columns;
+    frame->biases = layout->count > 1 ? weights->columns : 0;
+    frame->bias_exponent = (int)setup->bias_exponent;
+    frame->mean = memory_new(frame->count, sizeof *frame->mean);
+    frame->scale = memory_new(frame->count, sizeof *frame->scale);
+    frame->penalty = memory_new(frame->count, sizeof *frame->penalty);
+    frame->bias_sum = memory_new(frame->outputs, sizeof *frame->bias_sum);
+    frame->bias_gradient = memory_new(frame->outputs, sizeof *frame->bias_gradient);
+    set_biases(frame);
+}
+
+int frame_take(struct frame *frame, uint64_t first, const struct coordinate *columns,
+               uint64_t count) {
+    if (!frame->used)
+        return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
+    /* Pieces come in order, so the elements that are lacking are the last ones. */
+    while (frame->set < frame->count && frame->first + frame->set < frame->weights) {
+        uint64_t column = (frame->first + frame->set) / frame->outputs;
+        if (column < first)
+            return error_set(ERROR_INTERNAL, "coordinates from column %llu on are missing",
+                             (unsigned long long)column);
+        if (column - first >= count)
+            break;
+        frame->mean[frame->set] = columns[column - first].mean;
+        frame->scale[frame->set] = columns[column - first].scale;
+        frame->penalty[frame->set] = columns[column - first].penalty;
+        frame->set++;
+    }
+    set_biases(frame);
+    return 0;
+}
+
+bool frame_is_complete(const struct frame *frame) {
+    return frame->set == frame->count;
+}
+
+void frame_read_biases(struct frame *frame, int derivative_exponent, double weight_sum) {
+    for (size_t k = 0; k < frame->biases; k++)
+        vector_from_fixed(1, &frame->bias_gradient[k], &frame->bias_sum[k],
+                          frame->bias_exponent - derivative_exponent, weight_sum);
+}
+
+void frame_turn_gradient(const struct frame *frame, size_t offset, size_t count, double *gradient) {
+    const double *mean = frame->mean + offset, *scale = frame->scale + offset;
+    uint64_t k = (frame->first + offset) % frame->outputs;
+    for (size_t i = 0; i < count; i++) {
+        gradient[i] = scale[i] * (gradient[i] - mean[i] * frame->bias_gradient[k]);
+        if (++k == frame->outputs)
+            k = 0;
+    }
+}
+
+void frame_penalise(const struct frame *frame, size_t offset, size_t count, double *out,
+                    const double *in) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = frame->penalty[offset + i] * in[i];
+}
+
+double frame_weight_penalty(const struct frame *frame, size_t element) {
+    return frame->penalty[element] / frame->scale[element] / frame->scale[element];
+}
+
+void frame_to_weights(const struct frame *frame, double *gradient) {
+    const double *biases = gradient + frame->weights;
+    for (size_t i = 0; i < frame->weights; i++) {
+        gradient[i] /= frame->scale[i];
+        if (frame->biases)
+            gradient[i] += frame->mean[i] * biases[i % frame->outputs];
+    }
+}
+
+void frame_from_weights(const struct frame *frame, double *step) {
+    double *biases = step + frame->weights;
+    for (size_t i = 0; i < frame->weights; i++) {
+        if (frame->biases)
+            biases[i % frame->outputs] += frame->mean[i] * step[i];
+        step[i] /= frame->scale[i];
+    }
+}

@@ -1,0 +1,119 @@
+/* Coordinates of columns: margins are kept, and a walk may be cut anywhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/coordinates.h"
+#include "base/random.h"
+
+enum { COLUMNS = 37, OUTPUTS = 3, ALL = COLUMNS * OUTPUTS + OUTPUTS };
+
+static struct coordinate columns[COLUMNS];
+static double vector[ALL];
+
+static void draw(void) {
+    struct random random;
+    random_init(&random, 5);
+    for (unsigned j = 0; j < COLUMNS; j++)
+        columns[j] = (struct coordinate){random_unit(&random) * 10 - 5,
+                                         ldexp(0.5 + random_unit(&random), (int)(j % 9) - 4), 1};
+    for (unsigned i = 0; i < ALL; i++)
+        vector[i] = random_unit(&random) - 0.5;
+}
+
+typedef void step(struct coordinates_walk *, uint64_t, uint64_t, const double *, double *);
+
+/* The whole vector, in pieces of `piece` elements. */
+static void walk(const struct layout *layout, step *through, uint64_t piece, const double *in,
+                 double *out) {
+    struct coordinates_walk walk = {0};
+    uint64_t all = layout_parameters(layout);
+    coordinates_begin(&walk, layout, columns);
+    for (uint64_t first = 0; first < all; first += piece) {
+        uint64_t count = all - first < piece ? all - first : piece;
+        through(&walk, first, count, in + first, out + first);
+    }
+    coordinates_end(&walk);
+}
+
+static void a_margin_is_that_of_shifted_and_scaled_columns(void **state) {
+    (void)state;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    double left[ALL];
+    draw();
+    walk(&layout, coordinates_leave, ALL, vector, left);
+    for (unsigned k = 0; k < OUTPUTS; k++) {
+        double plain = left[COLUMNS * OUTPUTS + k], scaled = vector[COLUMNS * OUTPUTS + k];
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            double x = j % 5 - 1.5;
+            plain += x * left[j * OUTPUTS + k];
+            scaled += columns[j].scale * (x - columns[j].mean) * vector[j * OUTPUTS + k];
+        }
+        assert_true(fabs(plain - scaled) < 1e-11);
+    }
+}
+
+static void what_enters_and_leaves_is_what_it_was(void **state) {
+    (void)state;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    double there[ALL];
+    draw();
+    walk(&layout, coordinates_enter, ALL, vector, there);
+    assert_true(fabs(there[0] - vector[0]) > 1e-3);
+    walk(&layout, coordinates_leave, ALL, there, there);
+    for (unsigned i = 0; i < ALL; i++)
+        assert_true(fabs(there[i] - vector[i]) < 1e-12 * (1 + fabs(vector[i])) * 100);
+}
+
+static void a_walk_has_the_same_bits_however_it_is_cut(void **state) {
+    (void)state;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    double whole[ALL], cut[ALL];
+    step *const steps[] = {coordinates_enter, coordinates_leave};
+    draw();
+    for (unsigned s = 0; s < 2; s++) {
+        walk(&layout, steps[s], ALL, vector, whole);
+        for (uint64_t piece = 1; piece < ALL; piece += 7) {
+            walk(&layout, steps[s], piece, vector, cut);
+            assert_memory_equal(cut, whole, sizeof whole);
+        }
+    }
+}
+
+static void without_biases_columns_are_only_scaled(void **state) {
+    (void)state;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, false);
+    double left[ALL];
+    draw();
+    walk(&layout, coordinates_leave, ALL, vector, left);
+    for (unsigned i = 0; i < COLUMNS * OUTPUTS; i++)
+        assert_true(left[i] == columns[i / OUTPUTS].scale * vector[i]);
+}
+
+static void only_linear_models_have_coordinates(void **state) {
+    (void)state;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    assert_true(coordinates_suit(&layout));
+    strcpy(layout.tensor[1].name, "other");
+    assert_false(coordinates_suit(&layout));
+    layout.count = 1;
+    assert_true(coordinates_suit(&layout));
+    layout.count = 0;
+    assert_false(coordinates_suit(&layout));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
+        cmocka_unit_test(what_enters_and_leaves_is_what_it_was),
+        cmocka_unit_test(a_walk_has_the_same_bits_however_it_is_cut),
+        cmocka_unit_test(without_biases_columns_are_only_scaled),
+        cmocka_unit_test(only_linear_models_have_coordinates),
+    };
+    return cmocka_run_group_tests_name("coordinates", tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Mean and variance of columns: zeros that are not stored count, held-out rows do not. */
+#include "base/random.h"
+#include "data/moments.h"
+#include "tests/unit/data_fixture.h"
+
+enum { ROWS = 3000, COLUMNS = 6 };
+
+static double table[ROWS][COLUMNS];
+
+/* Columns far from 0, mostly 0, never 0, constant, and in one row alone. */
+static void draw(void) {
+    struct random random;
+    random_init(&random, 11);
+    for (unsigned i = 0; i < ROWS; i++) {
+        table[i][0] = 1e6 + (double)random_below(&random, 100);
+        table[i][1] = random_below(&random, 20) ? 0 : 1;
+        table[i][2] = random_unit(&random) + 0.25;
+        table[i][3] = 0.1;
+        table[i][4] = i == 7 ? 3 : 0;
+        table[i][5] = (double)random_below(&random, 7) - 3;
+    }
+}
+
+/* As LIBSVM text; zeros are left out unless `dense`. */
+static struct set *made_set(const char *name, bool dense, double holdout) {
+    static const struct source_options reading;
+    char *text;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    struct set *set;
+    struct pack *pack;
+    bool made;
+    for (unsigned i = 0; i < ROWS; i++) {
+        fprintf(file, "%d", i % 2 ? 1 : -1);
+        for (unsigned j = 0; j < COLUMNS; j++)
+            if (dense || table[i][j] != 0)
+                fprintf(file, " %u:%.17g", j + 1, table[i][j]);
+        fprintf(file, "\n");
+    }
+    assert_int_equal(fclose(file), 0);
+    const char *path = fixture_bytes(name, text, length);
+    free(text);
+    assert_int_equal(pack_of_source(fixture_path("packs"), path, &reading, 2, &pack, &made), 0);
+    const struct set_options options = {
+        .labels = LABEL_BINARY, .holdout = holdout, .keep_holdout = holdout > 0, .threads = 2};
+    assert_int_equal(set_of_packs(fixture_path("sets"), &pack, 1, &options, &set, &made), 0);
+    pack_close(pack);
+    return set;
+}
+
+static void assert_moments(struct set *set, const struct moments *moments) {
+    for (unsigned column = 0; column < COLUMNS; column++) {
+        unsigned j = (unsigned)set_info(set)->feature_id[column] - 1;
+        long double sum = 0, square = 0;
+        uint64_t nonzero = 0;
+        for (unsigned i = 0; i < ROWS; i++) {
+            sum += table[i][j];
+            nonzero += table[i][j] != 0;
+        }
+        for (unsigned i = 0; i < ROWS; i++)
+            square += (table[i][j] - sum / ROWS) * (table[i][j] - sum / ROWS);
+        double mean = (double)(sum / ROWS), variance = j == 3 ? 0 : (double)(square / ROWS);
+        assert_true(fabs(moments->mean[column] - mean) <= 1e-13 * fabs(mean));
+        assert_true(fabs(moments->variance[column] - variance) <= 1e-12 * variance);
+        assert_int_equal(moments->nonzero[column], nonzero);
+    }
+}
+
+static void they_are_those_of_all_rows_stored_or_not(void **state) {
+    (void)state;
+    draw();
+    for (int dense = 0; dense < 2; dense++) {
+        struct set *set = made_set(dense ? "dense" : "sparse", dense, 0);
+        struct moments moments;
+        assert_int_equal(moments_find(set, 1, &moments), 0);
+        assert_moments(set, &moments);
+        moments_release(&moments);
+        set_close(set);
+    }
+}
+
+static void they_have_the_same_bits_with_any_number_of_threads(void **state) {
+    (void)state;
+    draw();
+    struct set *set = made_set("threads", false, 0);
+    struct moments one, many;
+    assert_int_equal(moments_find(set, 1, &one), 0);
+    for (unsigned threads = 2; threads < 40; threads += 9) {
+        assert_int_equal(moments_find(set, threads, &many), 0);
+        assert_memory_equal(many.mean, one.mean, COLUMNS * sizeof *one.mean);
+        assert_memory_equal(many.variance, one.variance, COLUMNS * sizeof *one.variance);
+        moments_release(&many);
+    }
+    moments_release(&one);
+    set_close(set);
+}
+
+/* A column of 0.1 has rounding in its mean, and no deviation. */
+static void held_out_rows_do_not_count(void **state) {
+    (void)state;
+    draw();
+    struct set *set = made_set("held", true, 0.3);
+    const struct set_info *info = set_info(set);
+    struct moments moments;
+    assert_true(info->holdout_rows > 100);
+    assert_int_equal(moments_find(set, 2, &moments), 0);
+    for (uint32_t column = 0; column < info->features; column++) {
+        assert_true(moments.nonzero[column] <= info->rows);
+        if (info->feature_id[column] == 4) {
+            assert_int_equal(moments.nonzero[column], info->rows);
+            assert_true(moments.variance[column] == 0);
+        }
+    }
+    moments_release(&moments);
+    set_close(set);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
+        cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
+        cmocka_unit_test(held_out_rows_do_not_count),
+    };
+    return cmocka_run_group_tests_name("moments", tests, fixture_set_up, fixture_tear_down);
+}

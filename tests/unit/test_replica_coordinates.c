@@ -1,0 +1,140 @@
+/* A replica whose shards hold a point in coordinates: it computes with weights, and tells every
+ * shard the sums of the biases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/coordinates.h"
+#include "tests/unit/layout_fixture.h"
+#include "tests/unit/replica_bench.h"
+
+enum { COLUMNS = BLOCK_ELEMENTS + 10, ALL = COLUMNS + 1, BORDER = BLOCK_ELEMENTS };
+
+static struct coordinate columns[COLUMNS];
+
+static uint64_t first_at(uint32_t shard) {
+    return shard ? BORDER : 0;
+}
+
+static uint64_t count_at(const struct bench *bench, uint32_t shard) {
+    return bench->shards == 1 ? ALL : shard ? ALL - BORDER : BORDER;
+}
+
+static void send_columns(struct bench *bench, uint64_t first, uint64_t count) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_COORDINATES,
+                          .coordinates = {ATTEMPT, first, count},
+                          .bulk = {.data = columns + first, .length = count * sizeof *columns}});
+}
+
+static void ready(struct bench *bench, uint32_t shards) {
+    struct layout layout = layout_linear(COLUMNS, 1, true);
+    bench_new(bench, shards);
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        columns[j] = (struct coordinate){j % 3 - 1.0, 1.0 + j % 4, 1};
+        bench->point[j] = j % 5;
+    }
+    bench->point[COLUMNS] = 100;
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .replica_setup = {.attempt = ATTEMPT,
+                                            .set = "data.set",
+                                            .fingerprint = "f00",
+                                            .objective = "logistic",
+                                            .loss = loss_blob(),
+                                            .layout = blob_of_layout(&layout),
+                                            .shards = shards,
+                                            .flush_ms = FLUSH_MS,
+                                            .coordinates = 1}});
+    assert_true(asked(bench, ACTION_OPEN_SET).setup.coordinates);
+    replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
+    for (uint32_t i = 0; i < shards; i++) {
+        give(bench, COORDINATOR,
+             (struct message){.type = MESSAGE_SHARD_AT,
+                              .shard_at = {ATTEMPT, i, 100 + i, first_at(i), count_at(bench, i),
+                                           "unix:/run/shard"}});
+        connect_shard(bench, i);
+        greeted(bench, i);
+    }
+    nothing_more(bench); /* not ready without the coordinates */
+    send_columns(bench, 0, 100);
+    nothing_more(bench);
+    send_columns(bench, 100, COLUMNS - 100);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    nothing_more(bench);
+}
+
+static struct computation compute(struct bench *bench) {
+    evaluate(bench, 1);
+    for (uint32_t i = 0; i < bench->shards; i++)
+        sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
+    for (uint32_t i = 0; i < bench->shards; i++)
+        give(bench, FIRST_SHARD + i,
+             (struct message){.type = MESSAGE_PARAMETERS,
+                              .parameters = {ATTEMPT, 1, first_at(i), count_at(bench, i)},
+                              .bulk = {.data = bench->point + first_at(i),
+                                       .length = count_at(bench, i) * sizeof(double)}});
+    return take_up(bench, 1, 0, PORTION_LAST);
+}
+
+static void rows_are_computed_with_weights_and_biases(void **state) {
+    (void)state;
+    for (uint32_t shards = 1; shards <= 2; shards++) {
+        struct bench bench;
+        ready(&bench, shards);
+        struct computation work = compute(&bench);
+        double bias = 100;
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            double weight = (1.0 + j % 4) * (j % 5);
+            bias -= (j % 3 - 1.0) * weight;
+            assert_true(work.parameters[j] == weight);
+        }
+        assert_true(work.parameters[COLUMNS] == bias); /* of small whole numbers: exact */
+        bench_free(&bench);
+    }
+}
+
+static void every_shard_is_told_the_sums_of_the_biases(void **state) {
+    (void)state;
+    struct bench bench;
+    ready(&bench, 2);
+    compute(&bench);
+    struct computed answer = {.values = 1000000};
+    totals_init(&answer.totals, 1);
+    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
+    struct action gather = asked(&bench, ACTION_GATHER);
+    for (unsigned i = 0; i < ALL; i++)
+        gather.into[i] = i + 1;
+    replica_gathered(bench.replica, bench.now_ns, &bench.outbox);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
+        assert_int_equal(message.stage.biases.length, 1);
+        assert_int_equal(message.stage.biases.items[0], ALL);
+        assert_int_equal(message.bulk.length, count_at(&bench, i) * sizeof(int64_t));
+    }
+    bench_free(&bench);
+}
+
+static void coordinates_of_columns_that_are_not_there_are_an_error(void **state) {
+    (void)state;
+    struct bench bench;
+    ready(&bench, 1);
+    send_columns(&bench, 0, 10); /* again: ignored */
+    nothing_more(&bench);
+    send_columns(&bench, COLUMNS, 1);
+    sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    bench_free(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_computed_with_weights_and_biases),
+        cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
+        cmocka_unit_test(coordinates_of_columns_that_are_not_there_are_an_error),
+    };
+    return cmocka_run_group_tests_name("replica coordinates", tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* The coordinates that a job is trained in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "coordinator/job/scaling.h"
+
+enum { COLUMNS = 3, ROWS = 1000 };
+
+static const uint64_t ids[COLUMNS] = {4, 9, 11};
+static const struct set_info data = {
+    .rows = ROWS, .values = COLUMNS * ROWS, .features = COLUMNS, .feature_id = ids};
+static const struct objective_shape logistic = {
+    .kind = OBJECTIVE_LOGISTIC, .features = COLUMNS, .outputs = 1, .intercept = true};
+
+/* A column far from 0, a rare one of ones, a constant one. */
+static double means[COLUMNS] = {2000, 0.01, 7};
+static double variances[COLUMNS] = {25, 0.0099, 0};
+static uint64_t nonzero[COLUMNS] = {ROWS, 10, ROWS};
+static const struct moments moments = {means, variances, nonzero};
+
+static struct scaling chosen(const struct job *job, const struct objective_shape *shape) {
+    struct scaling scaling;
+    assert_int_equal(scaling_choose(job, &data, shape, PRECONDITION_NONE, &moments, &scaling), 0);
+    return scaling;
+}
+
+static void assert_near(double found, double expected) {
+    assert_true(fabs(found - expected) <= 1e-12 * fabs(expected));
+}
+
+static void standardised_columns_have_deviation_1_and_are_regularised_alike(void **state) {
+    (void)state;
+    const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF, .l2 = 0.5};
+    struct scaling scaling = chosen(&job, &logistic);
+    assert_false(scaling.diagonal);
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        assert_near(scaling.columns[j].mean, means[j]);
+        assert_true(scaling.columns[j].penalty == 1);
+    }
+    assert_near(scaling.columns[0].scale, 0.2);
+    assert_near(scaling.columns[1].scale, 1 / sqrt(0.0099));
+    assert_true(scaling.columns[2].scale == 1);
+    scaling_release(&scaling);
+}
+
+/* With h = 1/4 for the logistic loss. The weights themselves are regularised. */
+static void a_diagonal_has_the_curvature_of_centred_columns(void **state) {
+    (void)state;
+    const struct job job = {.precondition = PRECONDITION_DIAGONAL, .l2 = 0.01};
+    struct scaling scaling = chosen(&job, &logistic);
+    assert_true(scaling.diagonal);
+    const double curvature[COLUMNS] = {25 + 0.04, 0.0099 / sqrt(0.01) + 0.04, 0.04};
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        assert_near(scaling.columns[j].mean, means[j]);
+        assert_near(scaling.columns[j].scale, 1 / sqrt(curvature[j]));
+        assert_near(scaling.columns[j].penalty, 1 / curvature[j]);
+    }
+    scaling_release(&scaling);
+}
+
+static void a_standardised_diagonal_regularises_what_is_standardised(void **state) {
+    (void)state;
+    const struct job job = {.standardise = true, .precondition = PRECONDITION_DIAGONAL, .l2 = 0.01};
+    struct scaling scaling = chosen(&job, &logistic);
+    for (unsigned j = 0; j < COLUMNS - 1; j++)
+        assert_near(scaling.columns[j].penalty,
+                    variances[j] * scaling.columns[j].scale * scaling.columns[j].scale);
+    assert_near(scaling.columns[0].scale, 1 / sqrt(25 + 0.04 * 25));
+    scaling_release(&scaling);
+}
+
+static void without_an_intercept_nothing_is_shifted(void **state) {
+    (void)state;
+    struct objective_shape shape = logistic;
+    const struct job diagonal = {.precondition = PRECONDITION_DIAGONAL};
+    const struct job standardised = {.standardise = true, .precondition = PRECONDITION_OFF};
+    shape.intercept = false;
+    struct scaling scaling = chosen(&diagonal, &shape);
+    assert_true(scaling.columns[0].mean == 0);
+    assert_near(scaling.columns[0].scale, 1 / sqrt(2000.0 * 2000 + 25));
+    scaling_release(&scaling);
+    scaling = chosen(&standardised, &shape);
+    assert_true(scaling.columns[0].mean == 0);
+    assert_near(scaling.columns[0].scale, 0.2);
+    scaling_release(&scaling);
+}
+
+static void a_column_beyond_all_scales_is_named(void **state) {
+    (void)state;
+    const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF};
+    const struct job automatic = {.precondition = PRECONDITION_AUTO};
+    double odd[COLUMNS] = {1, INFINITY, 1};
+    const struct moments found = {means, odd, nonzero};
+    struct scaling scaling;
+    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &found, &scaling),
+                     ERROR_DATA);
+    assert_non_null(strstr(error_text(), "feature 9 "));
+    assert_null(scaling.columns);
+    error_clear();
+    assert_int_equal(
+        scaling_choose(&automatic, &data, &logistic, PRECONDITION_NONE, &found, &scaling), 0);
+    assert_null(scaling.columns);
+}
+
+static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(void **state) {
+    (void)state;
+    const struct job job = {.precondition = PRECONDITION_AUTO};
+    const struct job standardised = {.precondition = PRECONDITION_AUTO, .standardise = true};
+    double alike[COLUMNS] = {25, 1, 4}, apart[COLUMNS] = {25, 1e-4, 4};
+    uint64_t all[COLUMNS] = {ROWS, ROWS, ROWS};
+    const struct moments level = {means, alike, all}, steep = {means, apart, all};
+    struct set_info thin = data;
+    struct scaling scaling;
+    thin.values = 99 * COLUMNS;
+    assert_true(scaling_needs_moments(&job, &data, PRECONDITION_NONE));
+    assert_false(scaling_needs_moments(&job, &data, PRECONDITION_FULL));
+    assert_false(scaling_needs_moments(&job, &thin, PRECONDITION_NONE));
+    assert_true(scaling_needs_moments(&standardised, &thin, PRECONDITION_FULL));
+    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &steep, &scaling),
+                     0);
+    assert_true(scaling.diagonal && scaling.columns);
+    scaling_release(&scaling);
+    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &level, &scaling),
+                     0);
+    assert_true(!scaling.diagonal && !scaling.columns);
+    assert_int_equal(
+        scaling_choose(&standardised, &data, &logistic, PRECONDITION_NONE, &level, &scaling), 0);
+    assert_true(!scaling.diagonal && scaling.columns);
+    assert_true(scaling.columns[0].penalty == 1);
+    scaling_release(&scaling);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(standardised_columns_have_deviation_1_and_are_regularised_alike),
+        cmocka_unit_test(a_diagonal_has_the_curvature_of_centred_columns),
+        cmocka_unit_test(a_standardised_diagonal_regularises_what_is_standardised),
+        cmocka_unit_test(without_an_intercept_nothing_is_shifted),
+        cmocka_unit_test(a_column_beyond_all_scales_is_named),
+        cmocka_unit_test(a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values),
+    };
+    return cmocka_run_group_tests_name("scaling", tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* Shards whose vectors are in coordinates: gradients, what l2 acts on, and the sums of biases that
+ * every shard has. */
+#include "tests/unit/shard_bench.h"
+
+#include <math.h>
+
+#include "base/coordinates.h"
+
+/* A linear model of two outputs; its biases are on the last shard alone. */
+enum {
+    OUTPUTS = 2,
+    COLUMNS = BLOCK_ELEMENTS + 50,
+    WEIGHTS = COLUMNS * OUTPUTS,
+    ALL = WEIGHTS + OUTPUTS,
+    SHARDS = 3
+};
+
+static const uint64_t ends[] = {BLOCK_ELEMENTS, 2 * BLOCK_ELEMENTS, ALL};
+static struct coordinate columns[COLUMNS];
+static int64_t sums[ALL];
+
+static uint64_t first_of(unsigned shards, unsigned shard) {
+    return shards == 1 || !shard ? 0 : ends[shard - 1];
+}
+
+static uint64_t end_of(unsigned shards, unsigned shard) {
+    return shards == 1 ? ALL : ends[shard];
+}
+
+static struct message coordinates(uint64_t first, uint64_t count) {
+    return (struct message){.type = MESSAGE_COORDINATES,
+                            .coordinates = {.attempt = 1, .first = first, .count = count},
+                            .bulk = {.data = columns + first, .length = count * sizeof *columns}};
+}
+
+static void draw(void) {
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        columns[j] = (struct coordinate){j % 7 - 3.0, ldexp(1.25, (int)(j % 5) - 2), 0.5 + j % 3};
+        for (unsigned k = 0; k < OUTPUTS; k++)
+            sums[j * OUTPUTS + k] = (int64_t)(j * 1000 + k * 77 + 1) << 10;
+    }
+    sums[WEIGHTS] = 5 << 20;
+    sums[WEIGHTS + 1] = -(9 << 20);
+}
+
+static void set_up(struct bench *bench, unsigned shards, unsigned shard) {
+    uint64_t first = first_of(shards, shard), count = end_of(shards, shard) - first;
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    draw();
+    struct message message = setup(ALL, first, count);
+    message.shard_setup.layout = blob_of_layout(&layout);
+    message.shard_setup.coordinates = 1;
+    message.shard_setup.bias_exponent = 20;
+    bench_init(bench, message);
+    assert_int_equal(bench->out.count, 0); /* not ready without the coordinates */
+    uint64_t from = first / OUTPUTS, to = (first + count + OUTPUTS - 1) / OUTPUTS;
+    to = to < COLUMNS ? to : COLUMNS;
+    tell(bench, COORDINATOR_LINK, coordinates(from, 10));
+    assert_int_equal(bench->out.count, 0);
+    tell(bench, COORDINATOR_LINK, coordinates(from + 10, to - from - 10));
+    assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+}
+
+static struct message slice(unsigned shards, unsigned shard, uint32_t sequence) {
+    uint64_t first = first_of(shards, shard);
+    struct message message = stage(flush(1, sequence), sums + first, end_of(shards, shard) - first);
+    message.stage.biases = (struct u64_list){(const void *)(sums + WEIGHTS), OUTPUTS};
+    return message;
+}
+
+/* Two flushes of the same sums, each told twice. */
+static void fold_two(struct bench *bench, unsigned shards, unsigned shard) {
+    begin(bench, 1);
+    for (uint32_t sequence = 1; sequence <= 2; sequence++) {
+        for (int again = 0; again < 2; again++)
+            tell(bench, REPLICA_LINK, slice(shards, shard, sequence));
+        for (int again = 0; again < 2; again++)
+            tell(bench, COORDINATOR_LINK, fold(flush(1, sequence)));
+    }
+}
+
+/* 2·sums/examples/2^20, turned. */
+static double expected_gradient(uint64_t element) {
+    double by_weight = 2 * (double)sums[element] * 0x1p-20 / 10;
+    if (element >= WEIGHTS)
+        return by_weight;
+    const struct coordinate *column = &columns[element / OUTPUTS];
+    double by_bias = 2 * (double)sums[WEIGHTS + element % OUTPUTS] * 0x1p-20 / 10;
+    return column->scale * (by_weight - column->mean * by_bias);
+}
+
+static void a_gradient_is_by_coordinates_on_any_number_of_shards(void **state) {
+    (void)state;
+    static double whole[ALL];
+    for (unsigned shards = 1; shards <= SHARDS; shards += SHARDS - 1) {
+        for (unsigned shard = 0; shard < shards; shard++) {
+            struct bench bench;
+            uint64_t first = first_of(shards, shard), count = end_of(shards, shard) - first;
+            set_up(&bench, shards, shard);
+            fold_two(&bench, shards, shard);
+            run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+            const double *found = read_register(&bench, REGISTER_H, first, count);
+            for (uint64_t i = 0; i < count; i++)
+                assert_true(fabs(found[i] - expected_gradient(first + i)) <=
+                            1e-14 * fabs(expected_gradient(first + i)));
+            if (shards == 1)
+                memcpy(whole, found, sizeof whole);
+            else
+                assert_memory_equal(found, whole + first, count * sizeof *found);
+            bench_release(&bench);
+        }
+    }
+}
+
+static void l2_acts_on_each_column_by_its_penalty(void **state) {
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    const struct operation operations[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_T},
+        {.code = OPERATION_ZERO, .a = REGISTER_H},
+        {.code = OPERATION_REGULARIZE, .a = REGISTER_H, .b = REGISTER_T, .alpha = 0.25},
+        {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T}};
+    run_operations(&bench, operations, 4);
+    struct message result = answer(&bench, 0);
+    struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
+    struct exact norm;
+    assert_true(exact_decode(&norm, &cursor));
+    const double *h = read_register(&bench, REGISTER_H, 0, ALL);
+    double square = 0;
+    for (uint64_t i = 0; i < ALL; i++) {
+        double t = expected_gradient(i), penalty = i < WEIGHTS ? columns[i / OUTPUTS].penalty : 0;
+        square += penalty * t * t;
+        assert_true(fabs(h[i] - 0.25 * penalty * t) <= 1e-14 * fabs(t));
+    }
+    assert_true(fabs(exact_value(&norm) - square) <= 1e-10 * square);
+    bench_release(&bench);
+}
+
+static void sums_of_an_evaluation_without_flushes_are_zero(void **state) {
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    begin(&bench, 2);
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    const double *h = read_register(&bench, REGISTER_H, 0, ALL);
+    for (uint64_t i = 0; i < ALL; i++)
+        assert_true(h[i] == 0);
+    bench_release(&bench);
+}
+
+static void a_slice_without_the_sums_of_the_biases_is_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    set_up(&bench, SHARDS, 0);
+    begin(&bench, 1);
+    struct message message = slice(SHARDS, 0, 1);
+    message.stage.biases.length = 1;
+    tell(&bench, REPLICA_LINK, message);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    message.stage.biases.length = 0;
+    tell(&bench, REPLICA_LINK, message);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    message.stage.encoding = STAGE_NONE; /* a bound was exceeded: there are no sums */
+    message.bulk = (struct bulk){0};
+    tell(&bench, REPLICA_LINK, message);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    bench_release(&bench);
+}
+
+static void coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    draw();
+    bench_init(&bench, setup(100, 0, 100));
+    tell(&bench, COORDINATOR_LINK, coordinates(0, 1));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    struct message message = setup(ALL, 0, ALL);
+    message.shard_setup.layout = blob_of_layout(&layout);
+    message.shard_setup.coordinates = 1;
+    bench_init(&bench, message);
+    tell(&bench, COORDINATOR_LINK, coordinates(1, 5));
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
+        cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
+        cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
+        cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),
+        cmocka_unit_test(coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused),
+    };
+    return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+}
