@@ -49,6 +49,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/control.c coordinator/status/control.h \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
+	coordinator/status/index.c coordinator/status/index.h \
 	coordinator/status/listening.c coordinator/status/listening.h \
 	coordinator/status/live.c coordinator/status/live.h \
 	coordinator/status/members.c coordinator/status/members.h \
@@ -101,10 +102,13 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/past.c coordinator/command/past.h \
 	coordinator/command/place.c coordinator/command/place.h \
 	coordinator/command/predict.c \
+	coordinator/command/recorded.c coordinator/command/recorded.h \
+	coordinator/command/report.c \
 	coordinator/command/report_print.c \
 	coordinator/command/retrain.c \
 	coordinator/command/rollback.c \
 	coordinator/command/run.c \
+	coordinator/command/serve.c \
 	coordinator/command/status.c
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)

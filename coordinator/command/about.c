@@ -66,6 +66,18 @@ static const struct {
      "object (json).\n"
      "\n"
      "  dml-coordinator export adult.state --format tsv | sort -k2 -g | tail\n"},
+    {"serve",
+     "Shows browsers the page of the status server for state folders in which no run needs to\n"
+     "be alive: curves, figures, confusion matrices, earlier runs. It holds no lock: runs may\n"
+     "begin meanwhile, and are shown. Ctrl-C ends it. Without an operand it takes all *.state\n"
+     "folders in the current folder.\n"
+     "\n"
+     "  dml-coordinator serve --http 127.0.0.1:8080 /srv/models/*.state\n"},
+    {"report",
+     "Writes the page that `serve` shows of a state folder into one HTML file, which needs no\n"
+     "server and loads nothing: to mail it, or to keep it with a model.\n"
+     "\n"
+     "  dml-coordinator report adult.state -o adult.html\n"},
     {"complete",
      "Prints the possible completions of the last WORD of a command line: whole words, or\n"
      "@jobs, @folders, @files for paths of that kind. The completion of bash calls it.\n"},

@@ -9,6 +9,10 @@
 #include "coordinator/run/lock.h"
 #include "coordinator/status/report.h"
 
+/* Questions of the control socket. */
+#define STATUS "status\n"
+#define RUNS "runs\n"
+
 typedef int store_question(struct store *store, json_t **answer);
 
 static int ask_live(const char *state, const char *question, json_t **answer) {
@@ -64,9 +68,17 @@ static int ask(const char *state, const char *live, store_question *question, js
 }
 
 int ask_status(const char *state, json_t **status) {
-    return ask(state, "status\n", report_status, status);
+    return ask(state, STATUS, report_status, status);
 }
 
 int ask_runs(const char *state, json_t **runs) {
-    return ask(state, "runs\n", report_runs, runs);
+    return ask(state, RUNS, report_runs, runs);
+}
+
+int ask_live_status(const char *state, json_t **status) {
+    return ask_live(state, STATUS, status);
+}
+
+int ask_live_runs(const char *state, json_t **runs) {
+    return ask_live(state, RUNS, runs);
 }

@@ -9,4 +9,8 @@
 int ask_status(const char *state, json_t **status);
 int ask_runs(const char *state, json_t **runs);
 
+/* The same, but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
+int ask_live_status(const char *state, json_t **status);
+int ask_live_runs(const char *state, json_t **runs);
+
 #endif

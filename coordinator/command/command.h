@@ -16,6 +16,8 @@ int command_cancel(const struct options *options);
 int command_predict(const struct options *options);
 int command_evaluate(const struct options *options);
 int command_export(const struct options *options);
+int command_serve(const struct options *options);
+int command_report(const struct options *options);
 int command_complete(const struct options *options);
 
 /* The lines of a command's help above its options; "" if there are none. */

@@ -18,6 +18,7 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/shortfall.h"
+#include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 
@@ -80,6 +81,8 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
         training->figures.classes = NULL;
         r->scored = r->now.holdout != NULL;
     }
+    if (!code)
+        showing_last(training);
     training_release(training, code);
     training->options = given;
     return code;

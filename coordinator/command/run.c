@@ -5,6 +5,7 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/shortfall.h"
+#include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "coordinator/run/workers.h"
 #include "numeric/setup.h"
@@ -34,6 +35,7 @@ static int train(struct training *training, struct dataset *data) {
         code = publish_settle(&publisher);
     result_show(training->result, training->options->json, training->options->cron);
     shortfall_log(training->result);
+    showing_last(training);
     return code ? code : shortfall_strict(training->result, training->options->strict);
 }
 

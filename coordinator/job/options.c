@@ -49,6 +49,8 @@ const struct option_row option_rows[] = {
      "a first line with the names of classes"},
     {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
      "the format to write"},
+    {"http", 0, "ADDRESS:PORT", OPTION_HTTP, offsetof(struct options, http),
+     "where to listen; without it, on loopback and a free port"},
     {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
      "writes to this file, not to standard output"},
 };

@@ -23,6 +23,7 @@ enum command_option {
     OPTION_STRICT = 1 << 8,
     OPTION_SHOWN = 1 << 9,
     OPTION_SORT = 1 << 10,
+    OPTION_HTTP = 1 << 11,
 };
 
 struct command {
@@ -60,6 +61,7 @@ struct options {
     const char *start; /* a model */
     const char *sort;  /* a figure */
     const char *to;    /* the number of a run */
+    const char *http;  /* ADDRESS:PORT */
     bool strict;
     bool json, quiet, verbose, help, version;
     bool list_failpoints;

@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <signal.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "coordinator/status/api.h"
@@ -52,8 +54,16 @@ static void on_cancel(void *context) {
 
 /* ---- the status server ---- */
 
+/* A page asks for the status every second. */
+#define WATCHED_NS (5 * NS_PER_S / 2)
+#define LAST_MS 1500
+
 static void on_request(void *context, const struct request *request, struct http_answer *answer) {
-    const struct training *run = context;
+    struct training *run = context;
+    if (strcmp(request->path, "/api/v1/status") == 0) {
+        run->watched_ns = clock_monotonic_ns();
+        run->told = run->loop.stage == STAGE_ENDED;
+    }
     struct api api = {.live = live_of(run),
                       .store = run->store,
                       .tally = &run->tally,
@@ -72,6 +82,24 @@ int showing_begin(struct training *run) {
     if (!code && run->http)
         code = http_serve(run->http, run->loop.base, &http);
     return code;
+}
+
+static void leave_at_once(void *context) {
+    ((struct training *)context)->told = true;
+}
+
+static bool was_told(const void *context) {
+    return ((const struct training *)context)->told;
+}
+
+void showing_last(struct training *run) {
+    run->loop.stage = STAGE_ENDED;
+    if (!run->http || clock_monotonic_ns() - run->watched_ns > WATCHED_NS || !run->watched_ns)
+        return;
+    run->loop.stop = leave_at_once;
+    loop_until(run->loop.base, LAST_MS, was_told, run);
+    loop_poll(&run->loop); /* what is left of the answer is sent */
+    run->loop.stop = NULL;
 }
 
 void showing_end(struct training *run) {

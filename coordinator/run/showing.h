@@ -8,6 +8,10 @@
  * on, whenever the loop turns. ERROR_UNAVAILABLE. */
 int showing_begin(struct training *training);
 
+/* Tells a page that watches how the run ended: waits until it has asked once more, 1.5 s at most.
+ * If none has asked of late it does not wait. The result is complete, and nothing is left to do. */
+void showing_last(struct training *training);
+
 /* Ends what showing_begin() began. Harmless if that was not called. */
 void showing_end(struct training *training);
 

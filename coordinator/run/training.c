@@ -385,7 +385,8 @@ void training_release(struct training *run, int code) {
                              .lock = run->lock,
                              .store = run->store,
                              .control = run->control,
-                             .http = run->http};
+                             .http = run->http,
+                             .watched_ns = run->watched_ns};
 }
 
 void training_close(struct training *run) {

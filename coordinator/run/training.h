@@ -35,6 +35,8 @@ struct training {
     struct store *store;
     struct control *control;
     struct http *http;          /* the status server, or NULL */
+    int64_t watched_ns;         /* when a page last asked for the status; 0: never */
+    bool told;                  /* and it was told that the run has ended */
     const struct dataset *data; /* the caller's, from training_run() to training_release() */
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;

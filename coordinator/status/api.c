@@ -15,12 +15,6 @@
 #define EVENTS_AT_ONCE 500
 #define TICK_LATE_NS (10 * NS_PER_S) /* the loop ticks ten times a second */
 
-/* The page may use only its own scripts and styles, and may connect only to this server. */
-#define PAGE_POLICY                                                                                \
-    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "                     \
-    "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "             \
-    "form-action 'none'; frame-ancestors 'none'\r\n"
-
 /* Gives up the reference to `value`. */
 static void give_json(struct http_answer *answer, int status, json_t *value) {
     char *text = json_dumps(value, JSON_COMPACT);
@@ -137,15 +131,15 @@ static void answer_list(const struct api *api, const struct request *request, co
         give_error(answer, 400, "the query may have since=N and run=N with whole numbers");
         return;
     }
-    int code = find_run(api, &wanted);
-    if (!code && !wanted.found) {
+    int code = api->store ? find_run(api, &wanted) : 0;
+    if (!code && api->store && !wanted.found) {
         give_error(answer, 404, "there is no such run in this state folder");
         return;
     }
     part.list = json_array();
     part.next = since;
     part.started_ms = wanted.started_ms;
-    if (!code)
+    if (!code && api->store)
         code = read(api->store, wanted.run, since, &part);
     if (code < 0) {
         json_decref(part.list);
@@ -171,7 +165,9 @@ static void answer_runs(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
     json_t *runs;
     (void)request;
-    if (live_runs(&api->live, api->store, &runs))
+    if (api->runs)
+        give_json(answer, 200, json_deep_copy(api->runs));
+    else if (live_runs(&api->live, api->store, &runs))
         give_store_error(answer);
     else
         give_json(answer, 200, runs);
@@ -182,12 +178,16 @@ static void answer_runs(const struct api *api, const struct request *request,
 static void answer_status(const struct api *api, const struct request *request,
                           struct http_answer *answer) {
     (void)request;
-    give_json(answer, 200, live_json(&api->live));
+    give_json(answer, 200, api->status ? json_deep_copy(api->status) : live_json(&api->live));
 }
 
 static void answer_metrics(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
+    if (!api->tally) {
+        give_error(answer, 404, "no run is alive here");
+        return;
+    }
     struct metrics metrics = {.live = &api->live,
                               .tally = api->tally,
                               .durable_ms = api->durable_ms,
@@ -226,6 +226,8 @@ static char *unready(const struct api *api) {
     const struct coordinator *c = api->live.coordinator;
     if (!api->store)
         return memory_copy_string("the store is closed");
+    if (api->status)
+        return memory_copy_string("no run is alive here");
     if (!c || api->live.stage != STAGE_TRAINING)
         return memory_format("no training is under way: %s", live_state(&api->live));
     enum coordinator_phase phase = coordinator_phase(c);
@@ -267,7 +269,7 @@ void api_answer(const struct api *api, const struct request *request, struct htt
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         if (strcmp(request->path, paths[i].path) != 0)
             continue;
-        if (paths[i].needs_store && !api->store)
+        if (paths[i].needs_store && !api->store && !api->status)
             give_error(answer, 503, "the store is closed");
         else
             paths[i].answer(api, request, answer);

@@ -1,4 +1,5 @@
-/* The status server's answers, by path. No sockets here. */
+/* The status server's answers, by path: about a live run, or about what a state folder has
+ * recorded. No sockets here. */
 #ifndef DML_COORDINATOR_STATUS_API_H
 #define DML_COORDINATOR_STATUS_API_H
 
@@ -9,10 +10,12 @@
 
 /* What the answers are made from. Nothing is owned. */
 struct api {
-    struct live live;
-    struct store *store; /* NULL after it was closed */
-    const struct tally *tally;
-    int64_t durable_ms; /* wall clock of the last durable step, or 0 */
+    struct live live;          /* without a live run: its number and when it started */
+    const json_t *status;      /* of a run that is not live (report_status()), else NULL */
+    const json_t *runs;        /* as another process tells them, or NULL: from the store */
+    struct store *store;       /* NULL after it was closed */
+    const struct tally *tally; /* NULL without a live run */
+    int64_t durable_ms;        /* wall clock of the last durable step, or 0 */
     const struct http_counts *counts;
 };
 

@@ -129,15 +129,6 @@ static json_t *bare_json(const struct live *live) {
         live->job->l1, "l2", live->job->l2, "nonzero", "gap_bound", "processes");
 }
 
-/* How the training ended; null until it has. */
-static void set_end(json_t *status, const json_t *result) {
-    static const char *const members[] = {"reason", "converged", "shortfall"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        json_t *value = json_object_get(result, members[i]);
-        json_object_set_new(status, members[i], value ? json_incref(value) : json_null());
-    }
-}
-
 static json_t *full_json(const struct live *live) {
     struct coordinator_view view = coordinator_view(live->coordinator);
     struct optimizer_point here = {.nonzero = view.nonzero, .gap_bound = view.gap_bound};
@@ -150,6 +141,6 @@ static json_t *full_json(const struct live *live) {
 
 json_t *live_json(const struct live *live) {
     json_t *status = live->coordinator ? full_json(live) : bare_json(live);
-    set_end(status, live->result);
+    result_add_end(status, live->result);
     return status;
 }

@@ -27,14 +27,13 @@ const char *live_phase(enum coordinator_phase phase);
 /* What the command does now: "packing", "running", …; a constant. */
 const char *live_state(const struct live *live);
 
-/* Members: job, run, pid, state, reason, converged, shortfall (these three are null until the
- * training has ended), step, loss, gradient_max, evaluation {number, chunks, counted, map
- * (coordinator/status/chunks.h), started_seconds_ago}, evaluations, attempt, started_ms, time_ms,
- * seconds, seconds_left, processes [{role, index, pid, host, state, portions, chunks, rate,
- * restarts, threads}], objective, examples, features, parameters, history, backup_copies,
- * safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss, settings {key:
- * value}, http, version. `rate` is in chunks a second, null if it is not known. Without a
- * coordinator the members that only the coordinator knows are null, 0 or missing. A new
+/* Members: job, run, pid, state, what result_add_end() says, step, loss, gradient_max, evaluation
+ * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
+ * attempt, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host, state,
+ * portions, chunks, rate, restarts, threads}], objective, examples, features, parameters, history,
+ * backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss,
+ * settings {key: value}, http, version. `rate` is in chunks a second, null if it is not known.
+ * Without a coordinator the members that only the coordinator knows are null, 0 or missing. A new
  * reference. */
 json_t *live_json(const struct live *live);
 

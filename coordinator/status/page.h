@@ -4,6 +4,13 @@
 
 #include <stddef.h>
 
+/* A field of the answer. The page may use only its own scripts and styles, and may connect only to
+ * this server. */
+#define PAGE_POLICY                                                                                \
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "                     \
+    "script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "             \
+    "form-action 'none'; frame-ancestors 'none'\r\n"
+
 extern const unsigned char page_html[];
 extern const size_t page_html_length;
 

@@ -6,10 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config.h"
 #include "coordinator/reason.h"
 #include "coordinator/status/changes.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/members.h"
+#include "coordinator/status/result.h"
 
 static json_t *text_or_null(const char *text) {
     return text && *text ? text_to_json(text) : json_null();
@@ -35,15 +37,30 @@ static json_t *converged_json(const char *reason) {
     return reason ? json_boolean(reason_has_converged(reason_of(reason))) : json_null();
 }
 
-/* Members of the result of a run that has ended; null if it lacks them, or the run has not ended.
- */
-static void add_from_result(json_t *to, const char *result, const char *const *names) {
-    json_t *object = result ? json_loads(result, 0, NULL) : NULL;
+/* Members of a run's result; null where it lacks them, or is NULL. */
+static void add_members(json_t *to, const json_t *result, const char *const *names) {
     for (; *names; names++) {
-        json_t *value = json_object_get(object, *names);
+        json_t *value = json_object_get(result, *names);
         json_object_set_new(to, *names, value ? json_incref(value) : json_null());
     }
-    json_decref(object);
+}
+
+/* What else the result says of the run. A run without a result is told by its settings alone. */
+static void add_result(json_t *status, const struct store_run *run) {
+    static const char *const members[] = {
+        "objective",  "examples",       "features", "parameters", "history", "backup_copies",
+        "safeguards", "preconditioner", "l1",       "l2",         "nonzero", "gap_bound",
+        NULL};
+    json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
+    json_t *settings = json_loads(run->settings, 0, NULL);
+    result_add_end(status, result);
+    json_object_set_new(status, "reason", text_or_null(run->reason));
+    json_object_set_new(status, "converged", converged_json(run->reason));
+    add_members(status, result, members);
+    if (!result && json_object_get(settings, "objective"))
+        json_object_set(status, "objective", json_object_get(settings, "objective"));
+    json_object_set_new(status, "settings", settings ? settings : json_null());
+    json_decref(result);
 }
 
 struct process_list {
@@ -78,19 +95,18 @@ int report_status(struct store *store, json_t **status) {
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
     *status = json_pack(
-        "{s:o, s:I, s:s, s:o, s:o, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:f, s:o}", "job",
-        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "reason",
-        text_or_null(run.reason), "converged", converged_json(run.reason), "step",
+        "{s:o, s:I, s:s, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:I, s:f, s:s, s:o}", "job",
+        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "step",
         (json_int_t)run.steps, "loss", number_json(run.loss), "gradient_max",
         number_json(run.gradient_max), "evaluation", "number", (json_int_t)run.evaluations,
-        "chunks", "counted", "map", "started_ms", (json_int_t)run.started_ms, "seconds",
-        (double)(wall_ms - run.started_ms) / 1e3, "processes", processes.list);
-    static const char *const told[] = {"shortfall", "l1", "l2", "nonzero", "gap_bound", NULL};
-    add_from_result(*status, run.result, told);
+        "chunks", "counted", "map", "evaluations", (json_int_t)run.evaluations, "started_ms",
+        (json_int_t)run.started_ms, "seconds", (double)(wall_ms - run.started_ms) / 1e3, "version",
+        PACKAGE_VERSION, "processes", processes.list);
+    add_result(*status, &run);
     return code;
 }
 
-struct run_list {
+struct runs_listed {
     struct store *store;
     struct history history;
     struct changes changes;
@@ -118,7 +134,7 @@ static void drop_classes(json_t *run) {
 }
 
 static int take_run(void *context, const struct store_run *run) {
-    struct run_list *runs = context;
+    struct runs_listed *runs = context;
     const char *folder, *sha256;
     int64_t wall_ms;
     int code = last_ms(runs->store, run, &wall_ms);
@@ -137,7 +153,9 @@ static int take_run(void *context, const struct store_run *run) {
         (json_int_t)run->evaluations, "loss", number_json(run->loss), "gradient_max",
         number_json(run->gradient_max), "model", text_or_null(folder), "model_sha256",
         text_or_null(sha256), "publication", publication_of(&runs->history, run->run));
-    add_from_result(of_run, run->result, told);
+    json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
+    add_members(of_run, result, told);
+    json_decref(result);
     drop_classes(of_run);
     json_object_set_new(of_run, "changed", changes_note(&runs->changes, run));
     json_array_append_new(runs->list, of_run);
@@ -145,7 +163,7 @@ static int take_run(void *context, const struct store_run *run) {
 }
 
 int report_runs(struct store *store, json_t **runs) {
-    struct run_list list = {.store = store, .list = json_array()};
+    struct runs_listed list = {.store = store, .list = json_array()};
     int code = history_read(store, &list.history);
     if (!code)
         code = store_runs(store, take_run, &list);

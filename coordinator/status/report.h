@@ -9,10 +9,11 @@
 #include "store/store.h"
 
 /* The last state of the newest run: job, run, state ("ended", or "interrupted" if its coordinator
- * was lost), reason, converged, shortfall, step, loss, gradient_max, evaluation {number, chunks,
- * counted, map}, started_ms, seconds, l1, l2, nonzero, gap_bound, processes [{role, index, pid,
- * host, state, portions, rate}]. What only a live coordinator knows is null. ERROR_UNAVAILABLE if
- * there is no run. */
+ * was lost), what result_add_end() says, step, loss, gradient_max, evaluation {number, chunks,
+ * counted, map}, evaluations, started_ms, seconds, version, processes [{role, index, pid, host,
+ * state, portions, rate}], settings; and of the result, null before the end: objective, examples,
+ * features, parameters, history, backup_copies, safeguards, preconditioner, l1, l2, nonzero,
+ * gap_bound. What only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
 
 /* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,

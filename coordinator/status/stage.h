@@ -11,7 +11,8 @@
     X(STAGE_WRITING, "writing the model")                                                          \
     X(STAGE_JUDGING, "judging")                                                                    \
     X(STAGE_ANNOUNCING, "running on_publish")                                                      \
-    X(STAGE_ENDING, "ending")
+    X(STAGE_ENDING, "ending")                                                                      \
+    X(STAGE_ENDED, "ended")
 
 enum stage {
     STAGE_TRAINING, /* the coordinator's phase says more */

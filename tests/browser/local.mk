@@ -1,9 +1,10 @@
 # The page in a headless Chromium; skipped where there is none.
-BROWSER_TESTS = tests/browser/test_page.py
+BROWSER_TESTS = tests/browser/test_page.py tests/browser/test_runs.py
 TESTS += $(BROWSER_TESTS)
 EXTRA_DIST += $(BROWSER_TESTS) \
 	tests/browser/chromium.py \
 	tests/browser/mock.py \
+	tests/browser/pages.py \
 	tests/browser/screenshots.py
 
 # The picture in README.md, from a real job.

@@ -53,6 +53,7 @@ class Mock:
         self.earlier = 2            # runs before this one
         self.host = 'vm'
         self.settings = dict(SETTINGS)
+        self.outcome = {}           # further members of the status: figures, model
         self.asked = []             # every path that was asked for
         self.__dict__.update(how)
         self.server = None
@@ -158,7 +159,7 @@ class Mock:
             'preconditioner': self.preconditioner,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             'holdout_loss': self.row(self.step)['holdout_loss'] if self.holdout else None,
-            'settings': self.settings, 'http': self.url, 'version': '0.5.0'}
+            'settings': self.settings, 'http': self.url, 'version': '0.5.0', **self.outcome}
 
     def steps(self, since, run):
         last = self.step if run == self.run else self.steps_whole

@@ -1,136 +1,12 @@
 #!/usr/bin/env python3
-"""The page for people, in a real browser: of a coordinator made up of numbers, and a real one."""
+"""The page for people, in a real browser: of a coordinator made up of numbers."""
 
 import json
-import pathlib
-import re
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
-
-import chromium  # noqa: E402
-from harness import (COORDINATOR, SOURCE, Process, Skip, endless_job, main, test,  # noqa: E402
-                     url_of)
-from mock import Mock  # noqa: E402
-
-PAGE = SOURCE / 'coordinator' / 'status' / 'page.html'
-LIVE = "document.getElementById('connection').className === 'live'"
-EVENTS = [('lost', 'replica 1 was lost: no sign of life for 2.5 s'),
-          ('recovery', 'back to step 31, attempt 2: shard 0 restarted'),
-          ('safeguard', 'step 34: pair skipped: too little curvature')]
-BROWSERS = []
-
-
-def browser():
-    """The one browser of all tests."""
-    if not BROWSERS:
-        if not chromium.program():
-            raise Skip('chromium is not installed')
-        BROWSERS.append(chromium.Browser())
-    return BROWSERS[0]
-
-
-def in_browser(function):
-    """A test with a mock and a way to open its page; sees that the console stays silent."""
-    def run(_):
-        tabs = browser()
-        mocks, pages = [], []
-
-        def mock(**how):
-            mocks.append(Mock(PAGE, **how))
-            return mocks[-1]
-
-        def page(of, **how):
-            pages.append(tabs.open(of.url, **how))
-            pages[-1].until(LIVE)
-            pages[-1].until(f"known.steps.last >= {of.step}")
-            settle(pages[-1])
-            return pages[-1]
-
-        try:
-            function(mock, page)
-            for opened in pages:
-                assert not opened.errors, opened.errors
-        finally:
-            for opened in pages:
-                opened.close()
-            for made in mocks:
-                made.stop()
-    run.__name__ = function.__name__
-    return test(run)
-
-
-def settle(page):
-    """Waits until what was asked for is drawn."""
-    page.run(chromium.FRAMES)
-
-
-def assert_fits(page, width):
-    page.resize(width)
-    settle(page)
-    assert page.run('document.documentElement.scrollWidth') <= width, f'wider than {width}'
-    clipped = page.run('''[...document.querySelectorAll('.figures dd, h1, h2, h3, figcaption')]
-        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.outerHTML)''')
-    assert not clipped, f'at {width}: {clipped}'
-
-
-def colours_in(page, canvas):
-    """How many colours a canvas shows."""
-    return page.run(f'''(() => {{
-        const {{ width, height }} = document.getElementById('{canvas}');
-        const copy = Object.assign(document.createElement('canvas'), {{ width, height }});
-        const g = copy.getContext('2d', {{ willReadFrequently: true }});
-        g.drawImage(document.getElementById('{canvas}'), 0, 0);
-        return new Set(new Uint32Array(g.getImageData(0, 0, width, height).data.buffer)).size;
-        }})()''')
-
-
-# Every visible text whose contrast with what is behind it is below 4.5:1.
-PALE = '''(() => {
-  const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  const known = new Map();
-  const rgba = css => known.get(css) || known.set(css, painted(css)).get(css);
-  const painted = css => {
-    paint.clearRect(0, 0, 1, 1);
-    paint.fillStyle = css;
-    paint.fillRect(0, 0, 1, 1);
-    return [...paint.getImageData(0, 0, 1, 1).data]; };
-  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const behind = e => { for (; e; e = e.parentElement) {
-    const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 255) return c; }
-    return [255, 255, 255, 255]; };
-  const cache = new Map(), pale = [];
-  for (const e of document.querySelectorAll('body *')) {
-    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !e.getClientRects().length || e.closest('noscript')) continue;
-    const back = behind(e), front = getComputedStyle(e).color, key = front + back;
-    if (!cache.has(key)) {
-      const [a, b] = [light(rgba(front)), light(back)].sort((x, y) => y - x);
-      cache.set(key, (a + .05) / (b + .05));
-    }
-    if (cache.get(key) < 4.5) pale.push([cache.get(key), e.outerHTML.slice(0, 120)]);
-  }
-  return pale; })()'''
-
-
-def assert_readable(page):
-    pale = page.run(PALE)
-    assert not pale, pale[:5]
-
-
-def shown_in_every_way(page):
-    """Both widths, both schemes: it fits, and the curves are there."""
-    for scheme in ('dark', 'light'):
-        page.call('Emulation.setEmulatedMedia',
-                  features=[{'name': 'prefers-color-scheme', 'value': scheme}])
-        for width in (390, 1280):
-            assert_fits(page, width)
-            assert colours_in(page, 'gradient-chart') > 4, f'{scheme}, {width}: nothing is drawn'
-        assert_readable(page)
-
+from pages import (EVENTS, LIVE, assert_fits, assert_readable, browser, colours_in, in_browser,
+                   main, settle, shown_in_every_way)
 
 # ---- what it shows ----
 
@@ -417,49 +293,42 @@ def an_endless_run_takes_no_more_room(mock, page):
     assert found[3] <= 1000, found
 
 
-# ---- a real run ----
+# ---- what has ended ----
 
-def served(job):
-    """A run and the address of its page."""
-    process = Process(COORDINATOR, 'run', job)
-    url = url_of(process)
-    return process, url, url.rstrip('/').rsplit(':', 1)[1]
+def outcome(classes):
+    """Figures of a model of so many classes, as a result has them."""
+    names = [f'kind {i}' for i in range(classes)]
+    counts = [[1000 // (1 + 3 * abs(i - j)) for j in range(classes)] for i in range(classes)]
+    figures = {'examples': 20000, 'loss': .25, 'accuracy': .9, 'average_precision': None,
+               'classes': [{'class': name, 'examples': sum(row), 'precision': .8}
+                           for name, row in zip(names, counts)], 'confusion': counts}
+    return {'holdout': figures, 'test': {**figures, 'accuracy': .875},
+            'model': 'adult.state/models/3', 'model_sha256': 'c0ffee' * 10 + 'c0ff'}
 
 
-@test
-def a_real_run_is_followed_lost_when_killed_and_found_again(folder):
-    tabs = browser()
-    job = endless_job(folder, http='127.0.0.1:0', replicas=2, shards=1)
-    process, url, port = served(job)
-    try:
-        tab = tabs.open(url)
-        tab.until(f'{LIVE} && known.steps.last > 50 && known.status.state === "running"')
-        settle(tab)
-        assert tab.text('job') == 'job' and tab.text('state') == 'running', tab.text('state')
-        states = tab.run("[...document.querySelectorAll('#processes tbody tr')]"
-                         ".map(row => row.cells[0].textContent + ' ' + row.cells[1].textContent)")
-        assert states == [f'{who} ● running' for who in ('replica 0', 'replica 1', 'shard 0')], states
-        assert tab.run('known.steps.size === known.steps.last + 1'), 'no step is missing'
-        assert re.fullmatch(r'number [\d,]+: \d+ of \d+ chunks? counted.*',
-                            tab.text('evaluation-text')), tab.text('evaluation-text')
-        assert tab.run('grid.cells.flatMap(cell => cell.states).reduce((sum, n) => sum + n)') == \
-            tab.run('known.status.evaluation.chunks')
-        shown_in_every_way(tab)
-        assert not tab.errors, tab.errors
-        process.end()
-        tab.until("document.getElementById('connection').className === 'lost'")
-        before = tab.run('known.steps.last')
-        job.write_text(job.read_text().replace('127.0.0.1:0', f'127.0.0.1:{port}'))
-        process, _, _ = served(job)
-        tab.until(f'{LIVE} && known.steps.last > {before}', seconds=40)
-        assert tab.text('run').startswith('run 1,'), 'the same run goes on'
-        tab.close()
-    finally:
-        process.end()
+@in_browser
+def the_model_and_its_figures_are_shown_once_there_are_any(mock, page):
+    job = mock(step=40)
+    tab = page(job)
+    assert not tab.run("document.getElementById('outcome').offsetHeight")
+    job.outcome = outcome(3)
+    tab.until("document.getElementById('outcome').offsetHeight > 0")
+    rows = tab.run("[...document.querySelectorAll('#outcome-parts tr')].map(row => "
+                   "[...row.cells].map(cell => cell.textContent))")
+    assert ['accuracy', '0.9', '0.875'] in rows, rows
+    assert ['average precision', '–', '–'] in rows, rows
+    assert ['kind 1', '250', '1,000', '250'] in rows, rows
+    assert 'c0ffee' in tab.text('model'), tab.text('model')
+    shown_in_every_way(tab)
+
+
+@in_browser
+def the_confusion_of_many_classes_is_a_picture(mock, page):
+    tab = page(mock(outcome=outcome(100)))
+    assert tab.run("document.querySelectorAll('.confusion td').length") == 2 * 100 * 100
+    assert tab.run("document.querySelector('.confusion td').title") == 'kind 0 taken for kind 0: 1000'
+    shown_in_every_way(tab)
 
 
 if __name__ == '__main__':
-    status = main()
-    for opened in BROWSERS:
-        opened.end()
-    sys.exit(status)
+    sys.exit(main())

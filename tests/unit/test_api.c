@@ -291,6 +291,10 @@ static void the_status_has_every_member(void **state) {
         "l2",
         "nonzero",
         "gap_bound",
+        "holdout",
+        "test",
+        "model",
+        "model_sha256",
     };
     bench_finish_first(bench, 4, 1);
     json_t *status = json_of("/api/v1/status", "");

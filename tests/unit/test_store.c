@@ -49,6 +49,23 @@ static void take_an_epoch_and_begin_a_run(void) {
         _exit(1);
 }
 
+static void a_copy_in_memory_stays_as_it_was(void **state) {
+    (void)state;
+    struct store *store = opened(), *copy;
+    int64_t run = begun(store, "one");
+    struct store_step step = step_numbered(0);
+    uint64_t next = 0;
+    assert_int_equal(store_step(store, run, &step), 0);
+    assert_int_equal(store_flush(store), 0);
+    assert_int_equal(store_copy(store, &copy), 0);
+    step = step_numbered(1);
+    assert_int_equal(store_step(store, run, &step), 0);
+    assert_int_equal(store_close(store), 0);
+    assert_int_equal(store_steps(copy, run, 0, count_step, &next), 0);
+    assert_int_equal(next, 1);
+    assert_int_equal(store_close(copy), 0);
+}
+
 static void a_crash_loses_only_what_was_not_flushed(void **state) {
     (void)state;
     in_a_process_that_dies(take_an_epoch_and_begin_a_run);
@@ -316,6 +333,7 @@ static void a_folder_that_is_missing_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(epochs_rise_across_openings),
+        TEST(a_copy_in_memory_stays_as_it_was),
         TEST(a_crash_loses_only_what_was_not_flushed),
         TEST(a_run_has_its_figures_from_its_steps_until_it_ends),
         TEST(a_run_that_ends_without_a_finite_loss_is_read_as_not_a_number),

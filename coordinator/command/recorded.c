@@ -1,0 +1,117 @@
+#include "coordinator/command/recorded.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "coordinator/command/ask.h"
+#include "coordinator/run/lock.h"
+#include "coordinator/status/members.h"
+#include "coordinator/status/report.h"
+
+#define PAUSE_NS (NS_PER_S / 2)
+#define PAUSE_SHARE 10 /* a coordinator that answers slowly is asked a tenth of the time */
+
+static void note_file(const char *state, const char *name, int64_t stamp[2]) {
+    struct stat status = {0};
+    char *path = path_join(state, name);
+    (void)stat(path, &status);
+    free(path);
+    stamp[0] = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+    stamp[1] = status.st_size;
+}
+
+static void note_files(const char *state, int64_t stamp[4]) {
+    note_file(state, "dml.db", stamp);
+    note_file(state, "dml.db-wal", stamp + 2);
+}
+
+static void take_status(struct recorded *record, json_t *status, json_t *runs) {
+    json_decref(record->status);
+    json_decref(record->runs);
+    record->status = status;
+    record->runs = runs;
+}
+
+static int ask_coordinator(struct recorded *record) {
+    json_t *status = NULL, *runs = NULL;
+    int code = ask_live_status(record->state, &status);
+    if (!code)
+        code = ask_live_runs(record->state, &runs);
+    if (code)
+        json_decref(status);
+    else
+        take_status(record, status, runs);
+    return code;
+}
+
+static int copy(const char *state, struct store **made) {
+    struct store *store = NULL;
+    int lock, code = state_lock(state, &lock);
+    if (code)
+        return code;
+    code = store_open_existing(state, &store);
+    if (!code)
+        code = store_copy(store, made);
+    store_close(store);
+    close(lock);
+    return code;
+}
+
+static int read_store(struct recorded *record) {
+    struct store *made = NULL;
+    json_t *status = NULL;
+    int code = copy(record->state, &made);
+    if (!code && (code = report_status(made, &status))) {
+        store_close(made);
+        return code;
+    }
+    if (code)
+        return code;
+    store_close(record->store);
+    record->store = made;
+    take_status(record, status, NULL);
+    note_files(record->state, record->stamp);
+    return 0;
+}
+
+static int look(struct recorded *record) {
+    int64_t stamp[4];
+    note_files(record->state, stamp);
+    if (record->status && !record->runs && memcmp(stamp, record->stamp, sizeof stamp) == 0)
+        return 0;
+    int code = ask_coordinator(record);
+    if (code != ERROR_UNAVAILABLE)
+        return code;
+    error_clear();
+    return read_store(record);
+}
+
+int recorded_refresh(struct recorded *record) {
+    int64_t begun_ns = clock_monotonic_ns();
+    if (record->status && begun_ns < record->again_ns)
+        return 0;
+    int code = look(record);
+    int64_t now_ns = clock_monotonic_ns(), slow_ns = PAUSE_SHARE * (now_ns - begun_ns);
+    record->again_ns = now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS);
+    return code;
+}
+
+void recorded_release(struct recorded *record) {
+    store_close(record->store);
+    take_status(record, NULL, NULL);
+    record->store = NULL;
+}
+
+struct api recorded_api(const struct recorded *record, const struct http_counts *counts) {
+    return (struct api){.live = {.run = (int64_t)member_count(record->status, "run"),
+                                 .started_ms = (int64_t)member_count(record->status, "started_ms")},
+                        .status = record->status,
+                        .runs = record->runs,
+                        .store = record->store,
+                        .counts = counts};
+}
