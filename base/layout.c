@@ -20,9 +20,17 @@ static bool has_room(const struct layout *layout, const struct layout_tensor *te
 }
 
 static bool has_rules(const struct layout_tensor *tensor) {
-    bool uniform = tensor->start == LAYOUT_START_UNIFORM;
-    return tensor->exponents <= LAYOUT_ONE_EXPONENT && tensor->start <= LAYOUT_START_UNIFORM &&
-           (uniform ? isfinite(tensor->bound) && tensor->bound >= 0 : tensor->bound == 0);
+    if (tensor->exponents > LAYOUT_ONE_EXPONENT || !isfinite(tensor->bound))
+        return false;
+    switch (tensor->start) {
+    case LAYOUT_START_ZERO:
+        return tensor->bound == 0;
+    case LAYOUT_START_UNIFORM:
+        return tensor->bound >= 0;
+    case LAYOUT_START_CONSTANT:
+        return true;
+    }
+    return false;
 }
 
 bool layout_add(struct layout *layout, const struct layout_tensor *tensor) {
@@ -171,7 +179,7 @@ void layout_start(const struct layout *layout, uint64_t first, uint64_t count, d
         for (uint64_t i = part.first; i < part.first + part.count; i++)
             elements[i] = tensor->start == LAYOUT_START_UNIFORM
                               ? uniform(key, first + i - tensor->first, tensor->bound)
-                              : 0;
+                              : tensor->bound;
     }
 }
 

@@ -26,7 +26,7 @@
 #define TENSOR_BIAS "bias"
 
 enum layout_exponents { LAYOUT_EXPONENT_A_ROW, LAYOUT_ONE_EXPONENT };
-enum layout_start { LAYOUT_START_ZERO, LAYOUT_START_UNIFORM };
+enum layout_start { LAYOUT_START_ZERO, LAYOUT_START_UNIFORM, LAYOUT_START_CONSTANT };
 
 struct layout_tensor {
     char name[TENSOR_NAME_BYTES]; /* letters, digits and _; with its 0 */
@@ -34,7 +34,7 @@ struct layout_tensor {
     bool regularized;
     enum layout_exponents exponents;
     enum layout_start start;
-    double bound;                   /* UNIFORM: evenly in [−bound, bound) */
+    double bound;                   /* UNIFORM: evenly in [−bound, bound); CONSTANT: there */
     uint64_t first, first_exponent; /* where it begins in the vector: layout_add() finds them */
 };
 

@@ -32,4 +32,13 @@ struct rows {
     const double *weight;    /* count; ≥ 0 and finite; NULL: all are 1 */
 };
 
+/* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.
+ * The quantiles are those of some rows, evenly spread, whatever their weights: [k] is about as
+ * large as k/128 of the targets. */
+#define LABEL_QUANTILES 129
+struct label_summary {
+    double least, mean;
+    double quantile[LABEL_QUANTILES];
+};
+
 #endif

@@ -106,6 +106,14 @@ static json_t *columns_in_order(const struct set_info *info) {
     return list;
 }
 
+static void describe_targets(const struct set_info *info, json_t *object) {
+    const struct label_summary *targets = info->targets;
+    json_object_set_new(object, "label_max_abs", json_real(info->label_max_abs));
+    json_object_set_new(object, "label_least", json_real(targets->least));
+    json_object_set_new(object, "label_mean", json_real(targets->mean));
+    json_object_set_new(object, "label_median", json_real(targets->quantile[LABEL_QUANTILES / 2]));
+}
+
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
                             uint64_t bytes) {
     json_t *object = json_object();
@@ -124,7 +132,7 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     if (info->classes)
         json_object_set_new(object, "classes", text_list(info->class_names, info->classes, 1));
     else
-        json_object_set_new(object, "label_max_abs", json_real(info->label_max_abs));
+        describe_targets(info, object);
     if (info->feature_names)
         json_object_set_new(object, "columns", columns_in_order(info));
     if (info->uniform)

@@ -72,6 +72,8 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
                          text_dictionary_get(&labels->texts, text));
     if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
+    if (weight > 0)
+        targets_add(&labels->targets, number, weight);
     return 0;
 }
 
@@ -272,5 +274,6 @@ void labels_release(struct labels *labels) {
     free(labels->class_of_text);
     dictionary_release(&labels->numbers);
     text_dictionary_release(&labels->texts);
+    targets_release(&labels->targets);
     *labels = (struct labels){0};
 }

@@ -24,6 +24,7 @@ libdata_a_SOURCES = \
 	data/source.c data/source.h \
 	data/source_paths.c \
 	data/source_shape.c \
+	data/targets.c \
 	data/weighing.c \
 	data/weights.c data/weights.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)

@@ -56,6 +56,18 @@ void columns_release(struct columns *columns);
 
 /* ---- labels ---- */
 
+/* Sums up targets one by one. Zeroed memory is empty. */
+struct targets {
+    double least, sum, weights;
+    double *sample; /* of every stride-th target */
+    uint32_t sampled;
+    uint64_t stride, seen;
+};
+
+void targets_add(struct targets *targets, double target, double weight);
+void targets_finish(struct targets *targets, struct label_summary *summary);
+void targets_release(struct targets *targets);
+
 struct labels {
     enum label_kind kind;
     struct dictionary numbers; /* the bits of a double as id */
@@ -66,6 +78,7 @@ struct labels {
     uint32_t classes;
     char **class_name; /* owned */
     double max_abs;    /* of targets, where the row's weight is not 0 */
+    struct targets targets;
 };
 
 /* Looks at the labels of the rows that are trained on. */

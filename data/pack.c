@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -96,6 +97,11 @@ const char *pack_source(const struct pack *pack) {
     return pack->source;
 }
 
+void pack_labels(const struct pack *pack, double *least, double *most) {
+    *least = pack->facts->label_least;
+    *most = pack->facts->label_most;
+}
+
 const char *pack_fingerprint(const struct pack *pack) {
     return pack->facts->fingerprint;
 }
@@ -170,7 +176,8 @@ static int look_at_file(const char *path, struct source_stamp *stamp, uint64_t *
 /* The facts about a source that need no reading of its contents. */
 static int look_at(const char *source, const struct source_options *options,
                    struct pack_facts *known) {
-    *known = (struct pack_facts){.options_hash = hash_options(options)};
+    *known = (struct pack_facts){
+        .options_hash = hash_options(options), .label_least = INFINITY, .label_most = -INFINITY};
     int code = look_at_file(source, &known->stamp, &known->path_hash);
     if (!code && options->weights)
         code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);

@@ -24,6 +24,10 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
 int pack_open(const char *path, struct pack **pack);
 void pack_close(struct pack *pack);
 
+/* The range of the labels that are numbers, of rows whose weight is not 0; least > most if there
+ * are none. */
+void pack_labels(const struct pack *pack, double *least, double *most);
+
 const char *pack_source(const struct pack *pack);
 const char *pack_fingerprint(const struct pack *pack);
 

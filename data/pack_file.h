@@ -42,11 +42,13 @@ struct pack_facts {
     struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
     uint64_t path_hash;                          /* of the absolute paths of both */
     uint64_t options_hash;
+    double label_least,
+        label_most;       /* of numbers, where the weight is not 0; least > most: of none */
     char source_hash[40]; /* HASH128_TEXT, padded with 0 */
     char weights_hash[40];
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 280, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 296, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,

@@ -261,6 +261,16 @@ static void fill_block(const struct source_rows *rows, struct pending *pending, 
               block->positions ? block->values * sizeof(uint32_t) : 0);
 }
 
+static void note_labels(struct pack_facts *facts, const struct source_rows *rows) {
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double label = rows->label[i];
+        if (isnan(label) || (rows->weight && rows->weight[i] == 0))
+            continue;
+        facts->label_least = label < facts->label_least ? label : facts->label_least;
+        facts->label_most = label > facts->label_most ? label : facts->label_most;
+    }
+}
+
 static void add_block(struct pack_writer *writer, struct pending *pending) {
     struct pack_block *block = &pending->block;
     block->bytes = pack_block_layout(block).bytes;
@@ -314,6 +324,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
                          "%s: more than %u different texts as labels: is the label "
                          "column the right one?",
                          writer->source, CLASSES_MAX);
+    note_labels(&writer->facts, rows);
     add_block(writer, pending);
     return 0;
 }

@@ -38,7 +38,7 @@ static int map_weights(struct set *set) {
 
 static int map_arrays(struct set *set) {
     const struct container *container = &set->container;
-    const void *facts, *chunk = NULL, *id = NULL, *order = NULL, *exponent = NULL;
+    const void *facts, *chunk = NULL, *id = NULL, *order = NULL, *exponent = NULL, *targets = NULL;
     int code = container_array(container, SET_FACTS, 1, sizeof *set->facts, &facts);
     if (code)
         return code;
@@ -51,9 +51,12 @@ static int map_arrays(struct set *set) {
         code = container_array(container, SET_ORDER, features, sizeof(uint32_t), &order);
     if (!code)
         code = container_array(container, SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent);
+    if (!code && set->facts->labels == LABEL_TARGET)
+        code = container_array(container, SET_TARGETS, 1, sizeof *set->info.targets, &targets);
     if (!code)
         code = map_weights(set);
     set->chunk = chunk;
+    set->info.targets = targets;
     set->info.feature_id = id;
     set->info.original_order = order;
     set->info.exponent = exponent;

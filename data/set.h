@@ -21,15 +21,16 @@ struct set_info {
     bool dense;
     enum value_type type;
     enum label_kind labels;
-    uint32_t classes;                 /* 2 for binary, 0 for targets */
-    const char *const *class_names;   /* `classes` texts, as in the data: "1", "-1", "M" */
-    double label_max_abs;             /* targets: the largest |target| */
-    const uint64_t *feature_id;       /* original id of each column */
-    const uint32_t *original_order;   /* columns by rising original id: a permutation */
-    const char *const *feature_names; /* by column, or NULL: CSV headers */
-    const int16_t *exponent;          /* base exponents (numeric/fixed.h), `features` + 1 with that
-                                         of the intercept last */
-    bool uniform;                     /* one exponent will do: */
+    uint32_t classes;                    /* 2 for binary, 0 for targets */
+    const char *const *class_names;      /* `classes` texts, as in the data: "1", "-1", "M" */
+    double label_max_abs;                /* targets: the largest |target| */
+    const struct label_summary *targets; /* NULL for classes */
+    const uint64_t *feature_id;          /* original id of each column */
+    const uint32_t *original_order;      /* columns by rising original id: a permutation */
+    const char *const *feature_names;    /* by column, or NULL: CSV headers */
+    const int16_t *exponent; /* base exponents (numeric/fixed.h), `features` + 1 with that
+                                of the intercept last */
+    bool uniform;            /* one exponent will do: */
     int uniform_exponent;
     const char *fingerprint; /* of the data and how it was merged */
     uint64_t rejected;       /* malformed lines skipped, over all sources */

@@ -24,6 +24,7 @@ enum set_section {
     SET_CLASSES,   /* texts × classes */
     SET_SOURCES,   /* texts × 2·sources: path and pack fingerprint of each */
     SET_WEIGHTS,   /* struct set_weights, if rows have weights */
+    SET_TARGETS,   /* struct label_summary, if labels are targets */
 };
 
 struct set_facts {

@@ -271,6 +271,9 @@ static int write_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
     const struct set_weights weights = weights_of(writer);
+    bool targets = writer->labels.kind == LABEL_TARGET;
+    struct label_summary summary;
+    targets_finish(&writer->labels.targets, &summary);
     const struct {
         unsigned number;
         const void *data;
@@ -283,6 +286,7 @@ static int write_sections(struct set_writer *writer) {
         {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
         {SET_WEIGHTS, &weights, writer->weighing.weighted ? sizeof weights : 0},
+        {SET_TARGETS, &summary, targets ? sizeof summary : 0},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof sections / sizeof *sections && !code; i++)

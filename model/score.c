@@ -110,12 +110,30 @@ static int refuse_row(const struct scorer *scorer, const struct source_rows *row
                      (unsigned long long)layout->features);
 }
 
+static bool is_out_of_reach(const struct model_layout *layout, double margin) {
+    const struct objective *objective = objective_find(layout->objective);
+    if (layout->outputs == 1 && objective->predict)
+        objective->predict(1, &margin);
+    return !isfinite(margin);
+}
+
+/* The loss of a label that it does not allow is no number. */
+static int check_label(const struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
+    const struct objective *objective = objective_find(scorer->model->layout.objective);
+    double label = rows->label[row];
+    if (!objective->label_fits || isnan(label) || objective->label_fits(label))
+        return 0;
+    return error_set(ERROR_DATA, "%s: about line %llu: the label is %g; a model for %s needs %s",
+                     scorer->path, (unsigned long long)(rows->first_line + row), label,
+                     objective->name, objective->label_allowed);
+}
+
 static int check_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                      uint64_t known) {
     if (scorer->report.format == FORMAT_CSV && known < scorer->model->layout.features)
         return refuse_row(scorer, rows, row, known);
     for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
-        if (!isfinite(scorer->margins[k]))
+        if (is_out_of_reach(&scorer->model->layout, scorer->margins[k]))
             return error_set(ERROR_DATA,
                              "%s: about line %llu: the values are too large for this model: its "
                              "margin is %g",
@@ -170,6 +188,8 @@ static int take_rows(void *context, const struct source_rows *rows) {
         write_bad(scorer, rows, row, &bad);
         uint64_t known = compute_margins(scorer, rows, row);
         code = check_row(scorer, rows, row, known);
+        if (!code && scorer->figures)
+            code = check_label(scorer, rows, row);
         if (code)
             return code;
         if (scorer->figures)

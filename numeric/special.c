@@ -14,8 +14,8 @@ LANES_INLINE void power(lanes *out, const word_lanes *biased) {
     memcpy(out, &bits, sizeof bits);
 }
 
-/* e^r − 1 for |r| ≤ ln 2 / 2: the Taylor series, whose next term is below 2⁻⁵⁷. */
-LANES_INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
+/* (e^r − 1 − r)/r² for |r| ≤ ln 2 / 2: the Taylor series, whose next term is below 2⁻⁵⁷ of e^r. */
+LANES_INLINE void exp_series(lanes *out, const lanes *remainder) {
     const lanes r = *remainder;
     lanes p = r * (1.0 / 6227020800) + 1.0 / 479001600;
     p = p * r + 1.0 / 39916800;
@@ -27,7 +27,14 @@ LANES_INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
     p = p * r + 1.0 / 120;
     p = p * r + 1.0 / 24;
     p = p * r + 1.0 / 6;
-    p = p * r + 0.5;
+    *out = p * r + 0.5;
+}
+
+/* e^r − 1 for |r| ≤ ln 2 / 2. */
+LANES_INLINE void exp_minus_one(lanes *out, const lanes *remainder) {
+    const lanes r = *remainder;
+    lanes p;
+    exp_series(&p, &r);
     *out = r + r * r * p;
 }
 
@@ -109,6 +116,43 @@ LANES_INLINE void log1p_lanes(lanes *out, const lanes *in) {
     *out = k * LN2_HIGH + (near + (k * LN2_LOW + lost / u));
 }
 
+/* log x = k·log 2 + log f, x = 2^k·f. A denormal is multiplied by 2⁵⁴ first. */
+LANES_INLINE void log_lanes(lanes *out, const lanes *in) {
+    const uint64_t one = UINT64_C(0x3ff0000000000000), root_half = UINT64_C(0x3fe6a09e667f3bcd);
+    const uint64_t mantissa = UINT64_C(0x000fffffffffffff);
+    const lanes least = (lanes){0} + 0x1p-1022, none = {0}, shift = none + 54.0;
+    lanes x = *in, enlarged = x * 0x1p54, shifted, f, k, near;
+    word_lanes denormal, bits;
+    lanes_above(&denormal, &least, &x);
+    lanes_choose(&x, &denormal, &enlarged, &x);
+    lanes_choose(&shifted, &denormal, &shift, &none);
+    memcpy(&bits, &x, sizeof bits);
+    bits += one - root_half;
+    word_lanes exponent = (bits >> 52) | UINT64_C(0x4330000000000000); /* 2⁵² + 1023 + k */
+    bits = (bits & mantissa) + root_half;
+    memcpy(&f, &bits, sizeof f);
+    memcpy(&k, &exponent, sizeof k);
+    k -= 0x1p52 + 1023;
+    k -= shifted;
+    log_near_one(&near, &f);
+    *out = (k * LN2_HIGH + (near + k * LN2_LOW)) + (*in - *in);
+}
+
+/* Beyond the range of the series, e^x is far enough from 1 + x. */
+LANES_INLINE void exp_excess_lanes(lanes *out, const lanes *in) {
+    const lanes limit = (lanes){0} + 0x1.6p-2, minus = -limit, x = *in;
+    lanes p, e;
+    word_lanes above, below;
+    exp_series(&p, &x);
+    p = x * x * p;
+    exp_lanes(&e, &x);
+    e = e - 1.0 - x;
+    lanes_above(&above, &x, &limit);
+    lanes_above(&below, &minus, &x);
+    lanes_choose(out, &above, &e, &p);
+    lanes_choose(out, &below, &e, out);
+}
+
 #define OVER_LANES(name, kernel)                                                                   \
     VECTOR_CLONES void name(size_t n, double *out, const double *x) {                              \
         size_t i = 0;                                                                              \
@@ -127,3 +171,5 @@ LANES_INLINE void log1p_lanes(lanes *out, const lanes *in) {
     }
 OVER_LANES(special_exp, exp_lanes)
 OVER_LANES(special_log1p, log1p_lanes)
+OVER_LANES(special_log, log_lanes)
+OVER_LANES(special_exp_excess, exp_excess_lanes)

@@ -11,4 +11,11 @@ void special_exp(size_t n, double *out, const double *x);
 /* log(1 + x) for x ≥ 0, with full relative accuracy for small x; not finite where x is not. */
 void special_log1p(size_t n, double *out, const double *x);
 
+/* log x for x > 0; not finite where x is not. */
+void special_log(size_t n, double *out, const double *x);
+
+/* e^x − 1 − x, how far e^x is above its tangent at 0: with full relative accuracy for small x, and
+ * not finite where x is not. */
+void special_exp_excess(size_t n, double *out, const double *x);
+
 #endif

@@ -3,15 +3,19 @@ libobjective_a_SOURCES = \
 	objective/block.c \
 	objective/curvature.c \
 	objective/dense.c \
+	objective/gamma.c \
 	objective/huber.c \
+	objective/log_link.c \
 	objective/logistic.c \
 	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
+	objective/poisson.c \
 	objective/proof.c \
 	objective/softmax.c \
 	objective/sparse.c \
 	objective/squared.c \
 	objective/squared_hinge.c \
 	objective/table.c \
-	objective/triangle.c
+	objective/triangle.c \
+	objective/tweedie.c
 OBJECTIVE_LIBS = libobjective.a

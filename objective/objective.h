@@ -55,9 +55,14 @@ struct loss_parameter {
 struct objective {
     const char *name; /* in job files, models and messages */
     enum label_kind labels;
-    bool output_a_class; /* K is the number of classes, else 1 */
-    bool convex;         /* the minimum does not depend on the starting point */
-    unsigned figures;    /* objective_figure */
+    bool (*label_fits)(double label); /* whether the loss allows this target; NULL: any */
+    const char *label_allowed;        /* which targets, for messages */
+    bool output_a_class;              /* K is the number of classes, else 1 */
+    bool convex;                      /* the minimum does not depend on the starting point */
+    unsigned figures;                 /* objective_figure */
+
+    /* Where the intercept starts; NULL: at 0. */
+    double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
     /* The bound on |derivative|, given the largest |label|; NULL: 1. If it `adapts`, this is only
      * what the first evaluation assumes. Later ones take their bound from the derivatives found so
@@ -127,6 +132,7 @@ struct objective_shape {
     uint32_t features; /* F */
     uint32_t outputs;  /* K */
     bool intercept;
+    double start; /* of the intercept, before the first step */
     struct loss_parameters loss;
 };
 

@@ -16,6 +16,17 @@
 #define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
 #include "objective/objectives.def"
 
+/* What losses share whose prediction is e^margin. Labels end where their sums and squares would no
+ * longer be numbers. */
+#define LOG_LINK_LABEL_MAX 1e150
+#define LOG_LINK_POSITIVE "a number above 0, up to 1e150"
+#define LOG_LINK_NOT_NEGATIVE "a number from 0 to 1e150"
+bool log_link_positive(double label);
+bool log_link_not_negative(double label);
+double log_link_bound(const struct loss_parameters *parameters, double label_max_abs);
+double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
+void log_link_predict(size_t outputs, double *margins);
+
 /* Rows `first` to `first + count` of a block. */
 struct batch {
     const struct rows *rows;

@@ -68,7 +68,13 @@ const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
 }
 
 struct layout objective_layout(const struct objective_shape *shape) {
-    return layout_linear(shape->features, shape->outputs, shape->intercept);
+    struct layout layout = layout_linear(shape->features, shape->outputs, shape->intercept);
+    if (shape->intercept && shape->start != 0 && layout.count) {
+        struct layout_tensor *bias = &layout.tensor[layout.count - 1];
+        bias->start = LAYOUT_START_CONSTANT;
+        bias->bound = shape->start;
+    }
+    return layout;
 }
 
 uint64_t objective_parameters(const struct objective_shape *shape) {

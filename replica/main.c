@@ -94,10 +94,12 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
         return error_set(ERROR_INTERNAL, "the objective `%s` cannot have this %s", setup->objective,
                          amiss->name);
     const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
+    const struct layout_tensor *bias = layout_find(&setup->layout, TENSOR_BIAS);
     *shape = (struct objective_shape){.kind = (enum objective_kind)kind,
                                       .features = features,
                                       .outputs = weight ? (uint32_t)weight->columns : 0,
-                                      .intercept = layout_find(&setup->layout, TENSOR_BIAS) != NULL,
+                                      .intercept = bias != NULL,
+                                      .start = bias ? bias->bound : 0,
                                       .loss = setup->loss};
     return 0;
 }

@@ -128,13 +128,16 @@ double sizing_bias_scale(const struct set_info *data) {
 #define SAMPLE_A_PARAMETER 20
 #define SAMPLE_PRICE 0.25
 
-/* The trace of the second derivatives of a row's loss by its margins, where these are 0. */
-static double trace_first(const struct objective_shape *shape) {
+/* The trace of the second derivatives of a row's loss by its margins, at the start. The label is
+ * the mean, if that decides the start. */
+static double trace_first(const struct set_info *data, const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    const double label = 0;
+    const double label = objective->start ? data->targets->mean : 0;
     uint32_t outputs = shape->outputs;
     double *margins = memory_new(3 * (size_t)outputs, sizeof *margins);
     double *work = margins + outputs, *diagonal = margins + 2 * outputs, loss, trace = 0;
+    for (uint32_t k = 0; k < outputs; k++)
+        margins[k] = shape->start;
     objective->losses(&shape->loss, 1, outputs, &label, margins, &loss, work);
     objective->second(&shape->loss, 1, outputs, &label, margins, work, diagonal);
     for (uint32_t k = 0; k < outputs; k++)
@@ -143,9 +146,9 @@ static double trace_first(const struct objective_shape *shape) {
     return trace;
 }
 
-double sizing_second_first(const struct objective_shape *shape) {
+double sizing_second_first(const struct set_info *data, const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    double second = objective->second ? trace_first(shape) / shape->outputs : 1;
+    double second = objective->second ? trace_first(data, shape) / shape->outputs : 1;
     return second > 0 ? second : 1;
 }
 
@@ -195,7 +198,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .rows = data->rows,
         .columns = (uint64_t)shape->features + shape->intercept,
         .constant = objective->second_constant,
-        .trace_first = trace_first(shape),
+        .trace_first = trace_first(data, shape),
     };
     set_prices(data, shape->outputs, (double)parameters, settings);
     return 0;

@@ -37,9 +37,9 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
  * curvature, and steps along all others a hundred times too short. */
 double sizing_bias_scale(const struct set_info *data);
 
-/* The second derivative of a row's loss by one of its margins where these are 0, about; 1 for a
+/* The second derivative of a row's loss by one of its margins at the start, about; 1 for a
  * loss without. */
-double sizing_second_first(const struct objective_shape *shape);
+double sizing_second_first(const struct set_info *data, const struct objective_shape *shape);
 
 /* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the
  * shape of the data alone. With l1 it has none. ERROR_CONFIG if the job asks for one that the model

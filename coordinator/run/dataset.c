@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/run/dataset.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,43 @@ static int find_shape(const struct pack_list *data, struct source_shape *shape) 
     return 0;
 }
 
+/* ---- labels that a loss does not allow ---- */
+
+struct label_search {
+    const struct objective *objective;
+    const char *source;
+};
+
+static int find_label(void *context, const struct source_rows *rows) {
+    const struct label_search *search = context;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double label = rows->label[i];
+        if (isnan(label) || (rows->weight && rows->weight[i] == 0) ||
+            search->objective->label_fits(label))
+            continue;
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: the label is %g; objective = %s needs %s: leave the row "
+                         "out, or take another objective",
+                         search->source, (unsigned long long)(rows->first_line + i), label,
+                         search->objective->name, search->objective->label_allowed);
+    }
+    return 0;
+}
+
+/* Looks at all rows, also at those held out, so that none is left for the end of the training. */
+static int check_labels(const struct job *job, const struct pack_list *list) {
+    const struct objective *objective = objective_of(job->objective);
+    int code = 0;
+    for (uint32_t i = 0; objective->label_fits && i < list->count && !code; i++) {
+        double least, most;
+        pack_labels(list->packs[i], &least, &most);
+        struct label_search search = {objective, pack_source(list->packs[i])};
+        if (least <= most && !(objective->label_fits(least) && objective->label_fits(most)))
+            code = pack_read(list->packs[i], find_label, &search);
+    }
+    return code;
+}
+
 /* The packs of a job, by purpose. */
 struct packs {
     struct pack_list data, held_out, test;
@@ -277,6 +315,9 @@ static int pack_files(const struct job *job, const char *folder, const struct da
         code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out);
     if (!code)
         code = pack_all(&alike, folder, paths->test, paths->test_weights, &packs->test);
+    const struct pack_list *lists[] = {&packs->data, &packs->held_out, &packs->test};
+    for (int i = 0; i < 3 && !code; i++)
+        code = check_labels(job, lists[i]);
     return code;
 }
 

@@ -110,6 +110,9 @@ static int size_up(struct training *run) {
         .intercept = run->job->intercept,
         .loss = run->job->loss[run->job->objective],
     };
+    const struct objective *objective = objective_of(run->shape.kind);
+    if (objective->start && run->shape.intercept)
+        run->shape.start = objective->start(&run->shape.loss, info->targets);
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
         .loss = run->shape.loss,

@@ -41,8 +41,49 @@ def skewed(margin, source):
     return round(margin + source.gauss(0, 1) + (source.random() < 0.1) * source.gauss(20, 30), 3)
 
 
+def count(margin, source):
+    """Drawn from the distribution of Poisson with this logarithm of the mean."""
+    limit, product, k = math.exp(-math.exp(margin)), source.random(), 0
+    while product > limit:
+        product *= source.random()
+        k += 1
+    return k
+
+
+def amount(margin, source):
+    """A value above 0 of this mean, about."""
+    return round(math.exp(margin) * source.gammavariate(2, 0.5), 6) + 1e-6
+
+
+def amounts(margin, source):
+    """The sum of a few amounts; often 0."""
+    return round(math.fsum(source.gammavariate(2, 0.5) for _ in range(count(margin - 1, source))), 6)
+
+
+def poisson(m, y):
+    mean = math.exp(m)
+    return mean - y + (y * (math.log(y) - m) if y else 0), mean - y, mean
+
+
+def gamma(m, y):
+    ratio = y * math.exp(-m)
+    return ratio - 1 - math.log(ratio), 1 - ratio, ratio
+
+
+def tweedie(p):
+    a, b = 2 - p, p - 1
+
+    def of(m, y):
+        up, down = math.exp(a * m), y * math.exp(-b * m)
+        return up / a + down / b - y ** a / (a * b), up - down, a * up + b * down
+    return of
+
+
 LOSSES = [
     Loss('huber', huber(0.75), skewed, delta=0.75),
+    Loss('poisson', poisson, count, math.exp),
+    Loss('gamma', gamma, amount, math.exp),
+    Loss('tweedie', tweedie(1.4), amounts, math.exp, power=1.4),
 ]
 
 
@@ -156,6 +197,41 @@ def a_model_holds_the_parameters_of_its_loss_and_needs_them(folder):
         assert finished.status == BAD_DATA, finished
         assert 'objective_parameters has no `delta` of huber' in finished.stderr, finished
         model['json_sha256'] = ''
+
+
+@test
+def a_label_that_a_loss_does_not_allow_is_named_with_its_row(folder):
+    (folder / 'data').write_text('1 1:1\n2 1:2\n-1 2:1\n0 1:3\n')
+    (folder / 'good').write_text('1 1:1\n2 1:2\n1 2:1\n1 1:3\n')
+    for objective, row, label in [('poisson', 3, -1), ('tweedie', 3, -1), ('gamma', 3, -1)]:
+        job = write_job(folder, data=[folder / 'data'], objective=objective)
+        finished = dml('run', job)
+        assert finished.status == BAD_DATA, finished
+        error = f'data: row {row}: the label is {label}; objective = {objective} needs a number'
+        assert error in finished.stderr, finished
+    (folder / 'data').write_text('1 1:1\n0 1:2\n')
+    finished = dml('run', job)  # gamma
+    assert finished.status == BAD_DATA and 'row 2: the label is 0;' in finished.stderr, finished
+    for key in ('holdout', 'test'):  # before the training, and not after it
+        job = write_job(folder, data=[folder / 'good'], objective='gamma', **{key: [folder / 'data']})
+        finished = dml('run', job)
+        assert finished.status == BAD_DATA and 'row 2: the label is 0;' in finished.stderr, finished
+    job = write_job(folder, data=[folder / 'good'], objective='gamma', l2=0.1)
+    train(job)
+    finished = dml('evaluate', folder / 'job.state', folder / 'data')
+    assert finished.status == BAD_DATA, finished
+    assert 'data: about line 2: the label is 0; a model for gamma needs' in finished.stderr, finished
+    assert dml('predict', folder / 'job.state', folder / 'data').status == 0
+
+
+@test
+def a_prediction_that_is_beyond_all_numbers_is_refused(folder):
+    (folder / 'data').write_text('1 1:1\n2 1:2\n3 1:3\n')
+    (folder / 'far').write_text('1 1:1\n2 1:20000\n')
+    train(write_job(folder, data=[folder / 'data'], objective='poisson'))
+    finished = dml('predict', folder / 'job.state', folder / 'far')
+    assert finished.status == BAD_DATA, finished
+    assert 'about line 2: the values are too large for this model' in finished.stderr, finished
 
 
 def write_wide(folder, loss):

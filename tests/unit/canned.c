@@ -13,7 +13,9 @@ static double label_of(const struct objective_shape *shape, struct random *rando
     enum label_kind labels = objective_of(shape->kind)->labels;
     if (labels != LABEL_TARGET)
         return (double)random_below(random, labels == LABEL_BINARY ? 2 : shape->outputs);
-    return 10 * (random_unit(random) - 0.5);
+    double label = 10 * (random_unit(random) - 0.5);
+    bool (*fits)(double) = objective_of(shape->kind)->label_fits;
+    return !fits || fits(label) ? label : fits(0) ? 0 : -label;
 }
 
 static void add_row(struct canned *canned, const double *scale, struct random *random) {
@@ -86,6 +88,8 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
     for (uint64_t p = 0; p < objective_parameters(&shape); p++) {
         uint64_t j = p / shape.outputs;
         canned->parameters[p] = 4 * (random_unit(&random) - 0.5);
+        if (objective_of(shape.kind)->label_fits) /* whose losses grow exponentially */
+            canned->parameters[p] /= 8;
         if (scale && j < CANNED_FEATURES)
             canned->parameters[p] /= scale[j];
     }
@@ -93,12 +97,48 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
     return canned;
 }
 
-/* Margins of a row, turned into derivatives; returns its loss. */
-static long double row_loss(const struct objective_shape *shape, double label, long double *m) {
+/* Half the unit deviance of a power p of the mean. */
+static long double deviance(long double p, double label, long double *m) {
+    long double y = label, mean = expl(*m), log_ratio = y > 0 ? logl(y) - *m : 0;
+    *m = (mean - y) * expl(-p * (*m)) * mean;
+    if (p == 1)
+        return y * log_ratio - (y - mean);
+    if (p == 2)
+        return (y - mean) / mean - log_ratio;
+    long double a = 2 - p, b = p - 1, zero = y > 0 ? powl(y, a) : 0;
+    return -zero / (a * b) + y * powl(mean, -b) / b + powl(mean, a) / a;
+}
+
+long double canned_second(const struct objective_shape *shape, double label, long double m) {
+    long double sign = label > 0 ? 1 : -1, p;
+    switch (shape->kind) {
+    case OBJECTIVE_HUBER:
+        return fabsl(m - label) < shape->loss.value[0];
+    case OBJECTIVE_SQUARED_HINGE:
+        return sign * m < 1 ? 2 : 0;
+    case OBJECTIVE_LOGISTIC:
+        return 1 / ((1 + expl(m)) * (1 + expl(-m)));
+    case OBJECTIVE_POISSON:
+        return expl(m);
+    case OBJECTIVE_GAMMA:
+        return label * expl(-m);
+    case OBJECTIVE_TWEEDIE:
+        p = shape->loss.value[0];
+        return (2 - p) * expl((2 - p) * m) + (p - 1) * label * expl((1 - p) * m);
+    default:
+        return 1;
+    }
+}
+
+long double canned_loss(const struct objective_shape *shape, double label, long double *m) {
     if (shape->kind == OBJECTIVE_SQUARED) {
         m[0] -= label;
         return m[0] * m[0] / 2;
     }
+    if (shape->kind == OBJECTIVE_POISSON || shape->kind == OBJECTIVE_GAMMA)
+        return deviance(shape->kind == OBJECTIVE_POISSON ? 1 : 2, label, m);
+    if (shape->kind == OBJECTIVE_TWEEDIE)
+        return deviance(shape->loss.value[0], label, m);
     if (shape->kind == OBJECTIVE_HUBER) {
         long double residual = m[0] - label, delta = shape->loss.value[0];
         bool inside = fabsl(residual) <= delta;
@@ -141,7 +181,7 @@ long double canned_reference(const struct canned *canned, long double *gradient)
                 m[k] += (long double)canned->wide[v] *
                         canned->parameters[canned->feature[v] * outputs + k];
         }
-        loss += canned->weight[i] * row_loss(shape, canned->label[i], m);
+        loss += canned->weight[i] * canned_loss(shape, canned->label[i], m);
         for (uint32_t k = 0; k < outputs; k++) {
             m[k] *= canned->weight[i];
             for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)

@@ -44,6 +44,13 @@ void canned_weigh(struct canned *canned, double decades, uint64_t seed);
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);
 
+/* Margins of a row, turned into derivatives; returns its loss. From the definitions, as all below.
+ */
+long double canned_loss(const struct objective_shape *shape, double label, long double *m);
+
+/* The second derivative at a margin, of losses with one output. */
+long double canned_second(const struct objective_shape *shape, double label, long double m);
+
 /* Loss, and gradient of n doubles, straight from the definitions. */
 long double canned_reference(const struct canned *canned, long double *gradient);
 

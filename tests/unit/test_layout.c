@@ -217,6 +217,7 @@ static void tensors_that_cannot_be_are_not_added(void **state) {
         {.name = "many", .rows = PARAMETERS_MAX, .columns = 1},
         {.name = "bound", .rows = 1, .columns = 1, .start = LAYOUT_START_UNIFORM, .bound = NAN},
         {.name = "zero", .rows = 1, .columns = 1, .bound = 1},
+        {.name = "constant", .rows = 1, .columns = 1, .start = LAYOUT_START_CONSTANT, .bound = NAN},
         {.name = "exponents", .rows = 1, .columns = 1, .exponents = (enum layout_exponents)2},
     };
     struct layout layout = network(1);

@@ -74,6 +74,50 @@ static void the_bits_do_not_depend_on_the_place(void **state) {
     special_log1p(100, y, x);
     special_log1p(95, shifted, x + 5);
     assert_memory_equal(y + 5, shifted, 95 * sizeof *y);
+    special_log(100, y, x);
+    special_log(95, shifted, x + 5);
+    assert_memory_equal(y + 5, shifted, 95 * sizeof *y);
+    special_exp_excess(100, y, x);
+    special_exp_excess(95, shifted, x + 5);
+    assert_memory_equal(y + 5, shifted, 95 * sizeof *y);
+}
+
+static void logarithms_of_any_positive_number_are_right_to_the_last_place(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 4);
+    for (int i = 0; i < N; i++)
+        x[i] = i % 2 ? ldexp(1 + random_unit(&random), (int)random_below(&random, 2097) - 1073)
+                     : 1 + (random_unit(&random) - 0.5) / 3;
+    special_log(N, y, x);
+    for (int i = 0; i < N; i++)
+        assert_true(units_off(y[i], logl(x[i])) < 2);
+    const double in[] = {1, NAN, INFINITY, 0x1p-1074};
+    special_log(4, y, in);
+    assert_true(y[0] == 0 && isnan(y[1]) && !isfinite(y[2]) && y[3] == log(0x1p-1074));
+}
+
+static void the_excess_of_an_exponential_keeps_its_digits(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 5);
+    for (int i = 0; i < N; i++)
+        x[i] = (random_unit(&random) - 0.5) *
+               (i % 3 ? ldexp(2, -(int)random_below(&random, 400)) : 1400);
+    special_exp_excess(N, y, x);
+    for (int i = 0; i < N; i++) {
+        long double t = x[i], expected = expm1l(t) - t;
+        if (fabsl(t) < 1e-3L)
+            expected =
+                t * t * (0.5L + t * (1 / 6.0L + t * (1 / 24.0L + t * (1 / 120.0L + t / 720))));
+        if (expected > (long double)DBL_MAX)
+            assert_true(isinf(y[i]));
+        else
+            assert_true(units_off(y[i], expected) < 20);
+    }
+    const double in[] = {0, NAN, INFINITY, -INFINITY, -1e300};
+    special_exp_excess(5, y, in);
+    assert_true(y[0] == 0 && isnan(y[1]) && !isfinite(y[2]) && !isfinite(y[3]) && y[4] == 1e300);
 }
 
 int main(void) {
@@ -81,6 +125,8 @@ int main(void) {
         cmocka_unit_test(exponentials_are_right_to_the_last_place),
         cmocka_unit_test(exponentials_hold_at_the_ends),
         cmocka_unit_test(logarithms_are_right_to_the_last_place),
+        cmocka_unit_test(logarithms_of_any_positive_number_are_right_to_the_last_place),
+        cmocka_unit_test(the_excess_of_an_exponential_keeps_its_digits),
         cmocka_unit_test(the_bits_do_not_depend_on_the_place),
     };
     return cmocka_run_group_tests_name("special", tests, NULL, NULL);

@@ -1,0 +1,62 @@
+/* Half the deviance of values y > 0 with mean μ = e^m, whose deviation is proportional to μ:
+ * y/μ − 1 − log(y/μ), 0 at best. With t = log y − m it is e^t − 1 − t. The derivative is 1 − y/μ,
+ * which has no bound. */
+#include "numeric/special.h"
+#include "objective/parts.h"
+
+static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, double *margins, double *loss, double *work) {
+    (void)parameters;
+    (void)outputs;
+    special_log(rows, work, label);
+    for (size_t i = 0; i < rows; i++)
+        work[i] -= margins[i];
+    special_exp_excess(rows, loss, work);
+    special_exp(rows, work, work);
+    for (size_t i = 0; i < rows; i++)
+        margins[i] = 1 - work[i];
+}
+
+/* y/μ. */
+static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                   const double *label, const double *derivatives, const double *work,
+                   double *diagonal) {
+    (void)parameters;
+    (void)outputs;
+    (void)label;
+    (void)derivatives;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = work[i];
+}
+
+static double second_bound(const struct loss_parameters *parameters, double derivative_max,
+                           double label_max_abs) {
+    (void)parameters;
+    (void)label_max_abs;
+    return 1 + derivative_max;
+}
+
+static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
+                          const double *margins, double label) {
+    double margin = margins[0], loss, work;
+    losses(parameters, 1, outputs, &label, &margin, &loss, &work);
+    return loss;
+}
+
+const struct objective objective_gamma = {
+    .name = "gamma",
+    .labels = LABEL_TARGET,
+    .label_fits = log_link_positive,
+    .label_allowed = LOG_LINK_POSITIVE,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .start = log_link_start,
+    .bound = log_link_bound,
+    .adapts = true,
+    .losses = losses,
+    .second = second,
+    .second_bound = second_bound,
+    .loss = loss_of_one,
+    .predict = log_link_predict,
+    .prediction = "value",
+};
