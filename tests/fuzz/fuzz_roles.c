@@ -163,7 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     small_cluster_init(&cluster, &(struct cluster_options){.uniform = flags & 1,
                                                            .keeps_best = flags & 2,
                                                            .starts = flags & 4,
-                                                           .squared = flags & 8});
+                                                           .squared = flags & 8,
+                                                           .sparse = flags & 64});
     while (draw.left)
         one_event(&cluster, &memory, 1u << (flags >> 4 & 3), &draw);
     for (size_t i = 0; i < REMEMBERED; i++)

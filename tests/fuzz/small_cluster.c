@@ -297,6 +297,7 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
     virtual_store_read(&cluster->store, &saved, &journal);
     struct coordinator *coordinator = coordinator_new(&(struct coordinator_settings){
         .optimizer = {.memory = 4,
+                      .l1 = options->sparse ? 0.01 : 0,
                       .steps_max = 30,
                       .gradient_tolerance = 1e-9,
                       .patience = options->keeps_best ? 3 : 0},

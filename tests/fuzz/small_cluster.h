@@ -26,6 +26,7 @@ struct cluster_options {
     bool keeps_best; /* early stopping */
     bool starts;     /* from a point, with curvature pairs */
     bool squared;    /* an objective whose derivative has no bound */
+    bool sparse;     /* with l1 */
 };
 
 struct replica_work {

@@ -164,18 +164,14 @@ static void slopes_along_a_step_are_those_of_plain_loops(void **state) {
     }
 }
 
-/* The documented order of sums: eight lanes, folded in halves, then what is left. */
+/* The documented order of sums: eight lanes, folded in halves. */
 static void norms_have_the_same_bits_on_every_instruction_set(void **state) {
     (void)state;
     for (size_t k = 0; k < LENGTHS; k++) {
         double v[8] = {0};
-        size_t i = 0;
-        for (; i + 8 <= lengths[k]; i += 8)
-            for (size_t lane = 0; lane < 8; lane++)
-                v[lane] += fabs(x[i + lane]);
+        for (size_t i = 0; i < lengths[k]; i++)
+            v[i % 8] += fabs(x[i]);
         double sum = ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
-        for (; i < lengths[k]; i++)
-            sum += fabs(x[i]);
         assert_true(orthant_norm(lengths[k], x) == sum);
     }
 }
