@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Optima with l1 by three programs: dml, LIBLINEAR's -s 6 where there are two classes, and a Newton
+method of its own, here, that ends when the gap of duality is small. It shares no code with dml.
+
+    bench/l1.py [--data FOLDER] [ROW...]
+
+Each row is a data set and an l1, chosen by a part of its name; all without any. Models have no
+intercept: then LIBLINEAR minimises the same F, and the gap of duality is known. The columns:
+
+    nonzero       weights of dml's model that are not 0
+    evaluations   when dml's F first came within 1e-6 of F*, relatively, by the default settings but
+                  for tolerances; and of the whole run
+    gap           of dml's F above F*, relatively, F* being the least that any of the three found
+    bound         the same as dml bounds it
+    liblinear     the gap of LIBLINEAR's F
+    certified     the gap of duality at the point that the Newton method found, relatively
+    support       weights that are 0 in one of dml's model and the Newton method's, and not in the
+                  other, where the latter is strict; then the same for LIBLINEAR
+
+It needs numpy, scipy, scikit-learn and liblinear-train. Run it in the build folder, like the tests.
+"""
+
+import argparse
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
+from harness import (COORDINATOR, SHARED, Process, heed_interrupts, lines_of,  # noqa: E402
+                     read_safetensors, write_job)
+from newton import Loss, read  # noqa: E402
+from problems import copied  # noqa: E402
+
+ROW = '{:26}{:>9}{:>12}{:>7}{:>9}{:>9}{:>10}{:>10}{:>8}{:>5}'
+COLUMNS = 'row nonzero evaluations all gap bound liblinear certified support'.split()
+STEPS_MAX, ENTER_MAX = 200, 300
+CERTIFIED = 1e-10
+
+
+def two_classes(source, target):
+    """20 Newsgroups: the first ten groups against the others, in rows of length 1."""
+    with target.open('w') as file:
+        for line in lines_of(source):
+            label, *terms = line.split()
+            values = [(j, float(v)) for j, v in (term.split(':') for term in terms)]
+            length = sum(v * v for _, v in values) ** 0.5 or 1
+            file.write(('1' if int(float(label)) <= 10 else '-1')
+                       + ''.join(f' {j}:{v / length:.9g}' for j, v in values) + '\n')
+
+
+def standardised_pair(source, target):
+    """covtype: class 2 against the others, columns with mean 0 and deviation 1."""
+    table = np.array([[float(field) for field in line.split(',')] for line in lines_of(source)])
+    x, y = table[:, :-1], table[:, -1]
+    deviation = x.std(axis=0)
+    x = (x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
+    with target.open('w') as file:
+        for row, label in zip(x, y):
+            file.write(('1' if label == 2 else '-1')
+                       + ''.join(f' {j}:{v:.9g}' for j, v in enumerate(row, 1) if v) + '\n')
+
+
+# name, source, how the text is made, objective, l1
+PROBLEMS = [
+    ('a9a 1e-3', 'a9a.gz', copied, 'logistic', 1e-3),
+    ('a9a 1e-4', 'a9a.gz', copied, 'logistic', 1e-4),
+    ('a9a 1e-5', 'a9a.gz', copied, 'logistic', 1e-5),
+    ('ijcnn1 1e-4', 'ijcnn1.gz', copied, 'logistic', 1e-4),
+    ('agaricus 1e-4', 'agaricus.txt.train.gz', copied, 'logistic', 1e-4),
+    ('covtype 1e-4', 'covtype.20k.csv.gz', standardised_pair, 'logistic', 1e-4),
+    ('news20-two 1e-3', 'news20.libsvm.gz', two_classes, 'logistic', 1e-3),
+    ('farm_ads 1e-3', 'farm_ads.libsvm.gz', copied, 'logistic', 1e-3),
+    ('farm_ads 1e-4', 'farm_ads.libsvm.gz', copied, 'logistic', 1e-4),
+    ('news20 1e-3', 'news20.libsvm.gz', copied, 'softmax', 1e-3),
+]
+
+
+# ---- the Newton method ----
+
+class Problem:
+    def __init__(self, path, objective, l1):
+        x, labels = read(path, None)
+        self.x = scipy.sparse.csr_matrix(x)
+        self.xt = self.x.T.tocsr()
+        self.loss, self.l1 = Loss(objective, labels), l1
+        self.shape = (self.x.shape[1], self.loss.outputs)
+
+    def value(self, w):
+        return self.loss.value(self.x @ w) + self.l1 * np.abs(w).sum()
+
+    def gap(self, w, m, r):
+        """F(w) is this much above the minimum at most: the derivatives, scaled into the box of l1, are
+        a dual point."""
+        scale = min(1.0, self.l1 / np.abs(r).max())
+        return (1 - scale) * self.loss.value(m) + scale * (w * r).sum() + self.l1 * np.abs(w).sum()
+
+
+def hessian(problem, curvature, active):
+    """Of the mean loss, over the active weights: pairs of a column and an output, by output."""
+    columns, outputs = active
+    found = np.zeros((len(columns), len(columns)))
+    for a, b, weights in problem.loss.blocks(curvature):
+        one, other = np.flatnonzero(outputs == a), np.flatnonzero(outputs == b)
+        left = problem.x[:, columns[one]].T.tocsr() @ scipy.sparse.diags(weights)
+        block = (left @ problem.x[:, columns[other]]).toarray()
+        found[np.ix_(one, other)] = block
+        found[np.ix_(other, one)] = block.T
+    found[np.diag_indices(len(columns))] *= 1 + 1e-10  # equal columns
+    found[np.diag_indices(len(columns))] += 1e-14
+    return found
+
+
+def quadratic_minimiser(h, g, w, l1, side):
+    """Of g·(v − w) + (v − w)·H(v − w)/2 + l1 |v|₁, by active sets: the free weights go towards their
+    minimum, until one of them is 0 and leaves; then the one that gains most comes in again."""
+    v, free = w.copy(), side != 0
+    for _ in range(20 * len(w)):
+        goal = np.zeros_like(v)
+        rest = h @ np.where(free, 0, -w)
+        goal[free] = w[free] - scipy.linalg.solve(
+            h[np.ix_(free, free)], (g + l1 * side + rest)[free], assume_a='pos')
+        crossing = free & (goal * side < 0)
+        if crossing.any():
+            shares = np.where(crossing, v / np.where(crossing, v - goal, 1), np.inf)
+            first = np.argmin(shares)
+            v = v + max(0, shares[first]) * (goal - v)
+            v[first], free[first] = 0, False
+            continue
+        v = goal
+        slope = np.where(free, 0, g + h @ (v - w))
+        enters = np.argmax(np.abs(slope))
+        if abs(slope[enters]) <= l1 * (1 + 1e-12):
+            break
+        free[enters], side[enters] = True, -np.sign(slope[enters])
+    return v
+
+
+def searched(problem, w, f, promised, step):
+    """The first of halved steps where F falls enough; None if none does."""
+    t = 1.0
+    while t > 1e-10:
+        if problem.value(w + t * step) <= f + 1e-3 * t * promised:
+            return w + t * step
+        t /= 2
+    return None
+
+
+def minimum(problem, tell=lambda *_: None):
+    """(F, relative gap of duality, w, gradient of the mean loss): the best point by that gap. Newton's
+    method on the weights that are not 0 or may leave it, at most ENTER_MAX new ones at a time."""
+    w, l1, best = np.zeros(problem.shape), problem.l1, None
+    for _ in range(STEPS_MAX):
+        m = problem.x @ w
+        d, curvature = problem.loss.derivative(m)
+        r, f = problem.xt @ d, problem.value(w)
+        gap = problem.gap(w, m, r) / f
+        tell(f, gap, (w != 0).sum())
+        if best is None or gap < best[1]:
+            best = f, gap, w, r
+        if gap <= CERTIFIED:
+            break
+        beyond = np.where(w == 0, np.abs(r) - l1, 0)
+        least = np.partition(beyond.ravel(), -ENTER_MAX)[-ENTER_MAX] if beyond.size > ENTER_MAX else 0
+        outputs, columns = np.nonzero(((w != 0) | ((beyond > 0) & (beyond >= least))).T)
+        here, gradient = w[columns, outputs], r[columns, outputs]
+        side = np.where(here != 0, np.sign(here), -np.sign(gradient))
+        h = hessian(problem, curvature, (columns, outputs))
+        v = quadratic_minimiser(h, gradient, here, l1, side)
+        step = np.zeros_like(w)
+        step[columns, outputs] = v - here
+        promised = (gradient * (v - here)).sum() + l1 * (np.abs(v).sum() - np.abs(here).sum())
+        following = searched(problem, w, f, promised, step) if promised < 0 else None
+        if following is None:
+            break
+        w = following
+    return best
+
+
+# ---- the programs ----
+
+def weights_of(folder, shape):
+    tensors = read_safetensors(folder / 'model.safetensors')
+    ids, w = tensors['feature_id'][1], np.array(tensors['weight'][1]).reshape(shape[1], -1)
+    whole = np.zeros(shape)
+    whole[np.array(ids) - 1] = w.T
+    return whole
+
+
+def trained(path, objective, l1, shape, folder):
+    """The result of a run without tolerances that matter, its losses in order, and its weights."""
+    job = write_job(folder, data=[path], objective=objective, l1=l1, intercept=False,
+                    gradient_tolerance=1e-6 * l1, loss_tolerance=0, max_steps=4000,
+                    max_seconds=240)
+    finished = Process(COORDINATOR, 'run', job, '--json', '--fresh').wait(900)
+    assert finished.status == 0, finished
+    with sqlite3.connect(folder / 'job.state/dml.db') as store:
+        rows = store.execute('SELECT loss, outcome FROM evaluations ORDER BY evaluation').fetchall()
+    result = finished.json
+    return result, rows, weights_of(pathlib.Path(result['model']), shape)
+
+
+def liblinear(path, problem, folder):
+    """Its weights; None if there are several classes or it takes more than ten minutes."""
+    if problem.shape[1] > 1:
+        return None
+    model = folder / 'liblinear.model'
+    cost = 1 / (problem.l1 * problem.loss.rows)
+    try:
+        subprocess.run(['liblinear-train', '-q', '-s', '6', '-c', repr(cost), '-e', '1e-7', path,
+                        model], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return None
+    head, weights = model.read_text().split('\nw\n')
+    sign = 1 if head.split('label ')[1].split()[0] in ('1', '+1') else -1
+    return sign * np.array([float(line) for line in weights.split()])[:, None]
+
+
+def differences(found, w, r, l1):
+    """Weights that are 0 in one and not in the other, where the optimum is strict: those that are 0
+    with a gradient well below l1, and those that are well away from 0."""
+    small = (w == 0) & (np.abs(r) < l1 * (1 - 1e-3))
+    large = np.abs(w) > 1e-4 * np.abs(w).max()
+    return int((small & (found != 0)).sum() + (large & (found == 0)).sum())
+
+
+def measured(name, make, objective, l1, source, folder):
+    path = folder / 'data.libsvm'
+    make(source, path)
+    problem = Problem(path, objective, l1)
+    result, rows, w = trained(path, objective, l1, problem.shape, folder)
+    f, certified, reference, r = minimum(problem)
+    other = liblinear(path, problem, folder)
+    losses = [result['loss'], f] + ([problem.value(other)] if other is not None else [])
+    least = min(losses)
+    near = [number for number, (loss, outcome) in enumerate(rows, 1)
+            if outcome == 'accepted' and loss <= least * (1 + 1e-6)]
+    print(ROW.format(
+        name, result['nonzero'], near[0] if near else f'>{len(rows)}', len(rows),
+        f'{result["loss"] / least - 1:.0e}', f'{result["gap_bound"] / least:.0e}',
+        f'{losses[2] / least - 1:.0e}' if other is not None else '-', f'{certified:.0e}',
+        differences(w, reference, r, l1),
+        differences(other, reference, r, l1) if other is not None else '-'), flush=True)
+
+
+def main():
+    heed_interrupts()
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('rows', nargs='*', metavar='ROW')
+    parser.add_argument('--data', type=pathlib.Path, default=SHARED)
+    options = parser.parse_args()
+    print(ROW.format(*COLUMNS, ''), flush=True)
+    for name, source, make, objective, l1 in PROBLEMS:
+        if options.rows and not any(row in name for row in options.rows):
+            continue
+        if not (options.data / source).exists():
+            print(f'{name}: skipped, {source} is not in {options.data}', flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix='dml-l1-') as folder:
+            measured(name, make, objective, l1, options.data / source, pathlib.Path(folder))
+
+
+if __name__ == '__main__':
+    main()
