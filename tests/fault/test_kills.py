@@ -15,7 +15,7 @@ from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 8
+RUNS = 200 if ALL else 10
 KILLS_MAX = 4
 
 # What a run is made of: the objective, how long replicas pause before a chunk at most (µs), and
@@ -23,7 +23,8 @@ KILLS_MAX = 4
 # As many as there are runs in `check`.
 KINDS = [('logistic', 2000, {}), ('logistic', 25000, {}), ('softmax', 1500, {}),
          ('squared', 2000, {}), ('squared', 25000, {}), ('logistic', 2000, PRECONDITIONED),
-         ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED)]
+         ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED),
+         ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True})]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 
@@ -74,7 +75,7 @@ def one_run(folder, jobs, seed, tell):
         (folder / str(kind)).mkdir()
         job = make_job(folder / str(kind), objective, max_steps=steps, **more)
         jobs[kind] = job, quiet(job)
-        if more:
+        if more is PRECONDITIONED:
             check_preconditioned(jobs[kind][1])
     job, expected = jobs[kind]
     tell(f'{objective}, {more}, {settings}, {environment}')

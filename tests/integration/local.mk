@@ -27,6 +27,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
 	tests/integration/test_precondition.py \
+	tests/integration/test_standardise.py \
 	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \

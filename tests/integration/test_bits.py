@@ -160,6 +160,30 @@ for objective, kind in ('logistic', 'sparse'), ('squared', 'dense'), ('softmax',
     test(behaviour)
 
 
+# ---- in centred and scaled columns ----
+
+COORDINATES = [{'precondition': 'diagonal'}, {'standardise': 'true', 'precondition': 'none'},
+               {'standardise': 'true', 'l1': '1e-3'}]
+
+
+def same_bits_in_coordinates(objective, kind, form, folder):
+    job = make_job(folder, objective, kind)
+    results = {str(s): train(job, '--fresh', *words(form), *words(s)) for s in combinations()}
+    for result in results.values():
+        assert (result['preconditioner']['kind'] == 'diagonal') == ('precondition' in form and
+                                                                    'standardise' not in form)
+    assert_same_bits(results)
+
+
+for (objective, kind), form in zip((('logistic', 'sparse'), ('softmax', 'dense'),
+                                    ('softmax', 'sparse')), COORDINATES):
+    def behaviour(folder, objective=objective, kind=kind, form=form):
+        same_bits_in_coordinates(objective, kind, form, folder)
+    behaviour.__name__ = (f'{objective}_with_{"_and_".join(form)}_on_{kind}_rows_has_the_same_bits_'
+                          'however_divided')
+    test(behaviour)
+
+
 # ---- with a preconditioner ----
 
 def make_small_job(folder, objective, kind):

@@ -55,6 +55,14 @@ def a_preconditioned_step_takes_two_rounds_and_a_refresh_one(folder):
 
 
 @test
+def a_step_in_centred_and_scaled_columns_takes_two_rounds(folder):
+    for settings in {'precondition': 'diagonal'}, {'precondition': 'none', 'standardise': True}:
+        assert_two_rounds(train(small_job(folder, gradient_tolerance=1e-10, loss_tolerance=0,
+                                          l2=1e-6, history=100, history_type='double', **settings),
+                                '--fresh'))
+
+
+@test
 def the_preconditioner_saves_nine_evaluations_in_ten_on_a9a(folder):
     job = write_job(folder, data=[shared('a9a.gz')], l2=1e-6, gradient_tolerance=1e-7,
                     loss_tolerance=0, max_steps=10000)
