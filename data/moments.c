@@ -16,9 +16,10 @@
 
 struct group {
     uint32_t first, end; /* chunks */
-    double *sum;         /* Σx, then Σ(x − mean) of stored values */
-    double *square;      /* Σ(x − mean)² of stored values */
-    uint64_t *stored, *nonzero;
+    double *sum;         /* Σ w·x, then Σ w·(x − mean) of stored values */
+    double *square;      /* Σ w·(x − mean)² of stored values */
+    double *stored;      /* Σ w of them */
+    uint64_t *nonzero;   /* of them */
 };
 
 struct pass {
@@ -44,27 +45,27 @@ static inline double value_at(const struct rows *rows, uint64_t i) {
 }
 
 static inline void add_value(const struct pass *pass, struct group *group, uint32_t column,
-                             double value) {
+                             double value, double weight) {
     if (!pass->mean) {
-        group->sum[column] += value;
-        group->stored[column]++;
+        group->sum[column] += weight * value;
+        group->stored[column] += weight;
         group->nonzero[column] += value != 0;
         return;
     }
     double difference = value - pass->mean[column];
-    group->sum[column] += difference;
-    group->square[column] += difference * difference;
+    group->sum[column] += weight * difference;
+    group->square[column] += weight * (difference * difference);
 }
 
 static void add_rows(const struct pass *pass, struct group *group, const struct rows *rows) {
-    if (!rows->dense) {
-        for (uint64_t i = 0; i < rows->values; i++)
-            add_value(pass, group, rows->feature[i], value_at(rows, i));
-        return;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        double weight = rows->weight ? rows->weight[row] : 1;
+        uint64_t first = rows->dense ? (uint64_t)row * pass->columns : rows->start[row];
+        uint64_t end = rows->dense ? first + pass->columns : rows->start[row + 1];
+        for (uint64_t i = first; i < end; i++)
+            add_value(pass, group, rows->dense ? (uint32_t)(i - first) : rows->feature[i],
+                      value_at(rows, i), weight);
     }
-    for (uint64_t first = 0; first < rows->values; first += pass->columns)
-        for (uint32_t column = 0; column < pass->columns; column++)
-            add_value(pass, group, column, value_at(rows, first + column));
 }
 
 static int add_group(const struct pass *pass, struct group *group) {
@@ -143,7 +144,7 @@ static void release_groups(struct pass *pass) {
 
 /* ---- what they come to ---- */
 
-static void find_means(struct pass *pass, double rows, struct moments *moments) {
+static void find_means(struct pass *pass, double weights, struct moments *moments) {
     for (uint32_t j = 0; j < pass->columns; j++) {
         double sum = 0;
         for (uint32_t i = 0; i < pass->count; i++) {
@@ -151,30 +152,39 @@ static void find_means(struct pass *pass, double rows, struct moments *moments) 
             moments->nonzero[j] += pass->groups[i].nonzero[j];
             pass->groups[i].sum[j] = 0;
         }
-        moments->mean[j] = sum / rows;
+        moments->mean[j] = sum / weights;
     }
 }
 
-/* The mean is rounded: Σ(x − mean) is what that comes to. A variance that could be rounding alone
- * is that of a constant. */
-static double variance_of(double sum, double square, double mean, double rows) {
-    double variance = (square - sum * sum / rows) / rows;
-    double rounding = rows * fabs(mean) * DBL_EPSILON;
-    return variance > rows * DBL_EPSILON * variance + rounding * rounding || !isfinite(variance)
+/* The mean is rounded: Σ w·(x − mean) is what that comes to. A variance that could be rounding
+ * alone is that of a constant. */
+static double variance_of(double sum, double square, double mean, double weights) {
+    double variance = (square - sum * sum / weights) / weights;
+    double rounding = weights * fabs(mean) * DBL_EPSILON;
+    return variance > weights * DBL_EPSILON * variance + rounding * rounding || !isfinite(variance)
                ? variance
                : 0;
 }
 
-static void find_variances(const struct pass *pass, double rows, struct moments *moments) {
+/* What rows without a stored value weigh. If rows have weights, so little can be rounding alone. */
+static double zeros_of(const struct set_info *info, double stored) {
+    double zeros = info->weight_sum - stored;
+    bool rounding = fabs(zeros) <= info->weight_sum * (double)info->rows * DBL_EPSILON;
+    return info->weighted && rounding ? 0 : zeros;
+}
+
+static void find_variances(const struct pass *pass, const struct set_info *info,
+                           struct moments *moments) {
     for (uint32_t j = 0; j < pass->columns; j++) {
-        double sum = 0, square = 0, mean = moments->mean[j], zeros = rows;
+        double sum = 0, square = 0, mean = moments->mean[j], stored = 0;
         for (uint32_t i = 0; i < pass->count; i++) {
             sum += pass->groups[i].sum[j];
             square += pass->groups[i].square[j];
-            zeros -= (double)pass->groups[i].stored[j];
+            stored += pass->groups[i].stored[j];
         }
+        double zeros = zeros_of(info, stored);
         moments->variance[j] =
-            variance_of(sum - zeros * mean, square + zeros * mean * mean, mean, rows);
+            variance_of(sum - zeros * mean, square + zeros * mean * mean, mean, info->weight_sum);
     }
 }
 
@@ -187,12 +197,12 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     make_groups(&pass, info->chunks - info->holdout_chunks);
     int code = run_pass(&pass, threads);
     if (!code) {
-        find_means(&pass, (double)info->rows, moments);
+        find_means(&pass, info->weight_sum, moments);
         pass.mean = moments->mean;
         code = run_pass(&pass, threads);
     }
     if (!code)
-        find_variances(&pass, (double)info->rows, moments);
+        find_variances(&pass, info, moments);
     release_groups(&pass);
     return code;
 }

@@ -1,5 +1,5 @@
-/* Mean and variance of each column over the training rows of a set, zeros that are not stored
- * included. */
+/* Mean and variance of each column over the training rows of a set, each with its weight, zeros
+ * that are not stored included. */
 #ifndef DML_DATA_MOMENTS_H
 #define DML_DATA_MOMENTS_H
 
@@ -8,7 +8,7 @@
 struct moments {
     double *mean; /* [features]; owned, as all of these */
     double
-        *variance; /* Σ(x − mean)²/rows; 0 for a column whose values differ by rounding at most */
+        *variance; /* Σ w(x − mean)²/Σ w; 0 for a column whose values differ by rounding at most */
     uint64_t *nonzero; /* rows whose value is not 0 */
 };
 

@@ -5,13 +5,14 @@
 
 enum { ROWS = 3000, COLUMNS = 6 };
 
-static double table[ROWS][COLUMNS];
+static double table[ROWS][COLUMNS], weight[ROWS];
 
 /* Columns far from 0, mostly 0, never 0, constant, and in one row alone. */
 static void draw(void) {
     struct random random;
     random_init(&random, 11);
     for (unsigned i = 0; i < ROWS; i++) {
+        weight[i] = 1;
         table[i][0] = 1e6 + (double)random_below(&random, 100);
         table[i][1] = random_below(&random, 20) ? 0 : 1;
         table[i][2] = random_unit(&random) + 0.25;
@@ -23,8 +24,7 @@ static void draw(void) {
 
 /* As LIBSVM text; zeros are left out unless `dense`. */
 static struct set *made_set(const char *name, bool dense, double holdout) {
-    static const struct source_options reading;
-    char *text;
+    char *text, weights[64];
     size_t length;
     FILE *file = open_memstream(&text, &length);
     struct set *set;
@@ -40,6 +40,13 @@ static struct set *made_set(const char *name, bool dense, double holdout) {
     assert_int_equal(fclose(file), 0);
     const char *path = fixture_bytes(name, text, length);
     free(text);
+    file = open_memstream(&text, &length);
+    for (unsigned i = 0; i < ROWS; i++)
+        fprintf(file, "%.17g\n", weight[i]);
+    assert_int_equal(fclose(file), 0);
+    snprintf(weights, sizeof weights, "%s.weights", name);
+    const struct source_options reading = {.weights = fixture_bytes(weights, text, length)};
+    free(text);
     assert_int_equal(pack_of_source(fixture_path("packs"), path, &reading, 2, &pack, &made), 0);
     const struct set_options options = {
         .labels = LABEL_BINARY, .holdout = holdout, .keep_holdout = holdout > 0, .threads = 2};
@@ -51,15 +58,16 @@ static struct set *made_set(const char *name, bool dense, double holdout) {
 static void assert_moments(struct set *set, const struct moments *moments) {
     for (unsigned column = 0; column < COLUMNS; column++) {
         unsigned j = (unsigned)set_info(set)->feature_id[column] - 1;
-        long double sum = 0, square = 0;
+        long double sum = 0, square = 0, all = 0;
         uint64_t nonzero = 0;
         for (unsigned i = 0; i < ROWS; i++) {
-            sum += table[i][j];
+            all += weight[i];
+            sum += weight[i] * (long double)table[i][j];
             nonzero += table[i][j] != 0;
         }
         for (unsigned i = 0; i < ROWS; i++)
-            square += (table[i][j] - sum / ROWS) * (table[i][j] - sum / ROWS);
-        double mean = (double)(sum / ROWS), variance = j == 3 ? 0 : (double)(square / ROWS);
+            square += weight[i] * (table[i][j] - sum / all) * (table[i][j] - sum / all);
+        double mean = (double)(sum / all), variance = j == 3 ? 0 : (double)(square / all);
         assert_true(fabs(moments->mean[column] - mean) <= 1e-13 * fabs(mean));
         assert_true(fabs(moments->variance[column] - variance) <= 1e-12 * variance);
         assert_int_equal(moments->nonzero[column], nonzero);
@@ -76,6 +84,26 @@ static void they_are_those_of_all_rows_stored_or_not(void **state) {
         assert_moments(set, &moments);
         moments_release(&moments);
         set_close(set);
+    }
+}
+
+/* Far apart, and of 0. At last, column 3 is stored in all rows that weigh something, and constant.
+ */
+static void rows_count_with_their_weights(void **state) {
+    (void)state;
+    draw();
+    for (unsigned i = 0; i < ROWS; i++)
+        weight[i] = i % 9 == 2 ? 0 : exp((double)(i % 40) - 25) / 3;
+    for (int dense = 1; dense >= 0; dense--) {
+        struct set *set = made_set(dense ? "dense-weighted" : "sparse-weighted", dense, 0);
+        struct moments moments;
+        assert_true(set_info(set)->weighted);
+        assert_int_equal(moments_find(set, 1, &moments), 0);
+        assert_moments(set, &moments);
+        moments_release(&moments);
+        set_close(set);
+        for (unsigned i = 0; i < ROWS; i++)
+            table[i][3] = weight[i] > 0 ? 0.1 : 0;
     }
 }
 
@@ -118,6 +146,7 @@ static void held_out_rows_do_not_count(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
+        cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
