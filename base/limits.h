@@ -27,6 +27,7 @@
 #define CHUNKS_AIMED_AT 256 /* chunk bytes = packed bytes / this, clamped */
 
 /* Optimizer. */
+#define FOLDS_MAX 100   /* of a cross-validation */
 #define HISTORY_MAX 200 /* curvature pairs */
 #define HISTORY_AUTO_MAX 200
 #define HISTORY_AUTO_MIN 10

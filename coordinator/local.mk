@@ -55,6 +55,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/members.c coordinator/status/members.h \
 	coordinator/status/metrics.c coordinator/status/metrics.h \
 	coordinator/status/pace.c coordinator/status/pace.h \
+	coordinator/status/path_table.c coordinator/status/path_table.h \
 	coordinator/status/page.c coordinator/status/page.h \
 	coordinator/status/refusals.c coordinator/status/refusals.h \
 	coordinator/status/report.c coordinator/status/report.h \
@@ -83,6 +84,11 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/sweep.c coordinator/run/sweep.h \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/run/workers.c coordinator/run/workers.h \
+	coordinator/sweep/plan.c coordinator/sweep/plan.h \
+	coordinator/sweep/recall.c coordinator/sweep/recall.h \
+	coordinator/sweep/record.c coordinator/sweep/record.h \
+	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
+	coordinator/sweep/table.c coordinator/sweep/table.h \
 	coordinator/publish/judge.c coordinator/publish/judge.h \
 	coordinator/publish/notice.c coordinator/publish/notice.h \
 	coordinator/publish/outcome.c coordinator/publish/outcome.h \

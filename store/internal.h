@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 3
+#define STORE_VERSION 4
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -20,7 +20,7 @@
     "iif(r.ended_ms IS NULL, l.loss, r.loss), "                                                    \
     "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max), "                                    \
     "r.seconds, r.restarts, r.restarts_coordinator, r.restarts_shard, r.restarts_replica, "        \
-    "r.command, r.start_model, r.start_run "                                                       \
+    "r.command, r.start_model, r.start_run, r.sweep, r.member "                                    \
     "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
     "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
 
@@ -33,14 +33,23 @@
     X(EPOCH_INSERT, "INSERT INTO epochs (epoch, wall_ms, pid) VALUES (?, ?, ?)")                   \
     X(RUN_NEXT, "SELECT coalesce(max(run), 0) + 1 FROM runs")                                      \
     X(RUN_INSERT, "INSERT INTO runs (run, uuid, job, identity, settings, data, build, "            \
-                  "started_ms, command, start_model, start_run) "                                  \
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 'run'), coalesce(?, ''), ?)")       \
+                  "started_ms, command, start_model, start_run, sweep, member) "                   \
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 'run'), coalesce(?, ''), ?, ?, ?)") \
     X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
       "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? AND (r.ended_ms IS NULL OR "     \
       "EXISTS (SELECT 1 FROM durable_steps d WHERE d.run = r.run)) AND NOT EXISTS (SELECT 1 "      \
       "FROM runs n WHERE n.identity = r.identity AND n.data = r.data AND n.run > r.run) LIMIT 1")  \
+    X(RUN_OF_MEMBER, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.member = ? AND "              \
+                     "(r.ended_ms IS NULL OR EXISTS (SELECT 1 FROM durable_steps d WHERE "         \
+                     "d.run = r.run)) ORDER BY r.run DESC LIMIT 1")                                \
+    X(SWEEP_INSERT, "INSERT INTO sweeps (sweep, identity, settings, data, judged, sources, "       \
+                    "start_model, started_ms, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")       \
+    X(SWEEP_NEXT, "SELECT coalesce(max(sweep), 0) + 1 FROM sweeps")                                \
+    X(SWEEP_END, "UPDATE sweeps SET ended_ms = ?, winner = ?, result = ? WHERE sweep = ?")         \
+    X(SWEEPS, "SELECT sweep, identity, settings, data, judged, sources, start_model, started_ms, " \
+              "ended_ms, winner, result, checksum FROM sweeps ORDER BY sweep")                     \
     X(RUN_RESUME, "UPDATE runs SET settings = ?, restarts = restarts + 1, ended_ms = NULL, "       \
                   "reason = NULL, result = NULL, steps = NULL, evaluations = NULL, "               \
                   "loss = NULL, gradient_max = NULL WHERE run = ?")                                \

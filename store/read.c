@@ -28,6 +28,8 @@ static struct store_run run_of_row(sqlite3_stmt *row) {
         .command = column_text(row, 20),
         .start_model = column_text(row, 21),
         .start_run = sqlite3_column_int64(row, 22),
+        .sweep = sqlite3_column_int64(row, 23),
+        .member = (uint32_t)sqlite3_column_int64(row, 24),
     };
 }
 
@@ -94,6 +96,17 @@ int store_run_unfinished(struct store *store, const char *identity, const char *
     *found = false;
     int code =
         store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
+                            take_one_run, &(struct one_run){store, run, found});
+    *found = *found && (!run->ended_ms || can_resume(run->reason));
+    return code;
+}
+
+int store_run_of_member(struct store *store, int64_t sweep, uint32_t member,
+                        bool (*can_resume)(const char *reason), struct store_run *run,
+                        bool *found) {
+    *found = false;
+    int code =
+        store_run_statement(store, STATEMENT_RUN_OF_MEMBER, VALUES(integer(sweep), count(member)),
                             take_one_run, &(struct one_run){store, run, found});
     *found = *found && (!run->ended_ms || can_resume(run->reason));
     return code;

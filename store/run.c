@@ -43,7 +43,8 @@ int store_run_begin(struct store *store, struct store_run *run) {
             store, STATEMENT_RUN_INSERT,
             VALUES(integer(number), text(run->uuid), text(run->job), text(run->identity),
                    text(run->settings), text(run->data), text(run->build), integer(run->started_ms),
-                   text(run->command), text(run->start_model), integer(run->start_run)),
+                   text(run->command), text(run->start_model), integer(run->start_run),
+                   integer(run->sweep), count(run->member)),
             NULL, NULL);
     code = store_end_durably(store, code);
     if (!code)

@@ -51,6 +51,21 @@
     "  text TEXT NOT NULL,"                                                                        \
     "  settled_ms INTEGER NOT NULL DEFAULT 0);"
 
+#define TABLE_SWEEPS                                                                               \
+    "CREATE TABLE sweeps ("                                                                        \
+    "  sweep INTEGER PRIMARY KEY,"                                                                 \
+    "  identity TEXT NOT NULL,"                                                                    \
+    "  settings TEXT NOT NULL,"                                                                    \
+    "  data TEXT NOT NULL,"                                                                        \
+    "  judged TEXT NOT NULL,"                                                                      \
+    "  sources TEXT NOT NULL,"                                                                     \
+    "  start_model TEXT NOT NULL,"                                                                 \
+    "  started_ms INTEGER NOT NULL,"                                                               \
+    "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
+    "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
+    "  result TEXT,"                                                                               \
+    "  checksum INTEGER NOT NULL);"
+
 #define SCHEMA                                                                                     \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
@@ -79,7 +94,9 @@
     "  restarts_replica INTEGER NOT NULL DEFAULT 0,"                                               \
     "  command TEXT NOT NULL DEFAULT 'run',"                                                       \
     "  start_model TEXT NOT NULL DEFAULT '',"                                                      \
-    "  start_run INTEGER NOT NULL DEFAULT 0);"                                                     \
+    "  start_run INTEGER NOT NULL DEFAULT 0,"                                                      \
+    "  sweep INTEGER NOT NULL DEFAULT 0,"                                                          \
+    "  member INTEGER NOT NULL DEFAULT 0);"                                                        \
     "CREATE TABLE steps ("                                                                         \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
     "  step INTEGER NOT NULL,"                                                                     \
@@ -139,7 +156,7 @@
     "  sha256 TEXT NOT NULL,"                                                                      \
     "  removed_ms INTEGER NOT NULL DEFAULT 0,"                                                     \
     "  figures TEXT NOT NULL DEFAULT '');" TABLE_ATTEMPTS TABLE_JOURNAL TABLE_DURABLE_STEPS        \
-        TABLE_SOURCES TABLE_PUBLICATIONS
+        TABLE_SOURCES TABLE_PUBLICATIONS TABLE_SWEEPS
 
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
@@ -160,5 +177,10 @@
     "ALTER TABLE steps ADD COLUMN holdout_loss REAL;"                                              \
     "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';" TABLE_SOURCES                \
         TABLE_PUBLICATIONS
+
+/* Sweeps, and the runs that they consist of. */
+#define UPGRADE_4                                                                                  \
+    "ALTER TABLE runs ADD COLUMN sweep INTEGER NOT NULL DEFAULT 0;"                                \
+    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" TABLE_SWEEPS
 
 #endif

@@ -5,11 +5,11 @@
  * schema's version, and a database of a newer version is refused by name.
  *
  * Durability. store_epoch_next(), store_run_begin(), store_run_resume(), store_run_end(),
- * store_attempt(), store_durable_step() and store_publish() return after the disk has them, and all
- * that was collected before. Everything else is collected in an open transaction that store_flush()
- * commits (synchronous = NORMAL): the caller does that every 100 ms or so, and before it sends what
- * relies on a journal entry. A crash of the process loses what was not flushed, a crash of the
- * machine perhaps a little more.
+ * store_attempt(), store_durable_step(), store_sweep_begin(), store_sweep_end() and store_publish()
+ * return after the disk has them, and all that was collected before. Everything else is collected
+ * in an open transaction that store_flush() commits (synchronous = NORMAL): the caller does that
+ * every 100 ms or so, and before it sends what relies on a journal entry. A crash of the process
+ * loses what was not flushed, a crash of the machine perhaps a little more.
  *
  * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H
@@ -58,6 +58,8 @@ struct store_run {
     const char *command;     /* that began it: "run" or "retrain"; NULL in what is begun: "run" */
     const char *start_model; /* SHA-256 of the model that it started from; "" or NULL: from zero */
     int64_t start_run;       /* the run of that model; 0: not known here */
+    int64_t sweep;           /* that it belongs to; 0: none */
+    uint32_t member;         /* of the sweep: which one, from 0 */
 };
 
 /* The number that the next run gets: files that must exist before the run begins are named by it.
@@ -77,6 +79,10 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
                          bool *found);
+
+/* The newest run of a member of a sweep, if it can go on: as store_run_unfinished(). */
+int store_run_of_member(struct store *store, int64_t sweep, uint32_t member,
+                        bool (*can_resume)(const char *reason), struct store_run *run, bool *found);
 
 /* The run goes on: it has no end any more, has these settings, and one restart more. */
 int store_run_resume(struct store *store, int64_t run, const char *settings);
@@ -170,6 +176,32 @@ int store_publication_settled(struct store *store, int64_t publication);
 int store_publications(struct store *store,
                        int (*each)(void *context, const struct store_publication *publication),
                        void *context);
+
+/* ---- sweeps: several runs of one job, of which one is chosen ---- */
+
+struct store_sweep {
+    int64_t sweep;           /* from 1; set by the store */
+    const char *identity;    /* job_identity() */
+    const char *settings;    /* of the whole job, as JSON */
+    const char *data;        /* fingerprint of all rows that are trained on */
+    const char *judged;      /* fingerprints of the files that judge, or "" */
+    const char *sources;     /* the files that it was begun with, as JSON */
+    const char *start_model; /* SHA-256 of the model that it starts from; "": from zero */
+    int64_t started_ms;
+    int64_t ended_ms;   /* 0: it has not ended. Set by the store, as what follows */
+    int64_t winner;     /* the run that was chosen; 0: none */
+    const char *result; /* JSON; NULL: none */
+};
+
+/* Durable. */
+int store_sweep_begin(struct store *store, struct store_sweep *sweep);
+
+/* `winner` is 0 and `result` NULL if there is no model. Durable. */
+int store_sweep_end(struct store *store, int64_t sweep, int64_t winner, const char *result);
+
+/* Oldest first. ERROR_IO if one is damaged. */
+int store_sweeps(struct store *store, int (*each)(void *context, const struct store_sweep *sweep),
+                 void *context);
 
 /* ---- what a run resumes from ---- */
 

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
 
 # The folders around the coordinator's state machine, which is in coordinator/ itself. Each of them
 # may include the machine and the folders before it in this list; the machine includes none.
-AROUND_THE_MACHINE = ['job', 'status', 'run', 'publish', 'command']
+AROUND_THE_MACHINE = ['job', 'status', 'run', 'sweep', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
 # them: its parts, of which few see the inside of steering, and the bench of their tests.

@@ -3,12 +3,24 @@
 #include "coordinator/run/dataset.h"
 #include "coordinator/job/job.h"
 #include "coordinator/status/report.h"
+#include "coordinator/sweep/sweep.h"
 
 static void print_count(const char *before, char *const *paths, const char *kind) {
     unsigned count = 0;
     while (paths[count])
         count++;
     printf("%s%u %s file%s", before, count, kind, count == 1 ? "" : "s");
+}
+
+static void print_runs(struct job *job) {
+    struct sweep_shape shape = sweep_shape_of(job);
+    if (!job_has_sweep(job))
+        return;
+    printf("# %u runs: %u value%s of %s", sweep_members(&shape), shape.values,
+           shape.values == 1 ? "" : "s", job_sweep_key(job));
+    if (shape.folds)
+        printf(", each on all rows and without each of %u folds", shape.folds);
+    putchar('\n');
 }
 
 static void print_counts(const struct dataset_paths *paths) {
@@ -34,6 +46,7 @@ int command_check(const struct options *options) {
     } else if (!code) {
         job_print(job);
         print_counts(&paths);
+        print_runs(job);
     }
     dataset_paths_release(&paths);
     job_free(job);

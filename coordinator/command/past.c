@@ -7,6 +7,7 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/reason.h"
 #include "coordinator/status/history.h"
+#include "coordinator/sweep/record.h"
 
 static bool has_model(const struct store_run *run) {
     return reason_has_model(reason_of(run->reason));
@@ -21,7 +22,7 @@ struct search {
 
 static int take_run(void *context, const struct store_run *run) {
     const struct search *search = context;
-    if (strcmp(run->identity, search->identity) != 0)
+    if (run->sweep || strcmp(run->identity, search->identity) != 0)
         return 0;
     last_run_release(search->last);
     *search->last =
@@ -52,7 +53,41 @@ int last_run_read(struct store *store, const char *state, const char *identity,
     return code || !last->run ? code : read_decision(store, state, last);
 }
 
+static void take_record(const struct sweep_record *record, const struct sweep_shape *shape,
+                        const struct sweep_runs *runs, struct last_run *last) {
+    *last = (struct last_run){.run = record->winner,
+                              .sweep = record->sweep,
+                              .data = memory_copy_string(record->data),
+                              .judged = memory_copy_string(record->judged),
+                              .sources = memory_copy_string(record->sources),
+                              .result = record->result ? memory_copy_string(record->result) : NULL,
+                              .concluded = record->winner != 0,
+                              .over = !sweep_is_open(record, shape, runs)};
+    for (uint32_t i = 0; !record->winner && i < runs->count; i++)
+        if (runs->members[i].run > last->run)
+            last->run = runs->members[i].run;
+}
+
+int last_sweep_read(struct store *store, const char *state, const char *identity,
+                    const struct sweep_shape *shape, struct last_run *last) {
+    struct sweep_record record = {0};
+    struct sweep_runs runs = {0};
+    last_run_release(last);
+    int code = sweep_record_read(store, identity, &record);
+    if (!code && record.sweep)
+        code = sweep_runs_read(store, record.sweep, shape, &runs);
+    if (!code && record.sweep) {
+        take_record(&record, shape, &runs, last);
+        code = last->concluded ? read_decision(store, state, last) : 0;
+    }
+    sweep_runs_release(&runs);
+    sweep_record_release(&record);
+    return code;
+}
+
 void last_run_release(struct last_run *last) {
+    free(last->judged);
+    free(last->sources);
     free(last->data);
     free(last->result);
     *last = (struct last_run){0};

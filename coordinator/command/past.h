@@ -5,9 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/sweep/plan.h"
 #include "store/store.h"
 
-/* The newest run of a job. Texts are owned. */
+/* The newest run of a job, or the newest sweep: then `run` is its winner, or, as long as there is
+ * none, its newest run. Texts are owned. */
 struct last_run {
     int64_t run; /* 0: there is none */
     char *data;  /* fingerprint of its training data */
@@ -17,12 +19,19 @@ struct last_run {
     bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;   /* the last decision about it */
     bool has_data;  /* its training data is still there; the caller sets this */
+    int64_t sweep;  /* 0: it is a run */
+    char *judged;   /* of a sweep: as of struct store_sweep */
+    char *sources;
 };
 
 /* Reads the newest run of the job with this job_identity(). *last is zeroed, or the result of an
  * earlier call, which is released. */
 int last_run_read(struct store *store, const char *state, const char *identity,
                   struct last_run *last);
+
+/* The same of a job that has a sweep of this shape. */
+int last_sweep_read(struct store *store, const char *state, const char *identity,
+                    const struct sweep_shape *shape, struct last_run *last);
 void last_run_release(struct last_run *last);
 
 /* Whether the run can go on if its data is still there. */

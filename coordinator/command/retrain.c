@@ -20,6 +20,8 @@
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
+#include "coordinator/sweep/recall.h"
+#include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 
 struct retrain {
@@ -28,8 +30,8 @@ struct retrain {
     char *identity;     /* job_identity() */
     struct dataset now; /* the data as it is now */
     struct last_run last;
-    struct set
-        *earlier; /* the data of the last run, if the run can go on and its data is not `now` */
+    struct dataset earlier; /* what the last run began with, if it can go on and that is not `now`;
+                               only its set, unless it is a sweep */
     struct score_figures figures; /* of the last run's model on the holdout, if `scored` */
     bool scored;
     struct outcome outcome; /* of the last task */
@@ -88,18 +90,33 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     return code;
 }
 
+static int train_many(struct retrain *r, const struct dataset *data, const char *start_from,
+                      bool fresh) {
+    struct sweep_outcome outcome;
+    int code = sweep_train(&r->training, data, start_from, fresh, &outcome);
+    json_decref(r->outcome.result);
+    r->outcome.result = outcome.result;
+    return code;
+}
+
 static int train_anew(struct retrain *r) {
-    const struct job *job = r->training.job;
+    struct job *job = r->training.job;
     char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
-    int code = train(r, r->now.set, start, true);
+    int code = job_has_sweep(job) ? train_many(r, &r->now, start, true)
+                                  : train(r, r->now.set, start, true);
     free(start);
     return code;
 }
 
 /* Goes on with the last run, on the data that it began with; the files may have changed since. */
 static int go_on(struct retrain *r) {
+    const struct dataset *data = r->earlier.set ? &r->earlier : &r->now;
+    if (r->last.sweep) {
+        log_info("sweep %lld is unfinished; finishing it first", (long long)r->last.sweep);
+        return train_many(r, data, NULL, false);
+    }
     log_info("run %lld is unfinished; finishing it first", (long long)r->last.run);
-    return train(r, r->earlier ? r->earlier : r->now.set, NULL, false);
+    return train(r, data->set, NULL, false);
 }
 
 /* ---- one task after another ---- */
@@ -108,19 +125,40 @@ static const char *fingerprint(const struct retrain *r) {
     return set_info(r->now.set)->fingerprint;
 }
 
-/* Reads what was done last, and finds the data of an unfinished run. */
-static int look_back(struct retrain *r) {
-    const char *state = r->training.job->state;
-    int code = last_run_read(r->training.store, state, r->identity, &r->last);
-    set_close(r->earlier);
-    r->earlier = NULL;
-    if (code || !last_run_is_open(&r->last))
-        return code;
+/* The data of an unfinished sweep, from its packs: not only its rows must be the same, but also
+ * those that judge. */
+static void find_data_of_sweep(struct retrain *r) {
+    char *judged = sweep_judged_by(&r->now);
+    r->last.has_data = !strcmp(r->last.data, fingerprint(r)) && !strcmp(r->last.judged, judged);
+    free(judged);
+    if (r->last.has_data)
+        return;
+    if (sweep_recall(&r->training, r->last.sources, r->last.data, &r->earlier)) {
+        log_warning("sweep %lld cannot be finished: %s", (long long)r->last.sweep, error_text());
+        error_clear();
+    }
+    r->last.has_data = r->earlier.set != NULL;
+}
+
+static void find_data(struct retrain *r) {
     r->last.has_data = strcmp(r->last.data, fingerprint(r)) == 0;
     if (!r->last.has_data)
-        r->earlier = sets_find(state, r->last.data);
-    r->last.has_data |= r->earlier != NULL;
-    return 0;
+        r->earlier.set = sets_find(r->training.job->state, r->last.data);
+    r->last.has_data |= r->earlier.set != NULL;
+}
+
+/* Reads what was done last, and finds the data of an unfinished run or sweep. */
+static int look_back(struct retrain *r) {
+    struct job *job = r->training.job;
+    struct store *store = r->training.store;
+    struct sweep_shape shape = sweep_shape_of(job);
+    int code = job_has_sweep(job)
+                   ? last_sweep_read(store, job->state, r->identity, &shape, &r->last)
+                   : last_run_read(store, job->state, r->identity, &r->last);
+    dataset_release(&r->earlier);
+    if (!code && last_run_is_open(&r->last))
+        (r->last.sweep ? find_data_of_sweep : find_data)(r);
+    return code;
 }
 
 /* A training and a judgement remove the progress line when they end. */
@@ -248,7 +286,7 @@ static void release(struct retrain *r) {
     score_figures_release(&r->figures);
     last_run_release(&r->last);
     outcome_release(&r->outcome);
-    set_close(r->earlier);
+    dataset_release(&r->earlier);
     dataset_release(&r->now);
     training_close(&r->training);
     free(r->identity);

@@ -119,7 +119,7 @@ static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
                                  "%s: key `%s`: given twice, first on line %d; "
                                  "allowed: once",
                                  place, name, *line);
-    else if (!first && key->type != KEY_LIST)
+    else if (!first && key->type != KEY_LIST && key->type != KEY_NUMBERS)
         reading.code =
             error_set(ERROR_CONFIG, "%s: key `%s`: a list; allowed: one value", place, name);
     if (first)
@@ -327,6 +327,33 @@ static int check_weights(const struct job *job) {
     return 0;
 }
 
+bool job_has_sweep(const struct job *job) {
+    return job->l2.count > 1 || job->l1.count > 1 || job->folds;
+}
+
+struct numbers *job_sweep_values(struct job *job) {
+    return job->l1.count > 1 ? &job->l1 : &job->l2;
+}
+
+const char *job_sweep_key(const struct job *job) {
+    return job->l1.count > 1 ? "l1" : "l2";
+}
+
+/* One key may have a list, and something must judge the models of its values. */
+static int check_path(const struct job *job) {
+    if (job->l1.count > 1 && job->l2.count > 1)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `l1`: has a list of values, and so has `l2`; allowed: a list for "
+                         "one of them, and one value for the other",
+                         job->file);
+    if ((job->l1.count < 2 && job->l2.count < 2) || job->folds || job->holdout[0])
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: a list of values needs rows to choose among their models; also "
+                     "set `holdout`, for example holdout = 0.1",
+                     job->file, job_sweep_key(job));
+}
+
 /* A gate needs a holdout, and its figures must be figures of the objective. */
 static int check_gate(const struct job *job) {
     struct gate_condition condition;
@@ -375,6 +402,8 @@ static int complete(struct job *job, const char *state) {
         code = check_weights(job);
     if (!code)
         code = check_holdout(job);
+    if (!code)
+        code = check_path(job);
     return code ? code : check_gate(job);
 }
 

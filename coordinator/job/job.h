@@ -14,6 +14,14 @@
 /* What to do with features of the live model that the data no longer has. */
 enum vanished { VANISHED_DROP, VANISHED_KEEP };
 
+/* A number, or a list of them: the values of a path. */
+struct numbers {
+    double value;   /* the one in force: the number itself; the first of a list, or another one
+                       while that is trained with */
+    double *all;    /* as given, from large to small, each once; owned */
+    uint32_t count; /* of `all`: more than one is a list */
+};
+
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
  */
@@ -32,7 +40,7 @@ struct job {
     char *positive;               /* or NULL */
     enum objective_kind objective;
     struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
-    double l2, l1;
+    struct numbers l2, l1;
     bool intercept;
     bool standardise; /* columns are shifted and scaled, and regularised so */
     uint32_t history;
@@ -57,6 +65,8 @@ struct job {
     char **replica_addresses;
     bool backup_copies;
     char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
+    uint32_t folds;          /* of the cross-validation; 0: none */
+    uint64_t seed;           /* that rows are assigned to folds by */
     uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
     bool warm_start;
     enum vanished vanished;
@@ -84,6 +94,13 @@ double job_holdout_share(const struct job *job);
 
 /* The patterns of the holdout's files, NULL-terminated; empty if the holdout is no files. */
 char *const *job_holdout_paths(const struct job *job);
+
+/* Whether the job trains several models to choose one of them: for a list of values, or folds. */
+bool job_has_sweep(const struct job *job);
+
+/* The values of the path, and the key that has them: that with a list of values, else "l2". */
+struct numbers *job_sweep_values(struct job *job);
+const char *job_sweep_key(const struct job *job);
 
 /* The settings in effect: every key with its value. A new reference. */
 json_t *job_settings(const struct job *job);

@@ -41,12 +41,17 @@ static const void *field_of(const struct key *key, const struct job *job) {
     return (const char *)job + key->offset;
 }
 
+static bool is_whole(const struct key *key) {
+    return key->type == KEY_COUNT32 || key->type == KEY_COUNT64;
+}
+
 static void write_range(const struct key *key, char *text, size_t size) {
-    const char *kind = key->type == KEY_NUMBER ? "number" : "whole number";
-    if (key->most < (key->type == KEY_NUMBER ? NUMBER_MAX : 1e15))
-        snprintf(text, size, "a %s from %.15g to %.15g", kind, key->least, key->most);
+    const char *kind = is_whole(key) ? "whole number" : "number";
+    const char *more = key->type == KEY_NUMBERS ? ", or a list of them" : "";
+    if (key->most < (is_whole(key) ? 1e15 : NUMBER_MAX))
+        snprintf(text, size, "a %s from %.15g to %.15g%s", kind, key->least, key->most, more);
     else
-        snprintf(text, size, "a %s of at least %.15g", kind, key->least);
+        snprintf(text, size, "a %s of at least %.15g%s", kind, key->least, more);
 }
 
 void key_allowed(const struct key *key, char *text, size_t size) {
@@ -61,6 +66,7 @@ void key_allowed(const struct key *key, char *text, size_t size) {
     case KEY_COUNT32:
     case KEY_COUNT64:
     case KEY_NUMBER:
+    case KEY_NUMBERS:
         write_range(key, text + used, size - used);
         break;
     case KEY_FLAG:
@@ -150,6 +156,27 @@ bool key_number(const char *text, double *value) {
     return end > text && !*end && !isnan(*value);
 }
 
+/* A value joins those that the key has, in its place from large to small. */
+static int add_number(const struct key *key, struct job *job, double value, const char *text,
+                      const char *place) {
+    struct numbers *numbers = field(key, job);
+    uint32_t at = 0;
+    while (at < numbers->count && numbers->all[at] > value)
+        at++;
+    if (at < numbers->count && numbers->all[at] == value)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: %s is given twice; allowed: once", place,
+                         key->name, text);
+    if (numbers->count == NUMBERS_MAX)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: too many values; allowed: at most %d", place,
+                         key->name, NUMBERS_MAX);
+    numbers->all = memory_resize(numbers->all, numbers->count + 1, sizeof *numbers->all);
+    memmove(numbers->all + at + 1, numbers->all + at, (numbers->count - at) * sizeof(double));
+    numbers->all[at] = value;
+    numbers->count++;
+    numbers->value = numbers->all[0];
+    return 0;
+}
+
 static int assign_number(const struct key *key, struct job *job, const char *text,
                          const char *place) {
     if (key->word && strcmp(text, key->word) == 0) {
@@ -159,11 +186,14 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
     double value;
     if (!key_number(text, &value))
         return refuse(key, place, text, "is not a number");
-    if (key->type != KEY_NUMBER && isfinite(value) && value != floor(value))
+    if (is_whole(key) && isfinite(value) && value != floor(value))
         return refuse(key, place, text, "is not a whole number");
     if (value < key->least || value > key->most)
         return refuse(key, place, text, "is out of range");
-    store_number(key, job, value + 0.0); /* −0 becomes 0 */
+    value += 0.0; /* −0 becomes 0 */
+    if (key->type == KEY_NUMBERS)
+        return add_number(key, job, value, text, place);
+    store_number(key, job, value);
     return 0;
 }
 
@@ -201,6 +231,7 @@ int key_assign(const struct key *key, struct job *job, const char *text, const c
     case KEY_COUNT32:
     case KEY_COUNT64:
     case KEY_NUMBER:
+    case KEY_NUMBERS:
         break;
     }
     return assign_number(key, job, text, place);
@@ -219,6 +250,10 @@ void key_clear(const struct key *key, struct job *job) {
     } else if (key->type == KEY_LIST) {
         free_list(*(char ***)field(key, job));
         *(char ***)field(key, job) = memory_new(1, sizeof(char *));
+    } else if (key->type == KEY_NUMBERS) {
+        struct numbers *numbers = field(key, job);
+        free(numbers->all);
+        *numbers = (struct numbers){0};
     }
 }
 
@@ -237,7 +272,16 @@ void key_release(const struct key *key, struct job *job) {
 static json_t *number_value(const struct key *key, double value) {
     if (key->word && value == key->word_value)
         return json_string(key->word);
-    return key->type == KEY_NUMBER ? json_real(value) : json_integer((json_int_t)value);
+    return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static json_t *numbers_value(const struct numbers *numbers) {
+    if (numbers->count < 2)
+        return json_real(numbers->value);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < numbers->count; i++)
+        json_array_append_new(list, json_real(numbers->all[i]));
+    return list;
 }
 
 json_t *key_value(const struct key *key, const struct job *job) {
@@ -263,6 +307,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
     case KEY_COUNT64:
     case KEY_NUMBER:
         break;
+    case KEY_NUMBERS:
+        return numbers_value(at);
     }
     return number_value(key, number(key, job));
 }
@@ -318,7 +364,10 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
         putc('{', out);
         json_array_foreach(value, i, entry) {
             fputs(i ? ", " : " ", out);
-            print_quoted(json_string_value(entry), out);
+            if (json_is_number(entry))
+                print_number(json_number_value(entry), out);
+            else
+                print_quoted(json_string_value(entry), out);
         }
         fputs(" }", out);
         break;

@@ -16,9 +16,13 @@ enum key_type {
     KEY_COUNT32, /* uint32_t */
     KEY_COUNT64, /* uint64_t */
     KEY_NUMBER,  /* double */
+    KEY_NUMBERS, /* struct numbers: one, or a list */
     KEY_FLAG,    /* bool */
     KEY_CHOICE,  /* an enum whose values number `choices` */
 };
+
+/* The most values of a list of numbers. */
+#define NUMBERS_MAX 100
 
 /* The limit of a number that has no other limit. */
 #define NUMBER_MAX 1e300

@@ -109,9 +109,9 @@ const struct key keys[] = {
      RANGE(low, high),  .initial = #initial_, .objectives = 1u << OBJECTIVE_##KIND,                \
      .help = text},
 #include "objective/parameters.def"
-    {"l2", KEY_NUMBER, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
-     .help = "adds l2/2 times the squared norm of the weights to the mean loss"},
-    {"l1", KEY_NUMBER, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
+    {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
+     .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
+    {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},

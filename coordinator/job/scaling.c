@@ -97,7 +97,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .standardised = job->standardise,
         .diagonal = may_be_diagonal(job, data, form),
         .centred = shape->intercept,
-        .ridge = job->l2 / sizing_second_first(data, shape),
+        .ridge = job->l2.value / sizing_second_first(data, shape),
     };
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
                                 .diagonal = wanted.diagonal};

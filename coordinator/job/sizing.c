@@ -179,19 +179,19 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
                          "of `precondition_block`; raise that (to %u at most), or take `auto`",
                          job->file, (unsigned long long)parameters, job->precondition_block,
                          PRECONDITION_PARAMETERS_MAX);
-    if (job->precondition == PRECONDITION_BLOCK && job->l1 > 0)
+    if (job->precondition == PRECONDITION_BLOCK && job->l1.value > 0)
         return error_set(
             ERROR_CONFIG,
             "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
             "`none`, or no l1",
             job->file);
-    if (job->precondition == PRECONDITION_DIAGONAL && job->l1 > 0)
+    if (job->precondition == PRECONDITION_DIAGONAL && job->l1.value > 0)
         return error_set(ERROR_CONFIG,
                          "%s: key `precondition`: `diagonal` and l1 do not go together; take "
                          "`standardise = true`, or no l1",
                          job->file);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_DIAGONAL ||
-        job->l1 > 0 || !fits)
+        job->l1.value > 0 || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,

@@ -13,9 +13,14 @@
 
 /* ---- versions of the model ---- */
 
+struct version {
+    int64_t run, sweep; /* sweep: 0: none */
+};
+
 struct version_list {
-    int64_t *runs; /* oldest first, each once */
+    struct version *items; /* oldest first, each once */
     size_t count;
+    int64_t newest; /* sweep */
 };
 
 static int take_model(void *context, const struct store_model_row *model) {
@@ -23,29 +28,39 @@ static int take_model(void *context, const struct store_model_row *model) {
     if (model->removed_ms)
         return 0;
     for (size_t i = 0; i < list->count; i++)
-        if (list->runs[i] == model->run)
+        if (list->items[i].run == model->run)
             return 0;
-    list->runs = memory_resize(list->runs, list->count + 1, sizeof *list->runs);
-    list->runs[list->count++] = model->run;
+    list->items = memory_resize(list->items, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = (struct version){.run = model->run};
     return 0;
 }
 
-/* Removes one version. It is renamed first, so that whoever opens the folder finds all of it or
- * nothing. */
+static int take_sweep(void *context, const struct store_run *run) {
+    struct version_list *list = context;
+    for (size_t i = 0; run->sweep && i < list->count; i++)
+        if (list->items[i].run == run->run)
+            list->items[i].sweep = run->sweep;
+    if (run->sweep > list->newest)
+        list->newest = run->sweep;
+    return 0;
+}
+
 static void remove_version(const char *state, int64_t run) {
     failpoint(FAILPOINT_version_remove);
     char *folder = publish_folder(state, run);
-    char *aside = memory_format("%s.tmp.%d", folder, (int)getpid());
     log_info("removing %s: later versions are enough", folder);
-    if (rename(folder, aside) == 0)
-        folder_remove(aside);
-    free(aside);
+    folder_retire(folder);
     free(folder);
 }
 
 static bool was_refused(const struct history *history, int64_t run) {
     const struct history_item *item = history_of(history, run);
     return item && item->decision == DECISION_REFUSED;
+}
+
+/* The model of a sweep that another one was preferred to. It was never a candidate to go live. */
+static bool was_passed_over(const struct history *history, const struct version *version) {
+    return version->sweep && !history_of(history, version->run);
 }
 
 /* Keeps in `list` only the versions that are to be removed. */
@@ -56,18 +71,24 @@ static void select_superfluous(struct version_list *list, const struct history *
     size_t first = list->count;
     bool refused_kept = false;
     for (size_t i = list->count; i; i--) {
-        int64_t run = list->runs[i - 1];
+        struct version version = list->items[i - 1];
+        int64_t run = version.run;
         bool refused = was_refused(history, run);
         if (run == live || run == before)
             continue;
+        if (was_passed_over(history, &version)) {
+            if (version.sweep != list->newest)
+                list->items[--first] = version;
+            continue;
+        }
         if (refused ? !refused_kept : kept < keep)
             kept += !refused;
         else
-            list->runs[--first] = run;
+            list->items[--first] = version;
         refused_kept |= refused;
     }
     list->count -= first;
-    memmove(list->runs, list->runs + first, list->count * sizeof *list->runs);
+    memmove(list->items, list->items + first, list->count * sizeof *list->items);
 }
 
 /* A large folder takes long to remove, so the files are removed beside the loop. The store belongs
@@ -81,7 +102,7 @@ struct removal {
 static int work_on_removal(void *context) {
     const struct removal *removal = context;
     for (size_t i = 0; i < removal->versions->count; i++)
-        remove_version(removal->state, removal->versions->runs[i]);
+        remove_version(removal->state, removal->versions->items[i].run);
     return 0;
 }
 
@@ -92,7 +113,7 @@ static int remove_versions(struct loop *loop, struct store *store, const char *s
         return 0;
     int code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
     for (size_t i = 0; i < versions->count && !code; i++)
-        code = store_model_removed(store, versions->runs[i]);
+        code = store_model_removed(store, versions->items[i].run);
     return code;
 }
 
@@ -102,11 +123,13 @@ int versions_prune(struct loop *loop, struct store *store, const char *state, ui
     int code = history_read(store, &history);
     if (!code)
         code = store_models(store, take_model, &list);
+    if (!code)
+        code = store_runs(store, take_sweep, &list);
     if (!code) {
         select_superfluous(&list, &history, publish_live(state), keep);
         code = remove_versions(loop, store, state, &list);
     }
-    free(list.runs);
+    free(list.items);
     history_release(&history);
     return code;
 }

@@ -10,7 +10,9 @@
 
 /* Removes versions of the model. It keeps `keep` of them: the live one, the one that `rollback`
  * would make live next, and the newest others; those two are kept even if `keep` is smaller. The
- * last model that was refused is kept as well, so that somebody can look at it. */
+ * last model that was refused is kept as well, so that somebody can look at it. So are the models
+ * of the newest sweep that another one was preferred to; those of earlier sweeps go. Neither
+ * count. */
 int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep);
 
 /* Removes the checkpoints of all runs that have ended, except those of run `keep`. A run that ended

@@ -158,7 +158,7 @@ static int record_sources(struct training *run) {
     int code = 0;
     for (uint32_t i = 0; !code && i < run->data->sources.count; i++) {
         const struct dataset_source *source = &run->data->sources.items[i];
-        if (source->trained_on)
+        if (source->use == USE_TRAINING)
             code = store_source(run->store, run->recorder.run,
                                 &(struct store_source){.position = i,
                                                        .path = source->path,
@@ -184,6 +184,8 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     run->retrains = strcmp(run->command, "retrain") == 0;
     record->start_model = run->start_model;
     record->start_run = run->start_run;
+    record->sweep = run->member.sweep;
+    record->member = run->member.number;
     if (!code)
         code = store_run_begin(run->store, record);
     run->recorder.run = record->run;
@@ -199,8 +201,15 @@ static int begin_new(struct training *run, struct store_run *record, const struc
 static void explain_new_run(struct training *run) {
     struct store_run last;
     bool found = false;
+    if (run->member.sweep)
+        return;
     if (store_run_last(run->store, &last, &found) || !found || last.reason) {
         error_clear();
+        return;
+    }
+    if (last.sweep) {
+        log_info("run %lld is unfinished, but belongs to sweep %lld: a new run starts",
+                 (long long)last.run, (long long)last.sweep);
         return;
     }
     json_t *settings = json_loads(last.settings, 0, NULL);
@@ -254,6 +263,9 @@ static int take_up(struct training *run, const struct store_run *found, const ch
 static int find_unfinished(struct training *run, const char *identity, const struct model *model,
                            struct store_run *record, bool *found) {
     *found = false;
+    if (run->member.sweep)
+        return store_run_of_member(run->store, run->member.sweep, run->member.number,
+                                   reason_text_can_resume, record, found);
     if (run->options->fresh)
         return 0;
     int code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint,
@@ -264,7 +276,8 @@ static int find_unfinished(struct training *run, const char *identity, const str
 }
 
 int training_begin(struct training *run) {
-    char *identity = job_identity(run->job);
+    char *identity =
+        run->member.sweep ? memory_copy_string(run->member.identity) : job_identity(run->job);
     json_t *settings = job_settings(run->job);
     char *text = json_dumps(settings, JSON_COMPACT);
     struct store_run record;

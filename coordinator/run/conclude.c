@@ -198,7 +198,7 @@ static int end_done(struct training *run) {
     if (code)
         return code;
     failpoint(FAILPOINT_run_ended);
-    if (!reason_can_resume(reason))
+    if (!reason_can_resume(reason) || run->member.sweep) /* a member with a model is done */
         code = remove_checkpoints(run);
     return code;
 }

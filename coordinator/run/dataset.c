@@ -194,7 +194,7 @@ static struct holdout *take_holdout(struct pack_list *packs, double share) {
     return holdout;
 }
 
-static void take_sources(const struct pack_list *list, bool trained_on,
+static void take_sources(const struct pack_list *list, enum dataset_use use,
                          struct dataset_sources *sources) {
     sources->items =
         memory_resize(sources->items, sources->count + list->count, sizeof *sources->items);
@@ -205,7 +205,7 @@ static void take_sources(const struct pack_list *list, bool trained_on,
         *source = (struct dataset_source){.path = memory_copy_string(pack_source(list->packs[i])),
                                           .bytes = report.bytes,
                                           .rows = report.rows,
-                                          .trained_on = trained_on};
+                                          .use = use};
         memcpy(source->content, report.hash, sizeof source->content);
         snprintf(source->fingerprint, sizeof source->fingerprint, "%s",
                  pack_fingerprint(list->packs[i]));
@@ -214,7 +214,7 @@ static void take_sources(const struct pack_list *list, bool trained_on,
 }
 
 static void warn_of_copy(const struct dataset_source *one, const struct dataset_source *other) {
-    if (other->trained_on)
+    if (other->use == USE_TRAINING)
         log_warning("%s has the same content as %s: their rows count twice", other->path,
                     one->path);
     else
@@ -226,7 +226,7 @@ static void warn_of_copy(const struct dataset_source *one, const struct dataset_
 /* Copies may be meant: their owner is told. Those that are not trained on stand last. */
 static void warn_of_copies(const struct dataset_sources *sources) {
     for (uint32_t i = 1; i < sources->count; i++)
-        for (uint32_t j = 0; j < i && sources->items[j].trained_on; j++) {
+        for (uint32_t j = 0; j < i && sources->items[j].use == USE_TRAINING; j++) {
             const struct dataset_source *one = &sources->items[j], *other = &sources->items[i];
             if (strcmp(one->content, other->content) || !strcmp(one->path, other->path))
                 continue;
@@ -235,10 +235,23 @@ static void warn_of_copies(const struct dataset_sources *sources) {
         }
 }
 
+void dataset_add_source(struct dataset_sources *sources, enum dataset_use use, const char *path,
+                        const char *fingerprint) {
+    sources->items = memory_resize(sources->items, sources->count + 1, sizeof *sources->items);
+    struct dataset_source *source = &sources->items[sources->count++];
+    *source = (struct dataset_source){.path = memory_copy_string(path), .use = use};
+    snprintf(source->fingerprint, sizeof source->fingerprint, "%s", fingerprint);
+}
+
+void dataset_sources_release(struct dataset_sources *sources) {
+    for (uint32_t i = 0; i < sources->count; i++)
+        free(sources->items[i].path);
+    free(sources->items);
+    *sources = (struct dataset_sources){0};
+}
+
 void dataset_release(struct dataset *data) {
-    for (uint32_t i = 0; i < data->sources.count; i++)
-        free(data->sources.items[i].path);
-    free(data->sources.items);
+    dataset_sources_release(&data->sources);
     holdout_free(data->test);
     holdout_free(data->holdout);
     set_close(data->set);
@@ -326,14 +339,20 @@ static int take_packs(const struct job *job, const char *folder, struct packs *p
     int code = merge(job, folder, &packs->data, &packs->held_out, &data->set);
     if (code)
         return code;
-    take_sources(&packs->data, true, &data->sources);
-    take_sources(&packs->held_out, false, &data->sources);
-    take_sources(&packs->test, false, &data->sources);
+    take_sources(&packs->data, USE_TRAINING, &data->sources);
+    take_sources(&packs->held_out, USE_HOLDOUT, &data->sources);
+    take_sources(&packs->test, USE_TEST, &data->sources);
     warn_of_copies(&data->sources);
     double share = job_holdout_share(job);
     data->holdout = take_holdout(share > 0 ? &packs->data : &packs->held_out, share);
     data->test = take_holdout(&packs->test, 0);
     return 0;
+}
+
+static void packs_release(struct packs *packs) {
+    list_release(&packs->data);
+    list_release(&packs->held_out);
+    list_release(&packs->test);
 }
 
 static int pack_and_merge(const struct job *job, const char *folder,
@@ -342,9 +361,39 @@ static int pack_and_merge(const struct job *job, const char *folder,
     int code = pack_files(job, folder, paths, &packs, &data->sources.shape);
     if (!code)
         code = take_packs(job, folder, &packs, data);
-    list_release(&packs.data);
-    list_release(&packs.held_out);
-    list_release(&packs.test);
+    packs_release(&packs);
+    return code;
+}
+
+static int open_pack(const char *folder, const struct dataset_source *source,
+                     struct pack_list *list) {
+    struct pack *pack = NULL;
+    char *path = memory_format("%s/%s.pack", folder, source->fingerprint);
+    int code = pack_open(path, &pack);
+    if (!code) {
+        list->packs = memory_resize(list->packs, list->count + 1, sizeof(struct pack *));
+        list->packs[list->count++] = pack;
+    }
+    free(path);
+    return code;
+}
+
+int dataset_recall(const struct job *job, const struct dataset_sources *sources,
+                   struct dataset *data) {
+    char *folder = memory_format("%s/packs", job->state);
+    struct packs packs = {0};
+    struct pack_list *const of_use[] = {
+        [USE_TRAINING] = &packs.data, [USE_HOLDOUT] = &packs.held_out, [USE_TEST] = &packs.test};
+    int code = 0;
+    *data = (struct dataset){0};
+    for (uint32_t i = 0; !code && i < sources->count; i++)
+        code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
+    if (!code)
+        code = find_shape(&packs.data, &data->sources.shape);
+    if (!code)
+        code = take_packs(job, folder, &packs, data);
+    packs_release(&packs);
+    free(folder);
     return code;
 }
 

@@ -26,7 +26,7 @@ struct dataset_source {
     char fingerprint[HASH128_TEXT]; /* names its pack */
     char content[HASH128_TEXT];     /* a hash of its bytes as stored */
     uint64_t bytes, rows;
-    bool trained_on; /* not only scored on */
+    enum dataset_use { USE_TRAINING, USE_HOLDOUT, USE_TEST } use;
 };
 struct dataset_sources {
     struct dataset_source *items;
@@ -47,6 +47,16 @@ struct dataset {
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
  * merges and opens it; logs what it did. Takes long. Release it also after a failure. */
 int dataset_open(const struct job *job, struct dataset *data);
+
+/* The same from the packs of earlier sources that are still in STATE/packs. */
+int dataset_recall(const struct job *job, const struct dataset_sources *sources,
+                   struct dataset *data);
+
+/* Adds a source of that use; path and fingerprint are copied. */
+void dataset_add_source(struct dataset_sources *sources, enum dataset_use use, const char *path,
+                        const char *fingerprint);
+void dataset_sources_release(struct dataset_sources *sources);
+
 void dataset_release(struct dataset *data); /* harmless on a zeroed struct */
 
 #endif

@@ -99,7 +99,7 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
                                 view->answer.loss));
     add(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
                             "reached in fewer steps",
-                            job->l2, job->gradient_tolerance, job->loss_tolerance));
+                            job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
 json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,

@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -20,6 +21,13 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 void folder_remove(const char *folder) {
     nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+}
+
+void folder_retire(const char *folder) {
+    char *aside = memory_format("%s.tmp.%d", folder, (int)getpid());
+    if (rename(folder, aside) == 0)
+        folder_remove(aside);
+    free(aside);
 }
 
 static void sweep_folder(const char *state, const char *folder) {

@@ -156,11 +156,15 @@ static void name_run(struct training *run) {
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
 #define CURVATURE_BYTES_SMALL (UINT64_C(8) << 20)
 
-/* Few of the pairs help little. So `retrain` keeps the newest that fit, but `run` all or none. */
+/* Few of the pairs help little. So `retrain` keeps the newest that fit, but `run` all or none. In a
+ * sweep those runs keep them whose models others start from. */
 static uint32_t pairs_to_keep(const struct training *run) {
     uint64_t bytes = 2 * sizeof(float) * layout_parameters(&run->parameters);
     uint32_t history = run->sizing.history;
-    if (!run->job->warm_start || (!run->retrains && history * bytes > CURVATURE_BYTES_SMALL))
+    bool small = history * bytes <= CURVATURE_BYTES_SMALL;
+    bool needed =
+        run->member.sweep ? run->member.is_start : run->job->warm_start && (run->retrains || small);
+    if (!needed)
         return 0;
     uint64_t most = CURVATURE_BYTES_MAX / bytes;
     return most < history ? (uint32_t)most : history;
@@ -182,9 +186,9 @@ static int make_coordinator(struct training *run) {
     name_run(run);
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
-                      .l1 = job->l1,
-                      .l2 = job->l2,
-                      .bounds_gap = job->l1 > 0 && !job->intercept,
+                      .l1 = job->l1.value,
+                      .l2 = job->l2.value,
+                      .bounds_gap = job->l1.value > 0 && !job->intercept,
                       .bias_scale = run->bias_scale,
                       .gradient_tolerance = job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,

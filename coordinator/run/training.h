@@ -20,6 +20,14 @@
 #include "coordinator/status/tally.h"
 #include "model/model.h"
 
+/* What a run is of a sweep (coordinator/sweep/). */
+struct training_member {
+    int64_t sweep;        /* 0: it is of none */
+    uint32_t number;      /* of the member, from 0 */
+    const char *identity; /* of the whole job: the run has this instead of its own */
+    bool is_start;        /* other members start from its model */
+};
+
 /* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it.
  * The loop, the lock, the store and whoever answers from them (`control`, `http`) live as long as
  * the command, which may train several times. */
@@ -27,6 +35,7 @@ struct training {
     const struct options *options;
     const char *command;    /* "run" or "retrain": recorded with a new run */
     const char *start_from; /* a new run starts from this model (model_open()); NULL: from zero */
+    struct training_member member;
     struct job *job;
     int64_t started_ns, started_ms;
     struct result_seconds seconds;

@@ -126,7 +126,7 @@ static json_t *bare_json(const struct live *live) {
         (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
         live->seconds, "seconds_left", "objective", objective_name(live->job->objective),
         "settings", job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION, "l1",
-        live->job->l1, "l2", live->job->l2, "nonzero", "gap_bound", "processes");
+        live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes");
 }
 
 static json_t *full_json(const struct live *live) {

@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/text.h"
 #include "coordinator/status/members.h"
+#include "coordinator/status/path_table.h"
 
 json_t *result_safeguards_json(const struct coordinator_view *view) {
     json_t *all = json_object();
@@ -217,6 +218,7 @@ static void print_table(const json_t *result) {
         printf("%-12s %s\n", "sha256", member_text(result, "model_sha256"));
     }
     print_retraining(result);
+    path_table_print(result);
 }
 
 void result_show(const json_t *result, bool json, bool cron) {

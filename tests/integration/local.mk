@@ -4,6 +4,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bits.py \
 	tests/integration/test_http.py \
 	tests/integration/test_retrain.py \
+	tests/integration/test_path.py \
 	tests/integration/test_loop.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \

@@ -37,6 +37,18 @@ tests_unit_test_history_SOURCES = tests/unit/test_history.c
 tests_unit_test_history_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_history_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_sweep
+TESTS += tests/unit/test_sweep
+tests_unit_test_sweep_SOURCES = tests/unit/test_sweep.c tests/unit/store_fixture.h
+tests_unit_test_sweep_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS)
+tests_unit_test_sweep_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_path_keys
+TESTS += tests/unit/test_path_keys
+tests_unit_test_path_keys_SOURCES = tests/unit/test_path_keys.c
+tests_unit_test_path_keys_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_path_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_state
 TESTS += tests/unit/test_state
 tests_unit_test_state_SOURCES = tests/unit/test_state.c

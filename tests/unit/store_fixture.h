@@ -43,7 +43,7 @@ static struct store *opened(void) {
     return store;
 }
 
-static int64_t begun(struct store *store, const char *uuid) {
+static inline int64_t begun(struct store *store, const char *uuid) {
     struct store_run run = {.uuid = uuid,
                             .job = "adult",
                             .identity = "abc",

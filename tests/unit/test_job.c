@@ -92,7 +92,7 @@ static void what_is_not_said_has_its_default(void **state) {
     assert_null(job->positive);
     assert_int_equal(job->source.bad_lines_max, 0);
     assert_int_equal(job->objective, OBJECTIVE_LOGISTIC);
-    assert_true(job->l2 == 0 && job->intercept);
+    assert_true(job->l2.value == 0 && job->intercept);
     assert_int_equal(job->history, 0);
     assert_int_equal(job->history_type, HISTORY_FLOAT);
     assert_true(job->gradient_tolerance == 1e-5 && job->loss_tolerance == 1e-9);
@@ -131,7 +131,7 @@ static void every_kind_of_value_is_read(void **state) {
     assert_string_equal(job->source.label, "age");
     assert_string_equal(job->source.skip[1], "3");
     assert_string_equal(job->positive, "M");
-    assert_true(job->l2 == 1e-6 && !job->intercept);
+    assert_true(job->l2.value == 1e-6 && !job->intercept);
     assert_int_equal(job->history, 20);
     assert_int_equal(job->history_type, HISTORY_DOUBLE);
     assert_int_equal(job->max_steps, 1000000);
@@ -189,7 +189,7 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
             ":1: key `objective`: \"hinge\" is not known; allowed: logistic, squared, softmax");
     refused("objective = sqared\n",
             ":1: key `objective`: \"sqared\" is not known; did you mean `squared`?; allowed: ");
-    refused("data = a\nl2 = { 1, 2 }\n", ":2: key `l2`: a list; allowed: one value");
+    refused("data = a\nhistory = { 1, 2 }\n", ":2: key `history`: a list; allowed: one value");
     refused("data = a\nl2 = nan\n", ":2: key `l2`: \"nan\" is not a number");
     refused("csv {\n header = perhaps\n}\n",
             ":2: key `csv.header`: \"perhaps\" is not known; allowed: auto, yes, no");
@@ -309,7 +309,7 @@ static void set_goes_over_the_file(void **state) {
     struct job *job;
     write_file("data = a\nl2 = 1\n");
     assert_int_equal(job_read(path, settings, 6, "there", &job), 0);
-    assert_true(job->l2 == 0.25);
+    assert_true(job->l2.value == 0.25);
     assert_string_equal(job->data[0], "x y");
     assert_string_equal(job->data[1], "z");
     assert_null(job->data[2]);
@@ -331,7 +331,7 @@ static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     setting_refused("l2", "--set l2: allowed: KEY=VALUE");
     setting_refused("=3", "--set =3: allowed: KEY=VALUE");
     setting_refused("data={ a", "--set data={ a: premature end of file");
-    setting_refused("l2={1, 2}", "--set l2={1, 2}: key `l2`: a list; allowed: one value");
+    setting_refused("history={1, 2}", "--set history={1, 2}: key `history`: a list; allowed: one");
     setting_refused("csv.label=", "--set csv.label=: key `csv.label`: \"\" is empty");
 }
 

@@ -37,7 +37,8 @@ static void assert_near(double found, double expected) {
 
 static void standardised_columns_have_deviation_1_and_are_regularised_alike(void **state) {
     (void)state;
-    const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF, .l2 = 0.5};
+    const struct job job = {
+        .standardise = true, .precondition = PRECONDITION_OFF, .l2 = {.value = 0.5}};
     struct scaling scaling = chosen(&job, &logistic);
     assert_false(scaling.diagonal);
     for (unsigned j = 0; j < COLUMNS; j++) {
@@ -53,7 +54,7 @@ static void standardised_columns_have_deviation_1_and_are_regularised_alike(void
 /* With h = 1/4 for the logistic loss. The weights themselves are regularised. */
 static void a_diagonal_has_the_curvature_of_centred_columns(void **state) {
     (void)state;
-    const struct job job = {.precondition = PRECONDITION_DIAGONAL, .l2 = 0.01};
+    const struct job job = {.precondition = PRECONDITION_DIAGONAL, .l2 = {.value = 0.01}};
     struct scaling scaling = chosen(&job, &logistic);
     assert_true(scaling.diagonal);
     const double curvature[COLUMNS] = {25 + 0.04, 0.0099 / sqrt(0.01) + 0.04, 0.04};
@@ -67,7 +68,8 @@ static void a_diagonal_has_the_curvature_of_centred_columns(void **state) {
 
 static void a_standardised_diagonal_regularises_what_is_standardised(void **state) {
     (void)state;
-    const struct job job = {.standardise = true, .precondition = PRECONDITION_DIAGONAL, .l2 = 0.01};
+    const struct job job = {
+        .standardise = true, .precondition = PRECONDITION_DIAGONAL, .l2 = {.value = 0.01}};
     struct scaling scaling = chosen(&job, &logistic);
     for (unsigned j = 0; j < COLUMNS - 1; j++)
         assert_near(scaling.columns[j].penalty,

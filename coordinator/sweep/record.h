@@ -1,0 +1,40 @@
+/* What the store knows of a sweep: how it was begun, and what became of its members. */
+#ifndef DML_COORDINATOR_SWEEP_RECORD_H
+#define DML_COORDINATOR_SWEEP_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/sweep/plan.h"
+#include "store/store.h"
+
+/* Texts are owned. */
+struct sweep_record {
+    int64_t sweep; /* 0: there is none */
+    char *settings, *data, *judged, *sources, *start_model, *result;
+    bool ended;
+    int64_t winner;
+};
+
+/* Reads the newest sweep of the job with this job_identity(). *record is zeroed, or that of an
+ * earlier call, which is released. */
+int sweep_record_read(struct store *store, const char *identity, struct sweep_record *record);
+void sweep_record_release(struct sweep_record *record);
+
+/* The members of a sweep and, by member, the results and the settings of their runs. */
+struct sweep_runs {
+    uint32_t count;
+    struct sweep_member *members;
+    json_t **results; /* NULL: not done */
+    json_t **settings;
+};
+
+int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
+                    struct sweep_runs *runs);
+void sweep_runs_release(struct sweep_runs *runs);
+
+/* Whether the sweep can go on: it has begun a member, has not ended, and no member has failed. */
+bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
+                   const struct sweep_runs *runs);
+
+#endif

@@ -1,0 +1,263 @@
+#include "coordinator/sweep/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/run/progress.h"
+#include "coordinator/status/history.h"
+#include "coordinator/sweep/recall.h"
+#include "coordinator/sweep/record.h"
+#include "coordinator/sweep/table.h"
+
+struct sweep {
+    struct training *training;
+    const struct dataset *data;
+    const char *start_from;
+    struct sweep_shape shape;
+    char *identity;  /* of the whole job */
+    char *judged;    /* as of struct store_sweep */
+    char *start_sha; /* of `start_from`; "" without one */
+    int64_t number;  /* 0: not begun */
+    struct sweep_runs runs;
+    uint32_t trained; /* members, by this command */
+};
+
+struct sweep_shape sweep_shape_of(struct job *job) {
+    uint32_t count = job_sweep_values(job)->count;
+    return (struct sweep_shape){.values = count ? count : 1, .folds = job->folds};
+}
+
+/* ---- what a sweep is begun with ---- */
+
+struct opening {
+    const char *folder;
+    struct model *model;
+};
+
+static int work_on_opening(void *context) {
+    struct opening *opening = context;
+    return model_open(opening->folder, &opening->model);
+}
+
+static int read_start(struct sweep *sweep) {
+    struct opening opening = {.folder = sweep->start_from};
+    int code = sweep->start_from
+                   ? loop_beside(&sweep->training->loop, STAGE_STARTING, work_on_opening, &opening)
+                   : 0;
+    if (!code)
+        sweep->start_sha = memory_copy_string(opening.model ? opening.model->sha256 : "");
+    model_close(opening.model);
+    return code;
+}
+
+/* ---- a sweep that goes on, or a new one ---- */
+
+static int read_runs(struct sweep *sweep) {
+    sweep_runs_release(&sweep->runs);
+    return sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape, &sweep->runs);
+}
+
+/* Why the sweep in the store is not the one that is asked for; NULL if it is. */
+static const char *other_than(const struct sweep *sweep, const struct sweep_record *record) {
+    if (strcmp(record->data, set_info(sweep->data->set)->fingerprint))
+        return "has other data";
+    if (strcmp(record->judged, sweep->judged))
+        return "has another holdout";
+    if (sweep->start_from && strcmp(record->start_model, sweep->start_sha))
+        return *record->start_model ? "started from another model" : "started from zero";
+    return NULL;
+}
+
+static int take_newest(void *context, const struct store_sweep *sweep) {
+    struct sweep_record *newest = context;
+    free(newest->settings);
+    *newest = (struct sweep_record){.sweep = sweep->sweep,
+                                    .settings = memory_copy_string(sweep->settings),
+                                    .ended = sweep->ended_ms != 0};
+    return 0;
+}
+
+/* Logs which setting differs, if the newest sweep is unfinished but of another job. */
+static int explain_other_job(const struct sweep *sweep) {
+    struct sweep_record newest = {0};
+    int code = store_sweeps(sweep->training->store, take_newest, &newest);
+    json_t *settings = newest.settings ? json_loads(newest.settings, 0, NULL) : NULL;
+    const char *key = settings ? job_first_difference(sweep->training->job, settings) : NULL;
+    if (key && !newest.ended)
+        log_info("sweep %lld is unfinished, but has another `%s`: a new sweep starts",
+                 (long long)newest.sweep, key);
+    json_decref(settings);
+    free(newest.settings);
+    return code;
+}
+
+/* The winner of a sweep that has ended is the outcome, unless a decision was made about it. */
+static int take_winner(struct sweep *sweep, const struct sweep_record *record,
+                       struct sweep_outcome *outcome) {
+    struct history history;
+    int code = history_read(sweep->training->store, &history);
+    if (!code && !history_of(&history, record->winner)) {
+        outcome->winner = record->winner;
+        outcome->result = json_loads(record->result, 0, NULL);
+    }
+    history_release(&history);
+    return code;
+}
+
+/* Goes on with the sweep of the record, or takes its winner, if either can be. */
+static int go_on(struct sweep *sweep, const struct sweep_record *record,
+                 struct sweep_outcome *outcome) {
+    if (record->ended)
+        return record->winner ? take_winner(sweep, record, outcome) : 0;
+    sweep->number = record->sweep;
+    int code = read_runs(sweep);
+    if (!sweep_is_open(record, &sweep->shape, &sweep->runs))
+        sweep->number = 0;
+    return code;
+}
+
+static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
+    struct sweep_record record = {0};
+    int code = sweep_record_read(sweep->training->store, sweep->identity, &record);
+    const char *other = !code && record.sweep ? other_than(sweep, &record) : NULL;
+    if (!code && !record.sweep)
+        code = explain_other_job(sweep);
+    else if (!code && !other)
+        code = go_on(sweep, &record, outcome);
+    else if (!code && !record.ended)
+        log_info("sweep %lld is unfinished, but %s: a new sweep starts", (long long)record.sweep,
+                 other);
+    sweep_record_release(&record);
+    return code;
+}
+
+static int begin(struct sweep *sweep) {
+    struct training *training = sweep->training;
+    json_t *settings = job_settings(training->job);
+    char *text = json_dumps(settings, JSON_COMPACT);
+    char *sources = sweep_sources(sweep->data);
+    struct store_sweep record = {.identity = sweep->identity,
+                                 .settings = text,
+                                 .data = set_info(sweep->data->set)->fingerprint,
+                                 .judged = sweep->judged,
+                                 .sources = sources,
+                                 .start_model = sweep->start_sha,
+                                 .started_ms = training->started_ms};
+    int code = store_sweep_begin(training->store, &record);
+    sweep->number = record.sweep;
+    free(sources);
+    free(text);
+    json_decref(settings);
+    return code;
+}
+
+/* ---- a member ---- */
+
+static double value_of(const struct sweep *sweep, uint32_t value) {
+    const struct numbers *path = job_sweep_values(sweep->training->job);
+    return path->count > 1 ? path->all[value] : path->value;
+}
+
+static void announce(const struct sweep *sweep, uint32_t member) {
+    struct sweep_place place = sweep_place(&sweep->shape, member);
+    char fold[48] = "";
+    if (place.fold)
+        snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
+    log_info("sweep %lld, run %u of %u: %s = %g%s", (long long)sweep->number, member + 1,
+             sweep->runs.count, job_sweep_key(sweep->training->job), value_of(sweep, place.value),
+             fold);
+}
+
+/* The folder of the model that the member starts from; NULL: from zero. Free it. */
+static char *start_folder(const struct sweep *sweep, uint32_t member) {
+    uint32_t before = sweep_start_of(&sweep->shape, member);
+    if (before == SWEEP_NO_MEMBER)
+        return sweep->start_from ? memory_copy_string(sweep->start_from) : NULL;
+    return memory_format("%s/models/%lld", sweep->training->job->state,
+                         (long long)sweep->runs.members[before].run);
+}
+
+/* The time before the first member belongs to that. */
+static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
+    struct training *training = sweep->training;
+    struct sweep_place place = sweep_place(&sweep->shape, member);
+    training->start_from = start;
+    training->member = (struct training_member){.sweep = sweep->number,
+                                                .number = member,
+                                                .identity = sweep->identity,
+                                                .is_start = !place.fold};
+    if (sweep->trained++) {
+        training->started_ns = clock_monotonic_ns();
+        training->started_ms = clock_wall_ms();
+    }
+}
+
+static int train_member(struct sweep *sweep, uint32_t member) {
+    struct training *training = sweep->training;
+    struct sweep_place place = sweep_place(&sweep->shape, member);
+    struct numbers *path = job_sweep_values(training->job), whole = *path;
+    char *start = start_folder(sweep, member);
+    announce(sweep, member);
+    double value = value_of(sweep, place.value);
+    *path = (struct numbers){.value = value, .all = &value, .count = 1};
+    prepare(sweep, member, start);
+    progress_open(!training->options->quiet);
+    int code = training_run(training, sweep->data, sweep->data->set);
+    if (!code)
+        code = training_conclude(training);
+    training_release(training, code);
+    training->member = (struct training_member){0};
+    *path = whole;
+    free(start);
+    return code;
+}
+
+/* ---- all of it ---- */
+
+/* The end is committed with the whole result, so that it need not be made again. */
+static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
+    uint32_t winner = sweep_winner(&sweep->shape, sweep->runs.members);
+    outcome->winner = sweep->runs.members[winner].run;
+    outcome->result = sweep_result(sweep->number, &sweep->shape, &sweep->runs);
+    char *text = json_dumps(outcome->result, JSON_COMPACT);
+    int code = store_sweep_end(sweep->training->store, sweep->number, outcome->winner, text);
+    free(text);
+    return code;
+}
+
+static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
+    uint32_t member;
+    int code = read_runs(sweep);
+    while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
+        code = train_member(sweep, member);
+        if (!code)
+            code = read_runs(sweep);
+    }
+    return code ? code : conclude(sweep, outcome);
+}
+
+int sweep_train(struct training *training, const struct dataset *data, const char *start_from,
+                bool fresh, struct sweep_outcome *outcome) {
+    struct sweep sweep = {.training = training,
+                          .data = data,
+                          .start_from = start_from,
+                          .shape = sweep_shape_of(training->job),
+                          .identity = job_identity(training->job),
+                          .judged = sweep_judged_by(data)};
+    *outcome = (struct sweep_outcome){0};
+    int code = read_start(&sweep);
+    if (!code && !fresh)
+        code = take_up(&sweep, outcome);
+    if (!code && !outcome->winner && !sweep.number)
+        code = begin(&sweep);
+    if (!code && !outcome->winner)
+        code = train_all(&sweep, outcome);
+    sweep_runs_release(&sweep.runs);
+    free(sweep.start_sha);
+    free(sweep.judged);
+    free(sweep.identity);
+    return code;
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Lists of l2: a path of runs, the choice among them, and sweeps that were broken off."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+
+from harness import AGAIN, CONFIG, Process, COORDINATOR, dml, main, test, train, write_job
+
+VALUES = [0.3, 0.03, 0.003, 0.0003]
+
+
+def write_rows(path, rows, seed, mode='w', features=12, decades=0):
+    """Two classes that a plane separates badly, of columns whose sizes span so many decades."""
+    rng = random.Random(seed)
+    with open(path, mode) as file:
+        for _ in range(rows):
+            values = [round(rng.gauss(0, 1), 3) for _ in range(features)]
+            scale = [10 ** (decades * j / features) for j in range(features)]
+            margin = sum(v / (j + 1) for j, v in enumerate(values)) + rng.gauss(0, 1)
+            file.write(f'{1 if margin > 0 else -1} ' +
+                       ' '.join(f'{j + 1}:{v * scale[j]!r}' for j, v in enumerate(values)) + '\n')
+
+
+def path_job(folder, **settings):
+    if not (folder / 'rows.libsvm').exists():
+        write_rows(folder / 'rows.libsvm', 400, 1)
+    return write_job(folder, **{'data': ['rows.libsvm'], 'l2': VALUES, 'holdout': '0.3',
+                                'precondition': 'none', 'shards': 1, **settings})
+
+
+def rows_of(state, query):
+    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
+        return database.execute(query).fetchall()
+
+
+def table_of(result):
+    """What two sweeps of the same must agree in, to the bit."""
+    keys = 'l2', 'loss', 'holdout_loss', 'steps', 'evaluations', 'model_sha256', 'folds', 'chosen'
+    return [[row.get(key) for key in keys] for row in result['path']]
+
+
+def killed(command, job, place, *arguments):
+    """Gives the command; its coordinator is killed at that place, and then its workers."""
+    process = Process(COORDINATOR, command, job, *arguments,
+                      DML_FAILPOINT=f'coordinator.{place}:kill')
+    finished = process.wait()
+    process.end()
+    assert finished.status == -signal.SIGKILL, finished
+
+
+def quiet(folder, job):
+    return train(job, '--state', folder / 'quiet.state')
+
+
+# ---- what it gives ----
+
+@test
+def each_value_is_a_run_from_the_one_before_and_the_best_on_the_holdout_goes_live(folder):
+    result = train(path_job(folder, l2=[0.003, 0.3, 0.0003, 0.03]))
+    path = result['path']
+    assert [row['l2'] for row in path] == VALUES, path
+    losses = [row['holdout_loss'] for row in path]
+    best = losses.index(min(losses))
+    assert [row['chosen'] for row in path] == [i == best for i in range(4)], path
+    assert result['run'] == path[best]['run'] and result['sweep']['runs'] == 4, result
+    state = folder / 'job.state'
+    assert os.readlink(state / 'models/current') == str(result['run'])
+    assert rows_of(state, 'SELECT sweep, member, start_run FROM runs ORDER BY run') == \
+        [(1, 0, 0), (1, 1, 1), (1, 2, 2), (1, 3, 3)]
+    assert rows_of(state, "SELECT json_extract(settings, '$.l2') FROM runs ORDER BY run") == \
+        [(value,) for value in VALUES]
+
+
+@test
+def the_models_of_a_path_are_those_of_single_runs_in_fewer_evaluations(folder):
+    write_rows(folder / 'rows.libsvm', 600, 1, features=40, decades=1.5)
+    few = {'loss_tolerance': 0, 'gradient_tolerance': 1e-8}
+    path = train(path_job(folder, **few))['path']
+    alone = [train(path_job(folder, l2=value, **few), '--state', folder / f'{value}.state')
+             for value in VALUES]
+    for row, single in zip(path, alone):
+        assert abs(row['loss'] - single['loss']) < 1e-12, (row, single)
+    ours, cold = (sum(row['evaluations'] for row in rows) for rows in (path, alone))
+    assert ours < 0.7 * cold, f'{ours} evaluations, {cold} from zero'
+
+
+@test
+def a_table_shows_the_values_and_check_says_how_many_runs_there_will_be(folder):
+    job = path_job(folder)
+    assert '# 4 runs: 4 values of l2' in dml('check', job).stdout
+    lines = dml('run', job, '--quiet').stdout.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.split()[:3] == ['l2', 'loss', 'holdout'])
+    assert [float(line.split()[0]) for line in lines[head + 1:]] == VALUES, lines
+    assert sum('chosen' in line for line in lines) == 1, lines
+
+
+@test
+def a_list_without_rows_that_judge_is_refused_with_what_to_add(folder):
+    write_rows(folder / 'rows.libsvm', 400, 1)
+    finished = dml('check', write_job(folder, data=['rows.libsvm'], l2=VALUES))
+    assert finished.status == CONFIG and 'also set `holdout`' in finished.stderr, finished
+
+
+# ---- sweeps that were broken off ----
+
+KILLS = ['sweep_begun:1', 'sweep_ended:1', 'run_ended:1', 'run_ended:3', 'run_ended:4',
+         'start_written:1', 'start_written:3', 'model_published:2', 'epoch_write:3',
+         'publish_decided:1', 'publish_settled:1', 'store_committed_full:9']
+
+
+@test
+def a_sweep_that_was_killed_anywhere_gives_the_table_of_the_quiet_one(folder):
+    job = path_job(folder)
+    expected = table_of(quiet(folder, job))
+    for kill in KILLS:
+        state = folder / f'{kill}.state'
+        killed('run', job, kill, '--state', state)
+        result = train(job, '--state', state)
+        assert table_of(result) == expected, (kill, result['path'])
+        if kill != 'publish_decided:1' and kill != 'publish_settled:1':
+            assert len(rows_of(state, 'SELECT run FROM runs')) == 4, kill
+
+
+@test
+def a_sweep_that_was_cancelled_goes_on_with_the_same_command(folder):
+    job = path_job(folder)
+    expected = quiet(folder, job)
+    process = Process(COORDINATOR, 'run', job, '--json',
+                      DML_FAILPOINT='coordinator.start_written:2:stop')
+    state = folder / 'job.state'
+    deadline = time.monotonic() + 60
+    while not (state / 'shards/3/start').exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.popen.send_signal(signal.SIGTERM)
+    process.popen.send_signal(signal.SIGCONT)
+    finished = process.wait()
+    assert finished.status == AGAIN, finished
+    assert table_of(train(job)) == table_of(expected)
+
+
+@test
+def another_list_or_other_data_begins_another_sweep_and_the_log_says_why(folder):
+    killed('run', path_job(folder), 'run_ended:2')
+    finished = dml('run', path_job(folder, l2=VALUES[:3]), '--json')
+    assert 'sweep 1 is unfinished, but has another `l2`: a new sweep starts' in finished.stderr
+    assert len(finished.json['path']) == 3, finished
+    killed('run', path_job(folder), 'run_ended:2')
+    write_rows(folder / 'rows.libsvm', 10, 2, 'a')
+    finished = dml('run', path_job(folder), '--json')
+    assert 'sweep 1 is unfinished, but has other data: a new sweep starts' in finished.stderr
+    killed('run', path_job(folder), 'run_ended:2')
+    finished = dml('run', path_job(folder), '--json', '--fresh')
+    assert finished.json['sweep']['number'] == 5, finished.json
+
+
+# ---- retrain ----
+
+def nights(folder, **settings):
+    return path_job(folder, data=['rows*.libsvm'], gate=['loss <= 1.5 * live'], **settings)
+
+
+@test
+def the_gate_sees_the_winner_and_nothing_is_done_without_new_data(folder):
+    job = nights(folder)
+    first = dml('retrain', job, '--json').json
+    assert first['published'] and len(first['gate']) == 1 and len(first['path']) == 4, first
+    assert 'no new data since run' in dml('retrain', job).stdout
+    write_rows(folder / 'rows2.libsvm', 200, 2)
+    second = dml('retrain', job, '--json').json
+    state = folder / 'job.state'
+    assert rows_of(state, 'SELECT start_run FROM runs WHERE run = 5') == [(first['run'],)]
+    published = [first['run'], second['run']]
+    assert rows_of(state, 'SELECT run FROM publications') == [(run,) for run in published]
+    kept = {int(path.name) for path in (state / 'models').iterdir() if path.name != 'current'}
+    assert kept == {first['run'], 5, 6, 7, 8}, f'{kept}: models of an earlier path are kept'
+    assert dml('rollback', job).status == 0
+    assert os.readlink(state / 'models/current') == str(first['run'])
+
+
+@test
+def an_unfinished_sweep_is_finished_on_its_own_data_before_new_data_is_trained_on(folder):
+    job = nights(folder)
+    expected = dml('retrain', job, '--json', '--state', folder / 'quiet.state').json
+    state = folder / 'job.state'
+    for place in 'run_ended:2', 'sweep_ended:1':
+        killed('retrain', job, place)
+    write_rows(folder / 'rows2.libsvm', 200, 2)
+    finished = dml('retrain', job, '--json')
+    assert finished.status == 0, finished
+    results = [result for (result,) in rows_of(state, 'SELECT result FROM sweeps ORDER BY sweep')]
+    assert len(results) == 2
+    assert table_of(json.loads(results[0])) == table_of(expected)
+    assert rows_of(state, 'SELECT count(*), max(sweep) FROM runs') == [(8, 2)]
+    assert [kind for (kind,) in rows_of(state, 'SELECT kind FROM publications')] == \
+        ['published'] * 2
+
+
+@test
+def a_sweep_that_new_data_interrupts_is_finished_from_its_packs(folder):
+    job = nights(folder)
+    killed('retrain', job, 'run_ended:2')
+    write_rows(folder / 'rows2.libsvm', 200, 2)
+    finished = dml('retrain', job, '--json')
+    assert 'sweep 1 is unfinished; finishing it first' in finished.stderr, finished
+    state = folder / 'job.state'
+    assert rows_of(state, 'SELECT sweep, count(*) FROM runs GROUP BY sweep') == [(1, 4), (2, 4)]
+    data = rows_of(state, 'SELECT DISTINCT sweep, data FROM runs ORDER BY sweep')
+    assert len(data) == 2, data
+
+
+if __name__ == '__main__':
+    sys.exit(main())
