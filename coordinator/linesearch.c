@@ -11,7 +11,8 @@
 #define UNSCALED_CURVATURE 0.5 /* c₂ where the length of the first trial was a guess */
 #define UNSCALED_MOST 1e9    /* times the trial: beyond, the difference of the slopes is rounding */
 #define FRACTION_LEAST 1e-12 /* of an interval: below, the cubic is rounding */
-#define SHRINK 0.1           /* after a trial that was not finite */
+#define SHRINK 0.1           /* after a trial that was not finite, or at most so far */
+#define SHRINK_LEAST 0.5     /* after one of which only the value is known */
 
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
                       double step, bool unscaled) {
@@ -212,12 +213,13 @@ static enum linesearch_answer give_up(struct linesearch *search, double trial_st
     return LINESEARCH_TRY;
 }
 
-static enum linesearch_answer shrink(struct linesearch *search) {
+/* To a share of the way from the best point to the trial. */
+static enum linesearch_answer shrink(struct linesearch *search, double share) {
     double reach = search->step - search->best.step;
     if (reach == 0 || search->trials >= LINESEARCH_TRIALS_MAX)
         return give_up(search, search->step);
     search->step_max = search->best.step + reach / 2;
-    search->step = search->best.step + SHRINK * reach;
+    search->step = search->best.step + share * reach;
     search->upper = search->step_max;
     return LINESEARCH_TRY;
 }
@@ -225,7 +227,7 @@ static enum linesearch_answer shrink(struct linesearch *search) {
 enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope) {
     search->trials++;
     if (!isfinite(value) || !isfinite(slope))
-        return shrink(search);
+        return shrink(search, SHRINK);
 
     struct linesearch_point trial = {.step = search->step, .value = value, .slope = slope};
     if (fabs(value - search->value0) <= search->noise) {
@@ -259,4 +261,19 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
         return give_up(search, trial.step);
     search->step = step;
     return LINESEARCH_TRY;
+}
+
+bool linesearch_refuses(const struct linesearch *search, double bound) {
+    return bound > search->value0 + search->noise && search->step > search->best.step;
+}
+
+/* The minimiser of the quadratic with value and slope of the best point and the value of the trial,
+ * within limits. */
+enum linesearch_answer linesearch_refused(struct linesearch *search, double bound) {
+    double fall = search->best.slope * (search->step - search->best.step);
+    double share = -fall / (2 * (bound - search->best.value - fall));
+    search->trials++;
+    if (search->last_chance)
+        return LINESEARCH_FAIL;
+    return shrink(search, fmax(SHRINK, fmin(share, SHRINK_LEAST)));
 }

@@ -60,4 +60,9 @@ void linesearch_begin(struct linesearch *search, double value, double slope, dou
 /* Takes phi and phi' at `search->step`. */
 enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope);
 
+/* Whether the trial, of which only a lower bound of phi is known, cannot be the step: phi is above
+ * phi(0) there. If so, linesearch_refused() takes the bound and goes on with a shorter step. */
+bool linesearch_refuses(const struct linesearch *search, double bound);
+enum linesearch_answer linesearch_refused(struct linesearch *search, double bound);
+
 #endif

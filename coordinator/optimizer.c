@@ -325,6 +325,19 @@ enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, d
                         program);
 }
 
+bool optimizer_refuses(const struct optimizer *o, double mean_loss) {
+    return o->started && linesearch_refuses(&o->search, mean_loss);
+}
+
+/* Penalties only add to the loss. */
+enum optimizer_want optimizer_refused(struct optimizer *o, double mean_loss,
+                                      struct bytes *program) {
+    enum linesearch_answer answer = o->settings.l1 > 0
+                                        ? orthant_search_refused(&o->search, mean_loss)
+                                        : linesearch_refused(&o->search, mean_loss);
+    return rejected(o, answer, program);
+}
+
 enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,
                                        struct bytes *program) {
     struct measured measured;

@@ -137,6 +137,13 @@ enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *p
 enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
                                         double holdout_loss, struct bytes *program);
 
+/* Of an evaluation without sums, because a derivative exceeded the bound: whether its mean loss
+ * alone, without penalties, shows that the trial is not the step. If so, optimizer_refused() takes
+ * it in place of optimizer_evaluated(); else it must be made again. */
+bool optimizer_refuses(const struct optimizer *optimizer, double mean_loss);
+enum optimizer_want optimizer_refused(struct optimizer *optimizer, double mean_loss,
+                                      struct bytes *program);
+
 /* Takes what the evaluation of the curvature found; a score that is not a number means that there
  * are no sums. */
 enum optimizer_want optimizer_curved(struct optimizer *optimizer, const struct drawn *drawn,

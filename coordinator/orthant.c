@@ -32,6 +32,13 @@ enum linesearch_answer orthant_search_next(struct linesearch *search,
     return LINESEARCH_TRY;
 }
 
+enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound) {
+    if (++search->trials >= TRIALS_MAX)
+        return LINESEARCH_FAIL;
+    search->step *= share_left(bound - search->value0, search->slope0 * search->step);
+    return LINESEARCH_TRY;
+}
+
 bool orthant_keeps_pair(double sy, double step_square, double yy) {
     return isfinite(sy) && sy > COSINE_LEAST * sqrt(step_square) * sqrt(yy);
 }

@@ -34,6 +34,9 @@ struct orthant_trial {
 enum linesearch_answer orthant_search_next(struct linesearch *search,
                                            const struct orthant_trial *trial);
 
+/* Takes a lower bound of F at a trial that linesearch_refuses(). */
+enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound);
+
 /* Whether a pair curves enough to be kept: s·y against |s| and |y|. */
 bool orthant_keeps_pair(double sy, double step_square, double yy);
 

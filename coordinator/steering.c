@@ -233,11 +233,24 @@ static double total_of(const struct coordinator *c, uint32_t part) {
     return exact_value(&evaluation->totals.sum[first]);
 }
 
+/* The bound was exceeded at a trial that is given up for its loss alone. */
+static void refuse_trial(struct coordinator *c, double loss, int64_t now_ns, struct output *out) {
+    uint64_t step = c->steering->optimizer.step + 1;
+    double step_length = c->steering->optimizer.search.step;
+    enum optimizer_want want =
+        optimizer_refused(&c->steering->optimizer, loss, &c->steering->program);
+    recording_evaluation(c, step, step_length, "rejected", now_ns, out);
+    steering_follow(c, want, now_ns, out);
+}
+
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     double loss = total_of(c, PART_TRAINING) / c->settings.data->weight_sum;
-    if (c->steering->evaluation.exceeded && isfinite(loss) &&
-        isfinite(c->steering->evaluation.derivative_max)) {
-        evaluate_again(c, now_ns, out);
+    bool within = c->steering->evaluation.derivative_max <= fixed_power(FIXED_DERIVATIVE_MAX);
+    if (c->steering->evaluation.exceeded && isfinite(loss) && within) {
+        if (optimizer_refuses(&c->steering->optimizer, loss))
+            refuse_trial(c, loss, now_ns, out);
+        else
+            evaluate_again(c, now_ns, out);
         return;
     }
     if (c->steering->evaluation.exceeded)

@@ -53,11 +53,17 @@ static double loss_of_one(const struct loss_parameters *parameters, size_t outpu
     return loss_of(margins[0] - label, parameters->value[DELTA]);
 }
 
+static double start(const struct loss_parameters *parameters, const struct label_summary *labels) {
+    (void)parameters;
+    return labels->quantile[LABEL_QUANTILES / 2];
+}
+
 const struct objective objective_huber = {
     .name = "huber",
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE,
+    .start = start,
     .bound = bound,
     .losses = losses,
     .second = second,

@@ -9,8 +9,11 @@ libobjective_a_SOURCES = \
 	objective/logistic.c \
 	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
+	objective/one_vs_rest.c \
 	objective/poisson.c \
 	objective/proof.c \
+	objective/quantile.c \
+	objective/smooth_hinge.c \
 	objective/softmax.c \
 	objective/sparse.c \
 	objective/squared.c \

@@ -48,7 +48,8 @@ struct loss_parameters {
 /* What a value may be: from `least` to `most`. */
 struct loss_parameter {
     const char *name;
-    double initial, least, most;
+    const char *initial; /* or "auto": left to the data */
+    double least, most;
 };
 
 /* A loss, as a function of the K margins of an example and its label (see label_kind). */
@@ -60,6 +61,9 @@ struct objective {
     bool output_a_class;              /* K is the number of classes, else 1 */
     bool convex;                      /* the minimum does not depend on the starting point */
     unsigned figures;                 /* objective_figure */
+
+    /* Sets the parameters that are left to the data, and are 0 before; NULL: there are none. */
+    void (*complete)(struct loss_parameters *parameters, const struct label_summary *labels);
 
     /* Where the intercept starts; NULL: at 0. */
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);

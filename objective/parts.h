@@ -27,6 +27,11 @@ double log_link_bound(const struct loss_parameters *parameters, double label_max
 double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
 void log_link_predict(size_t outputs, double *margins);
 
+/* Intermediate results that a loss keeps on the stack. */
+#define PIECE 64
+
+#define QUANTILE_EPSILON_LEAST 1e-100
+
 /* Rows `first` to `first + count` of a block. */
 struct batch {
     const struct rows *rows;

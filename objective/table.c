@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "numeric/fixed.h"
@@ -41,7 +42,7 @@ size_t objective_best(size_t outputs, const double *margins) {
 }
 
 static const struct loss_parameter parameters_of[OBJECTIVES][LOSS_PARAMETERS_MAX] = {
-#define LOSS_PARAMETER(KIND, kind, number, name, initial, least, most, help)                       \
+#define LOSS_PARAMETER(KIND, kind, number, name, initial, word, least, most, help)                 \
     [OBJECTIVE_##KIND][number] = {#name, initial, least, most},
 #include "objective/parameters.def"
 };
@@ -52,9 +53,13 @@ const struct loss_parameter *objective_parameter(enum objective_kind kind, uint3
 }
 
 struct loss_parameters objective_defaults(enum objective_kind kind) {
-    struct loss_parameters defaults;
-    for (uint32_t i = 0; i < LOSS_PARAMETERS_MAX; i++)
-        defaults.value[i] = parameters_of[kind][i].initial;
+    static const struct label_summary no_labels;
+    const struct loss_parameter *parameter;
+    struct loss_parameters defaults = {0};
+    for (uint32_t i = 0; (parameter = objective_parameter(kind, i)); i++)
+        defaults.value[i] = strtod(parameter->initial, NULL); /* 0 for "auto" */
+    if (objectives[kind]->complete)
+        objectives[kind]->complete(&defaults, &no_labels);
     return defaults;
 }
 

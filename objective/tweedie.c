@@ -7,9 +7,6 @@
 
 enum { POWER };
 
-/* Rows whose intermediate results are kept at a time. */
-#define PIECE 64
-
 /* As `losses`, of at most PIECE rows. */
 static void piece(double power, size_t rows, const double *label, double *margins, double *loss,
                   double *work) {

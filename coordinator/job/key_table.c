@@ -104,10 +104,10 @@ const struct key keys[] = {
      .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
      .help = "the loss that is minimised"},
-#define LOSS_PARAMETER(KIND, kind, number, name, initial_, low, high, text)                        \
+#define LOSS_PARAMETER(KIND, kind, number, name, initial_, word_, low, high, text)                 \
     {#kind "." #name,   KEY_NUMBER,         AT(loss[OBJECTIVE_##KIND].value[number]),              \
-     RANGE(low, high),  .initial = #initial_, .objectives = 1u << OBJECTIVE_##KIND,                \
-     .help = text},
+     RANGE(low, high),  WORD(word_, 0),     .initial = initial_,                                   \
+     .help = text,      .objectives = 1u << OBJECTIVE_##KIND},
 #include "objective/parameters.def"
     {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},

@@ -111,6 +111,8 @@ static int size_up(struct training *run) {
         .loss = run->job->loss[run->job->objective],
     };
     const struct objective *objective = objective_of(run->shape.kind);
+    if (objective->complete)
+        objective->complete(&run->shape.loss, info->targets);
     if (objective->start && run->shape.intercept)
         run->shape.start = objective->start(&run->shape.loss, info->targets);
     run->layout = (struct model_layout){

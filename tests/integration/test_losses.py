@@ -5,9 +5,11 @@ scored as defined, and has the same bits over replicas, shards, threads and kill
 import json
 import math
 import random
+import signal
+import sqlite3
 import sys
 
-from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
+from harness import BAD_DATA, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
 from optimum import solve
 
 L2, FEATURES, ROWS = 1e-2, 4, 1500
@@ -34,6 +36,27 @@ def huber(delta):
             return r * r / 2, r, 1
         return delta * (abs(r) - delta / 2), math.copysign(delta, r), 0
     return of
+
+
+def quantile(tau, epsilon):
+    def of(m, y):
+        r = m - y
+        if abs(r) < epsilon:
+            return r * r / (4 * epsilon) + (0.5 - tau) * r + epsilon / 4, \
+                r / (2 * epsilon) + 0.5 - tau, 1 / (2 * epsilon)
+        return ((1 - tau) * r, 1 - tau, 0) if r > 0 else (-tau * r, -tau, 0)
+    return of
+
+
+def smooth_hinge(m, y):
+    z = m * y
+    if 0 < z < 1:
+        return (1 - z) ** 2 / 2, y * (z - 1), 1
+    return (0, 0, 0) if z >= 1 else (0.5 - z, -y, 0)
+
+
+def side(margin, source):
+    return 1 if margin - 1.5 + source.gauss(0, 0.3) > 0 else -1
 
 
 def skewed(margin, source):
@@ -81,6 +104,8 @@ def tweedie(p):
 
 LOSSES = [
     Loss('huber', huber(0.75), skewed, delta=0.75),
+    Loss('quantile', quantile(0.8, 0.5), skewed, tau=0.8, epsilon=0.5),
+    Loss('smooth_hinge', smooth_hinge, side),
     Loss('poisson', poisson, count, math.exp),
     Loss('gamma', gamma, amount, math.exp),
     Loss('tweedie', tweedie(1.4), amounts, math.exp, power=1.4),
@@ -257,6 +282,100 @@ def a_loss_has_the_same_bits_over_replicas_shards_and_threads(folder):
                                  shards=shards, threads=threads, max_steps=25)
             hashes.add(train(job)['model_sha256'])
         assert len(hashes) == 1, (loss.objective, hashes)
+
+
+@test
+def a_loss_has_the_same_bits_whoever_is_killed(folder):
+    for loss in (loss for loss in LOSSES if loss.objective in ('huber', 'poisson')):
+        place = folder / loss.objective
+        place.mkdir()
+        job = loss.write_job(place, write_wide(place, loss), replicas=2, shards=2, max_steps=15,
+                             checkpoint_seconds=0)
+        quiet = train(job, '--state', place / 'quiet.state')
+        # The coordinator at the start, which it computes again, in the middle and at the end.
+        for number, point in enumerate(['send_EVALUATE:1', 'send_EVALUATE:9', 'send_READ:1']):
+            state = place / f'{number}.state'
+            process = Process(COORDINATOR, 'run', job, '--state', state,
+                              DML_FAILPOINT=f'coordinator.{point}:kill')
+            finished = process.wait()
+            process.end()
+            assert finished.status == -signal.SIGKILL, finished
+            assert train(job, '--state', state)['model_sha256'] == quiet['model_sha256'], point
+        for point in ('receive_PROGRAM:1', 'receive_PROGRAM:9'):
+            result = train(job, '--fresh', '--state', place / f'{point}.state',
+                           DML_FAILPOINT=f'shard0.{point}:kill',
+                           DML_FAILPOINT_ONCE=str(place / f'{point}.fired'))
+            assert result['restarts']['shard'] >= 1, result
+            assert result['model_sha256'] == quiet['model_sha256'], point
+
+
+@test
+def one_vs_rest_is_a_logistic_model_for_each_class(folder):
+    source = random.Random(8)
+    rows = []
+    for _ in range(900):
+        x = [round(source.uniform(-1, 1), 3) for _ in range(3)]
+        scores = [x[0] + source.gauss(0, 1), x[1] - x[0] + source.gauss(0, 1), x[2]]
+        rows.append((scores.index(max(scores)), x))
+
+    def write(name, labels):
+        with open(folder / name, 'w') as file:
+            for label, (_, x) in zip(labels, rows):
+                file.write(f'{label} ' + ' '.join(f'{i + 1}:{v}' for i, v in enumerate(x)) + '\n')
+        return folder / name
+
+    settings = {'l2': L2, 'gradient_tolerance': 1e-10, 'loss_tolerance': 0}
+    data = write('all', [y for y, _ in rows])
+    whole = train(write_job(folder, data=[data], objective='one_vs_rest', **settings))
+    found = [json.loads(line) for line in
+             dml('predict', folder / 'job.state', data, '--json').stdout.splitlines()]
+    loss = 0
+    for k in range(3):
+        one = write(f'of-{k}', [1 if y == k else -1 for y, _ in rows])
+        loss += train(write_job(folder, f'job-{k}', data=[one], objective='logistic',
+                                **settings))['loss']
+        chances = dml('predict', folder / f'job-{k}.state', one).stdout.split()
+        for line, chance in zip(found, chances):
+            assert abs(line['probabilities'][k] - float(chance)) < 1e-7, (k, line, chance)
+    assert abs(whole['loss'] - loss) <= 1e-10 * loss, (whole['loss'], loss)
+    for line in found:
+        assert int(line['class']) == line['probabilities'].index(max(line['probabilities'])), line
+    figures = dml('evaluate', folder / 'job.state', data, '--json').json
+    right = sum(int(line['class']) == y for line, (y, _) in zip(found, rows)) / len(rows)
+    assert figures['accuracy'] == right and 'log_loss' not in figures, figures
+
+
+@test
+def a_smoothed_quantile_has_its_share_of_the_labels_below(folder):
+    loss = next(loss for loss in LOSSES if loss.objective == 'quantile')
+    data, rows = write_data(folder, loss)
+    for tau in (0.1, 0.5, 0.95):
+        train(write_job(folder, data=[data], objective='quantile', quantile={'tau': tau}), '--fresh')
+        path = (folder / 'job.state/models/current').resolve() / 'model.json'
+        parameters = json.loads(path.read_text())['objective_parameters']
+        spread = sorted(y for y, _ in rows)
+        quartiles = spread[len(rows) * 3 // 4] - spread[len(rows) // 4]
+        assert abs(parameters['epsilon'] - 0.02 * quartiles) < 0.001 * quartiles, parameters
+        figures = dml('evaluate', folder / 'job.state', data, '--json').json
+        assert abs(figures['coverage'] - tau) < 0.01, figures
+
+
+@test
+def a_trial_that_is_too_long_is_given_up_for_its_loss_alone(folder):
+    with open(folder / 'data', 'w') as file:
+        source = random.Random(3)
+        for _ in range(300):
+            x = source.uniform(0, 40)
+            file.write(f'{count(x / 12, source)} 1:{x:.3f} 2:{source.uniform(-20, 20):.3f}\n')
+    hashes = set()
+    for replicas in (1, 2):
+        job = write_job(folder, f'job-{replicas}', data=[folder / 'data'], objective='poisson',
+                        precondition='none', replicas=replicas)
+        hashes.add(train(job)['model_sha256'])
+        with sqlite3.connect(folder / f'job-{replicas}.state/dml.db') as store:
+            outcomes = store.execute('SELECT outcome, loss FROM evaluations').fetchall()
+        assert ('rejected', None) in outcomes, outcomes
+    assert len(hashes) == 1, hashes
 
 
 sys.exit(main())

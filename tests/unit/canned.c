@@ -112,6 +112,11 @@ static long double deviance(long double p, double label, long double *m) {
 long double canned_second(const struct objective_shape *shape, double label, long double m) {
     long double sign = label > 0 ? 1 : -1, p;
     switch (shape->kind) {
+    case OBJECTIVE_QUANTILE:
+        p = shape->loss.value[1];
+        return fabsl(m - label) < p ? 1 / (2 * p) : 0;
+    case OBJECTIVE_SMOOTH_HINGE:
+        return sign * m > 0 && sign * m < 1;
     case OBJECTIVE_HUBER:
         return fabsl(m - label) < shape->loss.value[0];
     case OBJECTIVE_SQUARED_HINGE:
@@ -137,6 +142,28 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
     }
     if (shape->kind == OBJECTIVE_POISSON || shape->kind == OBJECTIVE_GAMMA)
         return deviance(shape->kind == OBJECTIVE_POISSON ? 1 : 2, label, m);
+    if (shape->kind == OBJECTIVE_QUANTILE) {
+        long double r = m[0] - label, tau = shape->loss.value[0], epsilon = shape->loss.value[1];
+        long double slope = fmaxl(-0.5L, fminl(0.5L, r / (2 * epsilon)));
+        m[0] = slope + 0.5L - tau;
+        if (fabsl(r) < epsilon)
+            return r * r / (4 * epsilon) + (0.5L - tau) * r + epsilon / 4;
+        return r > 0 ? (1 - tau) * r : -tau * r;
+    }
+    if (shape->kind == OBJECTIVE_SMOOTH_HINGE) {
+        long double sign = label > 0 ? 1 : -1, z = sign * m[0];
+        m[0] = sign * fmaxl(-1, fminl(0, z - 1));
+        return z >= 1 ? 0 : z > 0 ? (1 - z) * (1 - z) / 2 : 0.5L - z;
+    }
+    if (shape->kind == OBJECTIVE_ONE_VS_REST) {
+        long double sum = 0;
+        for (uint32_t k = 0; k < shape->outputs; k++) {
+            long double sign = k == (size_t)label ? 1 : -1, z = sign * m[k];
+            sum += log1pl(expl(-z));
+            m[k] = -sign / (1 + expl(z));
+        }
+        return sum;
+    }
     if (shape->kind == OBJECTIVE_TWEEDIE)
         return deviance(shape->loss.value[0], label, m);
     if (shape->kind == OBJECTIVE_HUBER) {

@@ -309,6 +309,20 @@ static void an_exceeded_bound_is_redone_with_one_that_holds(void **state) {
     assert_string_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.outcome, "bound exceeded");
 }
 
+static void a_derivative_beyond_every_bound_is_not_redone(void **state) {
+    struct fixture *f = *state;
+    f->settings.shape.kind = OBJECTIVE_POISSON;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    bench_sent(f, REPLICA_0, MESSAGE_EVALUATE);
+    f->derivative_max = 1e300;
+    f->exceeded = true;
+    count_all(f);
+    bench_folded(f, SHARD_0, REPLICA_0, 0);
+    bench_folded(f, SHARD_1, REPLICA_0, 0);
+    assert_string_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.outcome, "not finite");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
 int main(void) {
@@ -334,6 +348,7 @@ int main(void) {
         TEST(a_stop_ends_at_the_last_accepted_point),
         TEST(a_worker_that_fails_ends_the_run_with_its_status),
         TEST(an_exceeded_bound_is_redone_with_one_that_holds),
+        TEST(a_derivative_beyond_every_bound_is_not_redone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

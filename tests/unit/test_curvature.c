@@ -16,10 +16,13 @@
 #include "tests/unit/curvature_fixture.h"
 
 static const struct objective_shape shapes[] = {
-    CANNED_SHAPE(LOGISTIC, 1, true, 0), CANNED_SHAPE(LOGISTIC, 1, false, 0),
-    CANNED_SHAPE(SQUARED, 1, true, 0),  CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
-    CANNED_SHAPE(HUBER, 1, true, 3),    CANNED_SHAPE(SOFTMAX, 2, true, 0),
-    CANNED_SHAPE(SOFTMAX, 7, false, 0), CANNED_SHAPE(SOFTMAX, 11, true, 0),
+    CANNED_SHAPE(LOGISTIC, 1, true, 0),      CANNED_SHAPE(LOGISTIC, 1, false, 0),
+    CANNED_SHAPE(SQUARED, 1, true, 0),       CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
+    CANNED_SHAPE(HUBER, 1, true, 3),         CANNED_SHAPE(SOFTMAX, 2, true, 0),
+    CANNED_SHAPE(QUANTILE, 1, true, 0.3, 2), CANNED_SHAPE(SMOOTH_HINGE, 1, false, 0),
+    CANNED_SHAPE(ONE_VS_REST, 3, true, 0),   CANNED_SHAPE(POISSON, 1, true, 0),
+    CANNED_SHAPE(GAMMA, 1, true, 0),         CANNED_SHAPE(TWEEDIE, 1, true, 1.3),
+    CANNED_SHAPE(SOFTMAX, 7, false, 0),      CANNED_SHAPE(SOFTMAX, 11, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -27,10 +30,15 @@ static void second_of(const struct objective_shape *shape, const long double *m,
                       long double *s) {
     uint32_t outputs = shape->outputs;
     long double p[CANNED_OUTPUTS_MAX], total = 0;
-    if (shape->kind != OBJECTIVE_SOFTMAX) {
+    if (outputs == 1) {
         s[0] = canned_second(shape, label, m[0]);
         return;
     }
+    for (uint32_t k = 0; shape->kind == OBJECTIVE_ONE_VS_REST && k < outputs; k++)
+        for (uint32_t l = 0; l < outputs; l++)
+            s[k * outputs + l] = k == l ? 1 / ((1 + expl(m[k])) * (1 + expl(-m[k]))) : 0;
+    if (shape->kind == OBJECTIVE_ONE_VS_REST)
+        return;
     for (uint32_t k = 0; k < outputs; k++)
         total += expl(m[k]);
     for (uint32_t k = 0; k < outputs; k++)

@@ -159,8 +159,39 @@ static void a_function_that_falls_without_end_is_followed_to_the_largest_step(vo
     assert_true(search.step >= 1e20);
 }
 
+/* Where phi is above phi(0) the slope is not asked for, and the search still ends at a minimum. */
+static void a_trial_above_the_start_is_refused_by_its_value(void **state) {
+    (void)state;
+    function *const convex[] = {quadratic, exponential, bent};
+    for (size_t f = 0; f < sizeof convex / sizeof *convex; f++)
+        for (double first = 2.5; first < 500; first *= 2) {
+            struct value start = convex[f](0), trial = convex[f](first);
+            struct linesearch search;
+            linesearch_begin(&search, start.phi, start.slope, 1e-11, first, false);
+            enum linesearch_answer answer = LINESEARCH_TRY;
+            int refused = 0, trials = 0;
+            while (answer == LINESEARCH_TRY && trials++ < LINESEARCH_TRIALS_MAX) {
+                double before = search.step;
+                trial = convex[f](before);
+                assert_int_equal(linesearch_refuses(&search, trial.phi),
+                                 trial.phi > start.phi + 1e-11);
+                if (!linesearch_refuses(&search, trial.phi)) {
+                    answer = linesearch_next(&search, trial.phi, trial.slope);
+                    continue;
+                }
+                answer = linesearch_refused(&search, trial.phi);
+                assert_true(search.step >= 0.1 * before && search.step <= 0.5 * before);
+                refused++;
+            }
+            assert_int_equal(answer, LINESEARCH_ACCEPT);
+            assert_true(refused && search.trials == (uint32_t)trials);
+            assert_true(trial.phi < start.phi);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trial_above_the_start_is_refused_by_its_value),
         cmocka_unit_test(a_minimiser_far_beyond_the_first_trial_is_reached),
         cmocka_unit_test(a_minimiser_far_before_the_first_trial_is_reached),
         cmocka_unit_test(an_unscaled_first_trial_tells_how_far_to_go),

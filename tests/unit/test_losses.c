@@ -12,11 +12,18 @@
 #include "tests/unit/canned.h"
 
 static const struct objective_shape shapes[] = {
-    CANNED_SHAPE(LOGISTIC, 1, true, 0),      CANNED_SHAPE(SQUARED, 1, true, 0),
-    CANNED_SHAPE(SQUARED_HINGE, 1, true, 0), CANNED_SHAPE(HUBER, 1, true, 1.35),
-    CANNED_SHAPE(POISSON, 1, true, 0),       CANNED_SHAPE(GAMMA, 1, true, 0),
-    CANNED_SHAPE(TWEEDIE, 1, true, 1.01),    CANNED_SHAPE(TWEEDIE, 1, true, 1.5),
+    CANNED_SHAPE(LOGISTIC, 1, true, 0),
+    CANNED_SHAPE(SQUARED, 1, true, 0),
+    CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
+    CANNED_SHAPE(HUBER, 1, true, 1.35),
+    CANNED_SHAPE(POISSON, 1, true, 0),
+    CANNED_SHAPE(GAMMA, 1, true, 0),
+    CANNED_SHAPE(TWEEDIE, 1, true, 1.01),
+    CANNED_SHAPE(TWEEDIE, 1, true, 1.5),
     CANNED_SHAPE(TWEEDIE, 1, true, 1.99),
+    CANNED_SHAPE(QUANTILE, 1, true, 0.5, 0.01),
+    CANNED_SHAPE(QUANTILE, 1, true, 0.999999, 3),
+    CANNED_SHAPE(SMOOTH_HINGE, 1, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 

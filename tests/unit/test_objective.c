@@ -19,7 +19,9 @@ static const struct objective_shape shapes[] = {
     CANNED_SHAPE(SOFTMAX, 2, true, 0),        CANNED_SHAPE(SOFTMAX, 5, false, 0),
     CANNED_SHAPE(SOFTMAX, 11, true, 0),       CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),
     CANNED_SHAPE(SQUARED_HINGE, 1, false, 0), CANNED_SHAPE(HUBER, 1, true, 1.35),
-    CANNED_SHAPE(HUBER, 1, false, 40),        CANNED_SHAPE(POISSON, 1, true, 0),
+    CANNED_SHAPE(HUBER, 1, false, 40),        CANNED_SHAPE(QUANTILE, 1, true, 0.9, 0.5),
+    CANNED_SHAPE(SMOOTH_HINGE, 1, true, 0),   CANNED_SHAPE(ONE_VS_REST, 2, true, 0),
+    CANNED_SHAPE(ONE_VS_REST, 11, false, 0),  CANNED_SHAPE(POISSON, 1, true, 0),
     CANNED_SHAPE(GAMMA, 1, true, 0),          CANNED_SHAPE(TWEEDIE, 1, true, 1.2),
     CANNED_SHAPE(TWEEDIE, 1, false, 1.9),
 };

@@ -109,7 +109,8 @@ static void margins_that_are_not_finite_never_reach_the_sum(void **state) {
                 int64_t sum[2] = {0, 0};
                 double margins[2] = {odd[i], 0};
                 struct objective_result result =
-                    at_margins((enum objective_kind)kind, kind == OBJECTIVE_SOFTMAX ? 2 : 1,
+                    at_margins((enum objective_kind)kind,
+                               objective_outputs(objective_of((enum objective_kind)kind), 2),
                                margins, label, 0, sum);
                 assert_true(!isfinite(result.loss));
                 assert_true(result.derivative_max == INFINITY && result.exceeded);
