@@ -34,7 +34,7 @@ static const struct command commands[] = {
      "a prediction a line for each example"},
     {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
      "loss and accuracy of a model on labelled data"},
-    {"export", command_export, "MODEL", 1, 1, OPTION_FORMAT | OPTION_OUTPUT, false,
+    {"export", command_export, "MODEL", 1, 1, OPTION_FORMAT | OPTION_OUTPUT | OPTION_TOP, false,
      "a model in the format of another program"},
     {"serve", command_serve, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_HTTP, false,
      "shows the page of runs that have ended, for browsers"},

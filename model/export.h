@@ -2,6 +2,7 @@
 #ifndef DML_MODEL_EXPORT_H
 #define DML_MODEL_EXPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,6 +24,10 @@ int export_check(const struct model *model, enum export_format format);
 /* Writes a model that export_check() accepted; numbers have 17 significant digits. The caller finds
  * errors of writing with ferror(). */
 void export_write(const struct model *model, enum export_format format, FILE *file);
+
+/* Writes for people the `count` ≥ 1 weights of each output that are largest without their sign,
+ * with the names of their features, and the intercept. */
+void export_write_top(const struct model *model, size_t count, FILE *file);
 
 /* ---- inside model/ only ---- */
 

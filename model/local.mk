@@ -4,6 +4,7 @@ libmodel_a_SOURCES = \
 	model/confusion.c model/confusion.h \
 	model/export.c model/export.h \
 	model/export_liblinear.c \
+	model/export_top.c \
 	model/figures.c model/figures.h \
 	model/figures_json.c \
 	model/labels.c model/labels.h \

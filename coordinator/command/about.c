@@ -38,8 +38,11 @@ static const struct {
      "it takes the *.state folder in the current folder.\n"},
     {"jobs",
      "Shows when each run began, how long it took, why it ended, its figures and its model.\n"
-     "A * marks the run whose model is live, a ! a run whose model the gate refused. Without\n"
-     "an operand it takes all *.state folders in the current folder.\n"},
+     "A * marks the run whose model is live, a ! a run whose model the gate refused. Lines\n"
+     "below a run tell what it changed against the one before. Without an operand it takes\n"
+     "all *.state folders in the current folder.\n"
+     "\n"
+     "  dml-coordinator jobs adult.state --sort auc\n"},
     {"pack",
      "Does what `run` does first: reads the text and writes it in binary below STATE/packs,\n"
      "for all later runs. A pack is used until its source changes.\n"},
@@ -53,19 +56,22 @@ static const struct {
      "Prints the probability of the positive class, the probability of each class, the\n"
      "value, or the margin, as the objective has it. MODEL is a folder below STATE/models, a\n"
      "model.safetensors, or STATE itself for its live model. DATA has the format of the\n"
-     "training data; labels may be missing.\n"
+     "training data; labels may be missing. DATA may be a pipe, and - for standard input.\n"
+     "Without -o, predictions go to standard output; with it to a file, when all are there.\n"
      "\n"
-     "  dml-coordinator predict adult.state new.csv > predictions.txt\n"},
+     "  dml-coordinator predict adult.state new.csv --labels -o labels.txt\n"
+     "  zcat new.csv.gz | dml-coordinator predict adult.state -\n"},
     {"evaluate",
-     "Prints the loss, and accuracy, AUC or RMSE as the objective has them. MODEL is a folder\n"
-     "below STATE/models, a model.safetensors, or STATE itself for its live model. DATA has\n"
-     "the format of the training data. A label that was not in the training data counts as\n"
-     "wrong and is reported.\n"},
+     "Prints the loss, and every figure that the objective has: of classes also a line a\n"
+     "class, and the confusion matrix. MODEL is a folder below STATE/models, a\n"
+     "model.safetensors, or STATE itself for its live model. DATA has the format of the\n"
+     "training data, and may be - for standard input. A label that was not in the training\n"
+     "data counts as wrong and is reported.\n"},
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
-     "object (json).\n"
+     "object (json); with --top, a list of the heaviest weights for people.\n"
      "\n"
-     "  dml-coordinator export adult.state --format tsv | sort -k2 -g | tail\n"},
+     "  dml-coordinator export adult.state --top 20\n"},
     {"serve",
      "Shows browsers the page of the status server for state folders in which no run needs to\n"
      "be alive: curves, figures, confusion matrices, earlier runs. It holds no lock: runs may\n"

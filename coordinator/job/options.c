@@ -51,6 +51,8 @@ const struct option_row option_rows[] = {
      "the format to write"},
     {"http", 0, "ADDRESS:PORT", OPTION_HTTP, offsetof(struct options, http),
      "where to listen; without it, on loopback and a free port"},
+    {"top", 0, "N", OPTION_TOP, offsetof(struct options, top),
+     "the N heaviest weights of each class by name, for people"},
     {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
      "writes to this file, not to standard output"},
 };

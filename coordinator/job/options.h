@@ -24,6 +24,7 @@ enum command_option {
     OPTION_SHOWN = 1 << 9,
     OPTION_SORT = 1 << 10,
     OPTION_HTTP = 1 << 11,
+    OPTION_TOP = 1 << 12,
 };
 
 struct command {
@@ -60,6 +61,7 @@ struct options {
     const char *format, *output;
     const char *start; /* a model */
     const char *sort;  /* a figure */
+    const char *top;   /* how many */
     const char *to;    /* the number of a run */
     const char *http;  /* ADDRESS:PORT */
     bool strict;

@@ -164,6 +164,44 @@ def a_feature_0_is_refused_for_liblinear(folder):
 
 
 @test
+def top_lists_the_heaviest_weights_by_name(folder):
+    train(named_job(folder))
+    rows = [line.split('\t') for line in
+            exported(folder / 'named.state', 'tsv').stdout.splitlines()[1:]]
+    weights = {name: float(weight) for name, weight in rows}
+    intercept = weights.pop('(intercept)')
+    heaviest = sorted(weights, key=lambda name: -abs(weights[name]))
+    finished = dml('export', folder / 'named.state', '--top', '2')
+    expected = ['towards class M; negative ones towards B']
+    expected += [f'{weights[name]:14.6g}  {name}' for name in heaviest[:2]]
+    assert finished.stdout.splitlines() == [*expected, f'{intercept:14.6g}  (intercept)'], finished
+    for top in '3', '1000000':
+        longer = dml('export', folder / 'named.state', '--top', top, '-o', folder / 'out')
+        assert longer.status == 0, longer
+        assert (folder / 'out').read_text().count('\n') == 5, top
+    for wrong in ('0',), ('-1',), ('x',), ('1e3',), ('9999999',), ('2', '--json'):
+        finished = dml('export', folder / 'named.state', '--top', *wrong)
+        assert finished.status == USAGE and '`--top' in finished.stderr, finished
+
+
+@test
+def top_finds_the_heaviest_of_each_class_among_many(folder):
+    rows = [f'{k % 3 + 5} {k % 50 + 1}:1 {k % 3 + 60}:{k % 4} 99:{k * 7 % 11}\n' for k in range(300)]
+    (folder / 'data').write_text(''.join(rows))
+    train(write_job(folder, data=['data'], objective='softmax', l2=1e-3))
+    table = [line.split('\t') for line in
+             exported(folder / 'job.state', 'tsv').stdout.splitlines()[1:]]
+    lines = dml('export', folder / 'job.state', '--top', '3').stdout.splitlines()
+    for name, block in zip('567', (lines[0:5], lines[6:11], lines[12:17]), strict=True):
+        weights = [(float(row[2]), row[0]) for row in table
+                   if row[1] == name and row[0] != '(intercept)']
+        weights.sort(key=lambda pair: -abs(pair[0]))
+        assert block[0] == f'class {name}', lines
+        assert [line.split() for line in block[1:4]] == \
+            [[f'{weight:.6g}', feature] for weight, feature in weights[:3]], (block, weights[:3])
+
+
+@test
 def tsv_has_a_row_a_feature_by_name_and_the_intercept(folder):
     train(small_job(folder))
     rows = [line.split('\t')
