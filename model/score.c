@@ -13,6 +13,7 @@
 
 struct scorer {
     const struct model *model;
+    const struct objective *objective; /* the model's */
     const char *path;                  /* the file being read */
     struct source_report report;       /* what is known about that file */
     bool names_checked;                /* its header was compared with the model's names */
@@ -110,16 +111,17 @@ static int refuse_row(const struct scorer *scorer, const struct source_rows *row
                      (unsigned long long)layout->features);
 }
 
-static bool is_out_of_reach(const struct model_layout *layout, double margin) {
-    const struct objective *objective = objective_find(layout->objective);
-    if (layout->outputs == 1 && objective->predict)
-        objective->predict(1, &margin);
-    return !isfinite(margin);
+/* The margin, or the number that is predicted from it. */
+static bool is_out_of_reach(const struct scorer *scorer, double margin) {
+    double prediction = margin;
+    if (scorer->objective->predict && scorer->objective->labels == LABEL_TARGET)
+        scorer->objective->predict(1, &prediction);
+    return !isfinite(margin) || !isfinite(prediction);
 }
 
 /* The loss of a label that it does not allow is no number. */
 static int check_label(const struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
-    const struct objective *objective = objective_find(scorer->model->layout.objective);
+    const struct objective *objective = scorer->objective;
     double label = rows->label[row];
     if (!objective->label_fits || isnan(label) || objective->label_fits(label))
         return 0;
@@ -133,7 +135,7 @@ static int check_row(const struct scorer *scorer, const struct source_rows *rows
     if (scorer->report.format == FORMAT_CSV && known < scorer->model->layout.features)
         return refuse_row(scorer, rows, row, known);
     for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
-        if (is_out_of_reach(&scorer->model->layout, scorer->margins[k]))
+        if (is_out_of_reach(scorer, scorer->margins[k]))
             return error_set(ERROR_DATA,
                              "%s: about line %llu: the values are too large for this model: its "
                              "margin is %g",
@@ -244,7 +246,7 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 }
 
 static void begin(struct scorer *scorer, const struct model *model) {
-    *scorer = (struct scorer){.model = model};
+    *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
 }
 
