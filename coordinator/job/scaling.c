@@ -7,8 +7,9 @@
 #include "base/memory.h"
 #include "coordinator/job/sizing.h"
 
-/* `auto` has a diagonal where the scales of columns are so far apart, and where a column has so
- * many values as a rule: doc/ARCHITECTURE.md has the counts. */
+/* l1 is a penalty of the coordinates themselves: with it they are scaled only if the job says so.
+ * Else `auto` has a diagonal where the scales of columns are so far apart, and where a column has
+ * so many values as a rule: doc/ARCHITECTURE.md has the counts. */
 #define SPREAD_LEAST 100.0
 #define VALUES_A_COLUMN 100.0
 
@@ -17,7 +18,7 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
     if (job->precondition == PRECONDITION_DIAGONAL)
         return true;
     return job->precondition == PRECONDITION_AUTO && form == PRECONDITION_NONE &&
-           (double)data->values >= VALUES_A_COLUMN * data->features;
+           job->l1.value == 0 && (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,

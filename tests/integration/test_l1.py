@@ -147,9 +147,33 @@ def columns_that_are_equal_constant_or_zero_do_no_harm(folder):
 
 
 @test
+def badly_scaled_columns_are_penalised_as_they_are_unless_standardised(folder):
+    x, labels = table('logistic', rows=150)
+    scales = [1, 300, 1, 1, 0.01, 1, 1]
+    x = [[v * scale for v, scale in zip(row, scales)] for row in x]
+    w, gradient = minimiser(x, labels, 'logistic', 0.02, 0, True)
+    optimum = value_of(x, labels, 'logistic', 0.02, 0, w)
+    job = job_of(folder, x, labels, l1=0.02)
+    result = train(job)
+    assert abs(result['loss'] - optimum) <= 1e-9 * optimum, (result, optimum)
+    assert_same_support(weights_of(result, len(x[0])), w, gradient, 0.02)
+    columns = list(zip(*x))
+    means = [math.fsum(column) / len(column) for column in columns]
+    units = [math.sqrt(math.fsum((v - mean) ** 2 for v in column) / len(column))
+             for column, mean in zip(columns, means)]
+    scaled = [[(v - mean) / unit for v, mean, unit in zip(row, means, units)] for row in x]
+    w, gradient = minimiser(scaled, labels, 'logistic', 0.02, 0, True)
+    optimum = value_of(scaled, labels, 'logistic', 0.02, 0, w)
+    result = train(job, '--fresh', '--set', 'standardise=true')
+    assert abs(result['loss'] - optimum) <= 1e-10 * optimum, (result, optimum)
+    found = [[v * unit for v in row] for row, unit in zip(weights_of(result, len(x[0])), units)]
+    assert_same_support(found, w, gradient, 0.02)
+
+
+@test
 def an_l1_that_is_no_weight_of_a_penalty_is_refused(folder):
     x, labels = table('logistic')
-    for value in '-1', 'nan', 'inf', 'much', '1e21', '{ 0.1, 1 }':
+    for value in '-1', 'nan', 'inf', 'much', '1e21', '{ 0.1, much }':
         finished = dml('run', job_of(folder, x, labels), '--set', f'l1={value}')
         assert finished.status == USAGE and 'key `l1`' in finished.stderr, finished
         (folder / 'bad.conf').write_text(f'data = data.csv\nl1 = {value}\n')
