@@ -77,17 +77,18 @@ static int find_columns(const struct set_info *data, const struct column *wanted
     return 0;
 }
 
-/* How far the scales of columns are apart, those of constant columns left out. */
+/* How far apart the diagonal has the scales of what l2 acts on, weights of the columns as they are
+ * or standardised; those of constant columns left out. */
 static double spread_of(const struct set_info *data, const struct moments *moments,
                         const struct coordinate *columns) {
     double least = INFINITY, most = 0;
     for (uint32_t j = 0; j < data->features; j++) {
         if (!(moments->variance[j] > 0))
             continue;
-        least = fmin(least, columns[j].scale);
-        most = fmax(most, columns[j].scale);
+        least = fmin(least, columns[j].penalty);
+        most = fmax(most, columns[j].penalty);
     }
-    return most / least;
+    return sqrt(most / least);
 }
 
 int scaling_choose(const struct job *job, const struct set_info *data,
@@ -101,6 +102,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
+                                .standardised = wanted.standardised,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
     bool needed = job->standardise || !automatic;
@@ -114,6 +116,10 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     if (code || (!needed && !scaling->diagonal))
         scaling_release(scaling);
     return code;
+}
+
+uint32_t scaling_form(const struct scaling *scaling) {
+    return scaling->columns ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal : 0;
 }
 
 void scaling_release(struct scaling *scaling) {

@@ -44,13 +44,16 @@ static int work_on_opening(void *context) {
 static int work_on_start(void *context) {
     const struct starting *starting = context;
     const struct training *run = starting->run;
-    uint32_t pairs = run->preconditioner.form || run->scaling.columns ? 0 : run->sizing.history;
     struct coordinates_walk walk = {0};
+    const struct start_options options = {
+        .keeps = run->job->vanished == VANISHED_KEEP,
+        .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
+        .form = scaling_form(&run->scaling),
+        .walk = run->scaling.columns ? &walk : NULL,
+    };
     if (run->scaling.columns)
         coordinates_begin(&walk, &run->parameters, run->scaling.columns);
-    int code = start_write(run->shards_folder, run->uuid, starting->model, &run->layout,
-                           run->scaling.columns ? &walk : NULL, run->job->vanished == VANISHED_KEEP,
-                           pairs);
+    int code = start_write(run->shards_folder, run->uuid, starting->model, &run->layout, &options);
     coordinates_end(&walk);
     return code;
 }
@@ -98,7 +101,7 @@ static int open_start(struct training *run) {
     if (!*run->start_model)
         return 0;
     int code = start_open(run->shards_folder, run->uuid, run->start_model, &run->layout,
-                          run->scaling.columns, &run->start);
+                          scaling_form(&run->scaling), &run->start);
     if (!code && run->start.kept.features)
         run->layout.kept = &run->start.kept;
     return code;

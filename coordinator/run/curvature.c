@@ -10,7 +10,7 @@
 
 /* Raise the version whenever a file of the old version would be read wrongly or lacks something.
  * Files of another version are not used. */
-#define CURVATURE_VERSION 1
+#define CURVATURE_VERSION 2
 static const struct container_kind curvature_kind = {"DMLCURV\n", CURVATURE_VERSION, "curvature"};
 
 enum curvature_section {
@@ -23,10 +23,10 @@ enum curvature_section {
 
 struct curvature_facts {
     uint64_t features;
-    uint32_t outputs, intercept, classes, pairs;
+    uint32_t outputs, intercept, classes, pairs, form, unused;
     char model_sha256[72]; /* padded with 0 */
 };
-_Static_assert(sizeof(struct curvature_facts) == 96, "no padding");
+_Static_assert(sizeof(struct curvature_facts) == 104, "no padding");
 
 /* ---- writing ---- */
 
@@ -35,15 +35,16 @@ struct curvature_writer {
     struct container_writer container;
     struct container_room room; /* of the vectors */
     char *path;
-    uint32_t pairs;
+    uint32_t pairs, form;
     double bias_scale;
 };
 
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
-                         double bias_scale, struct curvature_writer **result) {
+                         double bias_scale, uint32_t form, struct curvature_writer **result) {
     struct curvature_writer *writer = memory_new(1, sizeof *writer);
     writer->layout = layout;
     writer->pairs = pairs;
+    writer->form = form;
     writer->bias_scale = bias_scale;
     writer->path = path_join(folder, MODEL_CURVATURE);
     writer->container.file.descriptor = -1;
@@ -77,7 +78,8 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
                                     .outputs = layout->outputs,
                                     .intercept = layout->intercept,
                                     .classes = layout->classes,
-                                    .pairs = writer->pairs};
+                                    .pairs = writer->pairs,
+                                    .form = writer->form};
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", model_sha256);
     struct container_writer *container = &writer->container;
     int code = container_section(container, CURVATURE_FACTS, &facts, sizeof facts);
@@ -141,6 +143,7 @@ static int read_sections(struct curvature *curvature, const char *model_sha256) 
     layout->original_order = order;
     layout->class_names = curvature->class_names;
     curvature->vectors = vectors;
+    curvature->form = facts->form;
     curvature->pairs = facts->pairs;
     return 0;
 }

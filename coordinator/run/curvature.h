@@ -11,9 +11,10 @@
 
 struct curvature_writer; /* opaque */
 
-/* Makes FOLDER/curvature at its full size; the layout must outlive the writer. */
+/* Makes FOLDER/curvature at its full size; the layout must outlive the writer. `form` says what
+ * coordinates the vectors are in (coordinator/job/scaling.h). */
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
-                         double bias_scale, struct curvature_writer **writer);
+                         double bias_scale, uint32_t form, struct curvature_writer **writer);
 
 /* Takes elements first… of a vector as coordinator.h numbers them in records (from 1 on): s, or q
  * with the scale of the biases (coordinator/lbfgs.h), which the file's y does not have. */
@@ -30,6 +31,7 @@ struct curvature {
     struct container file;
     struct model_layout layout; /* how the run that wrote it numbered its columns */
     const char **class_names;   /* owned */
+    uint32_t form;              /* of the vectors' coordinates */
     uint32_t pairs;             /* oldest first */
     const float *vectors;       /* s and y of each, as that run's vector; mapped */
 };

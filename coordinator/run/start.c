@@ -26,16 +26,15 @@ enum start_section {
 
 struct start_facts {
     uint64_t parameters, kept;
-    uint32_t outputs, named, pairs, coordinates;
+    uint32_t outputs, named, pairs, form;
     char run[64], model_sha256[72]; /* padded with 0 */
 };
 _Static_assert(sizeof(struct start_facts) == 168, "no padding");
 
 static struct start_facts facts_of(const char *run, const char *sha256,
-                                   const struct model_layout *layout, bool coordinates) {
-    struct start_facts facts = {.parameters = model_parameters(layout),
-                                .outputs = layout->outputs,
-                                .coordinates = coordinates};
+                                   const struct model_layout *layout, uint32_t form) {
+    struct start_facts facts = {
+        .parameters = model_parameters(layout), .outputs = layout->outputs, .form = form};
     snprintf(facts.run, sizeof facts.run, "%s", run);
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", sha256);
     return facts;
@@ -107,15 +106,15 @@ static void open_curvature(const struct model *model, struct curvature *curvatur
 }
 
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, struct coordinates_walk *walk, bool keeps,
-                uint32_t pairs_most) {
-    struct start_facts facts = facts_of(run, model->sha256, layout, walk);
+                const struct model_layout *layout, const struct start_options *options) {
+    struct start_facts facts = facts_of(run, model->sha256, layout, options->form);
     struct container_writer writer = {.file = {.descriptor = -1}};
     struct curvature curvature;
     open_curvature(model, &curvature);
-    facts.pairs = curvature.pairs < pairs_most ? curvature.pairs : pairs_most;
+    if (curvature.form == options->form)
+        facts.pairs = curvature.pairs < options->pairs_most ? curvature.pairs : options->pairs_most;
     char *path = path_join(folder, "start");
-    facts.kept = keeps ? model_vanished(model, layout, NULL) : 0;
+    facts.kept = options->keeps ? model_vanished(model, layout, NULL) : 0;
     facts.named = model->layout.feature_names != NULL;
     int code = failpoint_write(FAILPOINT_start_write)
                    ? error_set_errno(ERROR_IO, "cannot write %s", path)
@@ -125,7 +124,7 @@ int start_write(const char *folder, const char *run, const struct model *model,
     if (!code)
         code = container_section(&writer, START_FACTS, &facts, sizeof facts);
     if (!code)
-        code = write_parameters(&writer, model, layout, walk, facts.parameters);
+        code = write_parameters(&writer, model, layout, options->walk, facts.parameters);
     if (!code && facts.kept)
         code = write_kept(&writer, model, layout, facts.kept);
     if (!code && facts.pairs)
@@ -166,7 +165,7 @@ static int read_sections(struct start *start, const struct start_facts *expected
     if (strncmp(facts->run, expected->run, sizeof facts->run) ||
         strncmp(facts->model_sha256, expected->model_sha256, sizeof facts->model_sha256) ||
         facts->parameters != expected->parameters || facts->outputs != expected->outputs ||
-        facts->coordinates != expected->coordinates)
+        facts->form != expected->form)
         return error_set(ERROR_DATA, "%s is that of another run", start->file.path);
     code =
         container_array(&start->file, START_PARAMETERS, facts->parameters, sizeof(double), &data);
@@ -183,8 +182,8 @@ static int read_sections(struct start *start, const struct start_facts *expected
 }
 
 int start_open(const char *folder, const char *run, const char *model_sha256,
-               const struct model_layout *layout, bool coordinates, struct start *start) {
-    struct start_facts expected = facts_of(run, model_sha256, layout, coordinates);
+               const struct model_layout *layout, uint32_t form, struct start *start) {
+    struct start_facts expected = facts_of(run, model_sha256, layout, form);
     char *path = path_join(folder, "start"), *why = NULL;
     *start = (struct start){0};
     int code = container_open(&start->file, &start_kind, path);

@@ -19,19 +19,24 @@ struct start {
     struct model_kept kept; /* mapped, but the list of names is owned; no features: none are kept */
 };
 
+/* What a starting point takes from a model, and how. */
+struct start_options {
+    bool keeps;          /* the model's features that the run lacks, too */
+    uint32_t pairs_most; /* curvature pairs, if they are in coordinates of the run's form */
+    uint32_t form;       /* of the run's coordinates (coordinator/job/scaling.h) */
+    struct coordinates_walk *walk; /* into them, begun; NULL: there are none */
+};
+
 /* Writes FOLDER/start for a run; makes the folder. `run` is the run's uuid. The layout must fit the
- * model. The parameters are entered into the coordinates of the run, by `walk`, unless it is NULL.
- * If `keeps`, the file has the model's features that the run lacks, too. It has `pairs_most`
- * curvature pairs at most. The file is on the disk when this returns. */
+ * model. The file is on the disk when this returns. */
 int start_write(const char *folder, const char *run, const struct model *model,
-                const struct model_layout *layout, struct coordinates_walk *walk, bool keeps,
-                uint32_t pairs_most);
+                const struct model_layout *layout, const struct start_options *options);
 
 /* Opens the file. ERROR_DATA, with what to do, if it is damaged or belongs to another run, model or
- * layout, or if its parameters are in coordinates where the run has none, or the other way round.
+ * layout, or if its parameters are in coordinates of another form.
  */
 int start_open(const char *folder, const char *run, const char *model_sha256,
-               const struct model_layout *layout, bool coordinates, struct start *start);
+               const struct model_layout *layout, uint32_t form, struct start *start);
 
 /* Harmless on a zeroed struct, which it leaves. */
 void start_close(struct start *start);

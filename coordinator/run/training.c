@@ -176,7 +176,7 @@ static uint32_t pairs_to_keep(const struct training *run) {
  * not push them out at once. With a preconditioner there are none, and none are kept: the first
  * refresh would drop them. */
 static void size_history(struct training *run) {
-    run->pairs_kept = run->preconditioner.form || run->scaling.columns ? 0 : pairs_to_keep(run);
+    run->pairs_kept = run->preconditioner.form ? 0 : pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
     if (run->sizing.history > HISTORY_MAX)
@@ -254,7 +254,7 @@ static int on_record(void *context, const struct coordinator *coordinator,
         else if (record->slice.vector == 1)
             code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
                                         coordinator_pairs_kept(coordinator), run->bias_scale,
-                                        &run->recorder.curvature);
+                                        scaling_form(&run->scaling), &run->recorder.curvature);
         if (code)
             return code;
     }

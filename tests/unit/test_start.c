@@ -133,9 +133,11 @@ static void a_start_is_read_as_it_was_written(void **state) {
     struct model *model = earlier();
     struct start start;
     for (int keeps = 0; keeps < 2; keeps++) {
-        assert_int_equal(start_write(inside("deep/run"), "run", model, &after, NULL, keeps, 9), 0);
-        assert_int_equal(
-            start_open(inside("deep/run"), "run", model->sha256, &after, false, &start), 0);
+        assert_int_equal(start_write(inside("deep/run"), "run", model, &after,
+                                     &(struct start_options){.keeps = keeps, .pairs_most = 9}),
+                         0);
+        assert_int_equal(start_open(inside("deep/run"), "run", model->sha256, &after, 0, &start),
+                         0);
         assert_memory_equal(start.parameters, expected, sizeof expected);
         assert_int_equal(start.kept.features, keeps);
         start_close(&start);
@@ -148,8 +150,10 @@ static void a_vanished_feature_is_kept_in_the_place_of_its_id(void **state) {
     struct model *model = earlier(), *later;
     struct start start;
     struct model_layout layout = after;
-    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", start.parameters);
     static const uint64_t ids[] = {1, 2, 5, 7, 9};
@@ -173,8 +177,10 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
     struct model_layout layout = after;
     double zeros[3] = {0};
     layout.features = 0;
-    assert_int_equal(start_write(folder, "run", model, &layout, NULL, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &layout, false, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &layout,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &layout, 0, &start), 0);
     layout.kept = &start.kept;
     later = written(&layout, "later", zeros);
     assert_int_equal(later->layout.features, 3);
@@ -199,7 +205,8 @@ static struct model *with_curvature(void) {
     }
     assert_int_equal(model_writer_new(inside("earlier"), &before, &writer), 0);
     assert_int_equal(
-        curvature_writer_new(model_writer_folder(writer), &before, 1, BIAS_SCALE, &curvature), 0);
+        curvature_writer_new(model_writer_folder(writer), &before, 1, BIAS_SCALE, 0, &curvature),
+        0);
     assert_int_equal(model_writer_slice(writer, 0, 12, parameters), 0);
     curvature_writer_slice(curvature, 1, 0, 12, s);
     curvature_writer_slice(curvature, 2, 0, 5, y);
@@ -216,17 +223,61 @@ static void curvature_is_spread_like_the_parameters(void **state) {
     static const double s[] = {6, 0, 4, 3, 0, 1, 0, 0, 0, 0, 0, 0, 12, 0, 10};
     struct model *model = with_curvature();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after,
+                                 &(struct start_options){.keeps = false, .pairs_most = 9}),
+                     0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
     assert_int_equal(start.pairs, 1);
     for (size_t i = 0; i < PARAMETERS; i++) {
         assert_true(start.vectors[i] == s[i]);
         assert_true(start.vectors[PARAMETERS + i] == 2 * s[i]);
     }
     start_close(&start);
-    assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 0), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after,
+                                 &(struct start_options){.keeps = false, .pairs_most = 0}),
+                     0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
     assert_int_equal(start.pairs, 0);
+    start_close(&start);
+    model_close(model);
+}
+
+static void curvature_in_other_coordinates_is_not_used(void **state) {
+    (void)state;
+    struct model *model = with_curvature();
+    struct start start;
+    const struct start_options other = {.pairs_most = 9, .form = 2};
+    assert_int_equal(start_write(folder, "run", model, &after, &other), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), ERROR_DATA);
+    error_clear();
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 2, &start), 0);
+    assert_int_equal(start.pairs, 0);
+    start_close(&start);
+    model_close(model);
+}
+
+static void a_start_enters_the_coordinates_of_the_run(void **state) {
+    (void)state;
+    static const struct coordinate columns[] = {{1, 2, 1}, {0, 4, 1}, {-1, 0.5, 1}, {0, 1, 1}};
+    struct coordinates_walk walk = {0};
+    const struct layout layout = layout_linear(after.features, after.outputs, after.intercept);
+    const struct start_options options = {.form = 1, .walk = &walk};
+    struct model *model = earlier();
+    struct start start;
+    coordinates_begin(&walk, &layout, columns);
+    assert_int_equal(start_write(folder, "run", model, &after, &options), 0);
+    coordinates_end(&walk);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 1, &start), 0);
+    for (unsigned k = 0; k < after.outputs; k++) {
+        double shift = 0;
+        for (unsigned j = 0; j < after.features; j++) {
+            unsigned i = j * after.outputs + k;
+            shift += columns[j].mean * expected[i];
+            assert_true(start.parameters[i] == expected[i] / columns[j].scale);
+        }
+        unsigned bias = (unsigned)(after.features * after.outputs) + k;
+        assert_true(start.parameters[bias] == expected[bias] + shift); /* of few binary digits */
+    }
     start_close(&start);
     model_close(model);
 }
@@ -246,8 +297,10 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
         if (!header.section[number].length)
             continue;
         flip(path, (off_t)header.section[number].offset);
-        assert_int_equal(start_write(folder, "run", model, &after, NULL, false, 9), 0);
-        assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
+        assert_int_equal(start_write(folder, "run", model, &after,
+                                     &(struct start_options){.keeps = false, .pairs_most = 9}),
+                         0);
+        assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
         assert_int_equal(start.pairs, 0);
         start_close(&start);
         flip(path, (off_t)header.section[number].offset);
@@ -264,7 +317,7 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
 
 static void assert_refused(const struct model *model, const char *why) {
     struct start start;
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), ERROR_DATA);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), ERROR_DATA);
     assert_non_null(strstr(error_text(), why));
     assert_non_null(strstr(error_text(), "--fresh"));
     assert_null(start.parameters);
@@ -276,12 +329,18 @@ static void a_start_that_is_missing_or_of_another_run_is_refused(void **state) {
     struct model *model = earlier();
     struct start start;
     assert_refused(model, "start");
-    assert_int_equal(start_write(folder, "another", model, &after, NULL, true, 9), 0);
+    assert_int_equal(start_write(folder, "another", model, &after,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &before, NULL, true, 9), 0);
+    assert_int_equal(start_write(folder, "run", model, &before,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
     assert_refused(model, "that of another run");
-    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", "0123", &after, false, &start), ERROR_DATA);
+    assert_int_equal(start_write(folder, "run", model, &after,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
+    assert_int_equal(start_open(folder, "run", "0123", &after, 0, &start), ERROR_DATA);
     error_clear();
     model_close(model);
 }
@@ -300,8 +359,10 @@ static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
     (void)state;
     struct model *model = earlier();
     struct start start;
-    assert_int_equal(start_write(folder, "run", model, &after, NULL, true, 9), 0);
-    assert_int_equal(start_open(folder, "run", model->sha256, &after, false, &start), 0);
+    assert_int_equal(start_write(folder, "run", model, &after,
+                                 &(struct start_options){.keeps = true, .pairs_most = 9}),
+                     0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
     struct container_header header = *start.file.header;
     size_t length = start.file.length;
     start_close(&start);
@@ -334,6 +395,8 @@ int main(void) {
         TEST(a_vanished_feature_is_kept_in_the_place_of_its_id),
         TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
         TEST(curvature_is_spread_like_the_parameters),
+        TEST(curvature_in_other_coordinates_is_not_used),
+        TEST(a_start_enters_the_coordinates_of_the_run),
         TEST(curvature_that_is_damaged_or_of_another_model_is_not_used),
         TEST(a_start_that_is_missing_or_of_another_run_is_refused),
         TEST(a_start_is_refused_when_any_byte_of_it_is_wrong),
