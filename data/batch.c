@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -22,6 +23,8 @@ void batch_clear(struct batch *batch) {
     batch->has_weights = false;
     batch->row_weight = 1;
     batch->has_positions = false;
+    batch->has_origins = false;
+    batch->text_count = 0;
 }
 
 void batch_release(struct batch *batch) {
@@ -30,11 +33,13 @@ void batch_release(struct batch *batch) {
     free(batch->start);
     free(batch->id);
     free(batch->value);
+    free(batch->origin);
     free(batch->label);
     free(batch->label_text);
     free(batch->weight);
     free(batch->position);
     free(batch->bad);
+    free(batch->texts);
     bytes_release(&batch->scratch);
     *batch = (struct batch){0};
 }
@@ -52,6 +57,8 @@ static void grow_values(struct batch *batch, uint64_t least) {
     batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
     batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
     batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
+    if (batch->has_origins)
+        batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
 }
 
 void batch_reserve(struct batch *batch, uint64_t values) {
@@ -60,6 +67,63 @@ void batch_reserve(struct batch *batch, uint64_t values) {
     if (batch->value_capacity - batch->value_count < values)
         grow_values(batch, values);
     batch->start[batch->row_count] = batch->value_count;
+}
+
+void batch_tell_apart(struct batch *batch) {
+    batch->has_origins = true;
+    batch->alike = false;
+    batch->origin = memory_resize(batch->origin, batch->value_capacity, sizeof *batch->origin);
+    for (uint32_t row = 0; row < batch->row_count; row++) {
+        uint64_t first = batch->start[row], values = batch->start[row + 1] - first;
+        if (row)
+            memcpy(batch->id + first, batch->id, values * sizeof *batch->id);
+        for (uint64_t i = 0; i < values; i++)
+            batch->origin[first + i] =
+                (struct source_origin){.column = (uint32_t)batch->id[i] - 1, .role = ROLE_NUMBER};
+    }
+}
+
+void batch_add_text(struct batch *batch, uint64_t id, const struct source_origin *origin) {
+    MEMORY_ROOM(batch->texts, batch->text_count, batch->texts_capacity);
+    batch->texts[batch->text_count++] = (struct batch_text){id, *origin};
+}
+
+static int compare_texts(const void *a, const void *b) {
+    const struct batch_text *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* More than so many are worth a call of qsort(). */
+#define FEW_TEXTS 32
+
+static void sort_texts(struct batch *batch) {
+    struct batch_text *texts = batch->texts;
+    if (batch->text_count > FEW_TEXTS) {
+        qsort(texts, batch->text_count, sizeof *texts, compare_texts);
+        return;
+    }
+    for (uint32_t i = 1; i < batch->text_count; i++) {
+        struct batch_text text = texts[i];
+        uint32_t at = i;
+        for (; at && texts[at - 1].id > text.id; at--)
+            texts[at] = texts[at - 1];
+        texts[at] = text;
+    }
+}
+
+bool batch_put_texts(struct batch *batch) {
+    uint64_t at = batch->value_count;
+    bool differ = true;
+    sort_texts(batch);
+    for (uint32_t i = 0; i < batch->text_count; i++, at++) {
+        differ &= !i || batch->texts[i].id != batch->texts[i - 1].id;
+        batch->id[at] = batch->texts[i].id;
+        batch->value[at] = 1;
+        batch->origin[at] = batch->texts[i].origin;
+    }
+    batch->value_count = at;
+    batch->text_count = 0;
+    return differ;
 }
 
 struct entry {
@@ -130,6 +194,7 @@ bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
     if (batch->row_count < batch->row_capacity)
         batch->value_count = batch->start[batch->row_count];
     batch->row_weight = 1;
+    batch->text_count = 0;
     MEMORY_ROOM(batch->bad, batch->bad_count, batch->bad_capacity);
     char why[512];
     va_list arguments;
@@ -151,6 +216,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .id = batch->id,
         .alike = batch->alike,
         .value = batch->value,
+        .origin = batch->has_origins ? batch->origin : NULL,
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,

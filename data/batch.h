@@ -25,14 +25,20 @@ struct batch {
     uint64_t *start; /* of each row, and the end of the last */
     uint64_t *id;    /* with `alike` those of the first row alone */
     double *value;
+    struct source_origin *origin; /* of each value, while `has_origins` */
     double *label;
     const char **label_text;
     double *weight;
     double row_weight; /* of the row being read: 1 unless its parser sets it */
     uint32_t *position;
     bool alike; /* as in struct source_rows */
-    bool has_label_text, has_weights, has_positions;
+    bool has_label_text, has_weights, has_positions, has_origins;
     struct bytes scratch; /* of whoever takes the rows */
+    struct batch_text {
+        uint64_t id;
+        struct source_origin origin;
+    } * texts; /* of the row being read */
+    uint32_t text_count, texts_capacity;
 
     struct bad_line *bad;
     uint64_t bad_count, bad_capacity;
@@ -47,6 +53,16 @@ void batch_clear(struct batch *batch);
 /* Makes room for a row of up to `values` values: parsers put ids and values at value_count, and
  * count them in. */
 void batch_reserve(struct batch *batch, uint64_t values);
+
+/* A value of 1 of the row being read, which comes behind those of its numbers. */
+void batch_add_text(struct batch *batch, uint64_t id, const struct source_origin *origin);
+
+/* Puts the values that were added so behind the others, by rising id; false if an id is repeated.
+ */
+bool batch_put_texts(struct batch *batch);
+
+/* From now on rows need not be alike: gives each row its ids, and each value its origin. */
+void batch_tell_apart(struct batch *batch);
 
 /* Ends the row being read; `label_text` as in struct source_rows. If `sorted` is false, sorts the
  * row by id. If an id is repeated, writes it to *repeated, does not add the row, and answers false.

@@ -81,6 +81,26 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values)
                              .sorted = true};
 }
 
+static void gather(struct gathered *gathered, uint32_t column, double value, uint32_t row) {
+    uint32_t at = gathered->count++;
+    gathered->key[at] = (uint64_t)column << 32 | at;
+    gathered->value[at] = value;
+    gathered->row[at] = row;
+    gathered->sorted = false;
+}
+
+/* Adds the means that the missing cells of a row take. */
+static void gather_imputed(struct gathered *gathered, const struct filling *filling,
+                           const struct row_walk *walk, uint32_t row) {
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t feature = pack_feature(&walk->rows, first, i);
+        uint32_t column = columns_imputed(filling->columns, walk->pack, feature);
+        if (column != DICTIONARY_NONE)
+            gather(gathered, column, filling->columns->mean[column], row);
+    }
+}
+
 /* Adds a row. Values of features that are not columns are dropped. */
 static void gather_row(struct gathered *gathered, const struct filling *filling,
                        const struct row_walk *walk, uint32_t row) {
@@ -105,6 +125,8 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
     }
     gathered->count = count;
     gathered->sorted &= sorted;
+    if (filling->columns->imputed[walk->pack])
+        gather_imputed(gathered, filling, walk, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -213,6 +235,22 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
     }
 }
 
+/* Puts the means that the missing cells of a row take. */
+static void put_imputed(const struct filling *filling, const struct row_walk *walk, uint64_t at) {
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t feature = pack_feature(&walk->rows, first, i);
+        uint32_t column = columns_imputed(filling->columns, walk->pack, feature);
+        if (column == DICTIONARY_NONE)
+            continue;
+        double mean = filling->columns->mean[column];
+        if (filling->type == VALUE_FLOAT)
+            ((float *)filling->value)[at + column] = (float)mean;
+        else
+            ((double *)filling->value)[at + column] = mean;
+    }
+}
+
 static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
                            uint64_t at) {
     enum value_type from = walk->rows.type;
@@ -222,6 +260,8 @@ static void fill_dense_row(const struct filling *filling, const struct row_walk 
         put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);
     else
         put_dense(filling, walk, at, from, filling->type);
+    if (filling->columns->imputed[walk->pack])
+        put_imputed(filling, walk, at);
 }
 
 static void fill_dense(struct filling *filling, const struct set_chunk *chunk,

@@ -120,6 +120,61 @@ static int collect(struct columns *columns, struct collecting *collecting) {
     return code;
 }
 
+/* ---- missing cells ---- */
+
+/* The number of each table column's own feature, or DICTIONARY_NONE. */
+static uint32_t *number_of_columns(const struct columns *columns,
+                                   const struct collecting *collecting) {
+    uint32_t width = columns->table->columns;
+    uint32_t *number = memory_new(width, sizeof *number);
+    for (uint32_t i = 0; i < width; i++)
+        number[i] = DICTIONARY_NONE;
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (collecting->id[i] && collecting->id[i] <= width)
+            number[collecting->id[i] - 1] = i;
+    return number;
+}
+
+static bool marks_missing(const struct pack *pack, uint32_t feature) {
+    uint32_t column = pack->column[feature];
+    return pack->id[feature] >= FEATURE_HASHED &&
+           pack->table->column[column].kind == COLUMN_NUMBER &&
+           pack->id[feature] == table_feature(column, ROLE_MISSING, NULL, 0);
+}
+
+/* Finds which features of a pack say that a number is missing. */
+static uint32_t *find_marks(const struct pack *pack, const uint32_t *number_of_column) {
+    uint32_t *imputed = NULL, features = pack->facts->features;
+    for (uint32_t i = 0; pack->column && i < features; i++) {
+        if (!marks_missing(pack, i))
+            continue;
+        if (!imputed) {
+            imputed = memory_new(features, sizeof *imputed);
+            for (uint32_t f = 0; f < features; f++)
+                imputed[f] = DICTIONARY_NONE;
+        }
+        imputed[i] = number_of_column[pack->column[i]];
+    }
+    return imputed;
+}
+
+/* By first appearance, as of_pack. */
+static void find_missing(struct columns *columns, const struct collecting *collecting) {
+    const struct split *split = collecting->split;
+    for (uint32_t p = 0; p < columns->packs && !columns->table; p++)
+        if (split->packs[p]->table)
+            columns->table = table_copy(split->packs[p]->table);
+    columns->imputed = memory_new(columns->packs, sizeof *columns->imputed);
+    if (!columns->table)
+        return;
+    uint32_t *number = number_of_columns(columns, collecting);
+    for (uint32_t p = 0; p < columns->packs; p++)
+        columns->imputed[p] = find_marks(split->packs[p], number);
+    free(number);
+}
+
+/* ---- numbers ---- */
+
 /* The column of each number by first appearance: a counting sort over the frequency classes. */
 static uint32_t *sort_by_frequency(const uint64_t *values, uint32_t count) {
     uint64_t next[65] = {0};
@@ -139,11 +194,21 @@ static uint64_t *sum_counts(const struct columns *columns, const struct collecti
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = collecting->split->packs[p];
         const uint64_t *count = collecting->trained[p] ? collecting->trained[p] : pack->count;
-        for (uint32_t i = 0; i < pack->facts->features; i++)
+        for (uint32_t i = 0; i < pack->facts->features; i++) {
+            uint32_t missing = columns_imputed(columns, p, i);
             if (columns->of_pack[p][i] != DICTIONARY_NONE)
                 values[columns->of_pack[p][i]] += count[i];
+            if (missing != DICTIONARY_NONE)
+                values[missing] += count[i];
+        }
     }
     return values;
+}
+
+static void renumber_all(uint32_t *number, uint32_t count, const uint32_t *column) {
+    for (uint32_t i = 0; i < count; i++)
+        if (number[i] != DICTIONARY_NONE)
+            number[i] = column[number[i]];
 }
 
 static void renumber(struct columns *columns, const struct collecting *collecting) {
@@ -155,15 +220,28 @@ static void renumber(struct columns *columns, const struct collecting *collectin
         columns->id[column[i]] = collecting->id[i];
         columns->values[column[i]] = values[i];
     }
-    for (uint32_t p = 0; p < columns->packs; p++)
-        for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++)
-            if (columns->of_pack[p][i] != DICTIONARY_NONE)
-                columns->of_pack[p][i] = column[columns->of_pack[p][i]];
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        uint32_t features = collecting->split->packs[p]->facts->features;
+        renumber_all(columns->of_pack[p], features, column);
+        if (columns->imputed[p])
+            renumber_all(columns->imputed[p], features, column);
+    }
     free(values);
     free(column);
 }
 
-/* Takes the names from the header lines, which must agree. */
+static int refuse_name(const struct pack *pack, uint32_t feature, const char *before) {
+    if (pack->id[feature] < FEATURE_HASHED)
+        return error_set(
+            ERROR_DATA, "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
+            pack_source(pack), (unsigned long long)pack->id[feature], pack->name[feature], before);
+    return error_set(ERROR_DATA,
+                     "%s: \"%s\" has the same hash as \"%s\" in a file before; leave the column of "
+                     "one of them out with csv.skip",
+                     pack_source(pack), pack->name[feature], before);
+}
+
+/* Takes the names from the packs, which must agree. */
 static int take_names(struct columns *columns, const struct split *split) {
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = split->packs[p];
@@ -176,9 +254,7 @@ static int take_names(struct columns *columns, const struct split *split) {
                 continue;
             const char **name = &columns->name[columns->of_pack[p][i]];
             if (*name && strcmp(*name, pack->name[i]))
-                return error_set(
-                    ERROR_DATA, "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
-                    pack_source(pack), (unsigned long long)pack->id[i], pack->name[i], *name);
+                return refuse_name(pack, i, *name);
             *name = pack->name[i];
         }
     }
@@ -240,7 +316,7 @@ static void collecting_release(struct collecting *collecting) {
     dictionary_release(&collecting->dictionary);
 }
 
-int columns_find(struct columns *columns, const struct split *split) {
+int columns_find(struct columns *columns, const struct split *split, unsigned threads) {
     *columns = (struct columns){.packs = split->count};
     columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
     struct collecting collecting = {.split = split};
@@ -249,10 +325,13 @@ int columns_find(struct columns *columns, const struct split *split) {
     dictionary_init(&collecting.dictionary);
     int code = collect(columns, &collecting);
     if (!code) {
+        find_missing(columns, &collecting);
         renumber(columns, &collecting);
         sort_by_id(columns);
         code = take_names(columns, split);
     }
+    if (!code && columns->table)
+        means_find(columns, split, threads);
     collecting_release(&collecting);
     return code;
 }
@@ -260,7 +339,12 @@ int columns_find(struct columns *columns, const struct split *split) {
 void columns_release(struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->of_pack[p]);
+    for (uint32_t p = 0; columns->imputed && p < columns->packs; p++)
+        free(columns->imputed[p]);
     free(columns->of_pack);
+    free(columns->imputed);
+    free(columns->mean);
+    table_free(columns->table);
     free(columns->id);
     free(columns->values);
     free(columns->name);

@@ -1,4 +1,4 @@
-/* Dense CSV: every cell a number, but for the label's. */
+/* The lines of a CSV file. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,9 +50,6 @@ char *csv_cell(char **at, char *end, char delimiter) {
     return cell;
 }
 
-/* "column 3 (radius)": by number from 1, and by name if there is one. */
-#define COLUMN_TEXT 160
-
 static const char *describe_column(const struct format *format, uint32_t column,
                                    char text[COLUMN_TEXT]) {
     if (format->names)
@@ -62,47 +59,76 @@ static const char *describe_column(const struct format *format, uint32_t column,
     return text;
 }
 
-static bool reject_cell(const struct format *format, struct batch *batch, uint64_t number,
-                        uint32_t column, const char *cell) {
+/* What is known of the line being read. */
+struct csv_line {
+    const struct format *format;
+    struct batch *batch;
+    char *at, *end;
+    uint64_t number;
+    double label;
+    const char *label_text;
+    uint32_t missing; /* cells of numbers */
+};
+
+static bool reject_cell(const struct csv_line *line, uint32_t column, const char *cell) {
     char name[COLUMN_TEXT];
-    const char *more = number > 1 || format->header
-                           ? ""
-                           : "; if this line names the columns, set csv.header = yes";
-    describe_column(format, column, name);
+    bool first = line->number == 1 && !line->format->header;
+    describe_column(line->format, column, name);
     if (*cell == '\0')
-        return batch_reject(batch, number, "%s is empty: every cell must be a number%s", name,
-                            more);
-    return batch_reject(batch, number,
-                        "%s holds \"%.40s\", which is not a finite number; name the column of the "
-                        "labels with \"label\", leave out text with \"skip\"%s",
-                        name, cell, more);
+        return batch_reject(line->batch, line->number,
+                            "%s is empty: every cell must be a number for this model", name);
+    return batch_reject(line->batch, line->number,
+                        "%s holds \"%.40s\", which is not a finite number; if the column holds "
+                        "texts, list it in csv.categories; if this stands for a missing number, "
+                        "list it in csv.missing; or leave the column out with csv.skip%s",
+                        name, cell,
+                        first ? "; if this line names the columns, set csv.header = yes" : "");
 }
 
-static bool reject_quote(const struct format *format, struct batch *batch, uint64_t number,
-                         uint32_t column) {
+static bool reject_quote(const struct csv_line *line, uint32_t column) {
     char name[COLUMN_TEXT];
-    return batch_reject(batch, number, "%s: a quote is not closed",
-                        describe_column(format, column, name));
+    return batch_reject(line->batch, line->number, "%s: a quote is not closed",
+                        describe_column(line->format, column, name));
 }
 
-static bool reject_label(const struct format *format, struct batch *batch, uint64_t number) {
-    char name[COLUMN_TEXT];
-    return batch_reject(batch, number, "%s: the label is empty",
-                        describe_column(format, format->label, name));
+bool csv_is_missing(const struct format *format, const char *cell, size_t length) {
+    for (uint32_t i = 0; i < format->words; i++)
+        if (format->missing[i].length == length && !memcmp(format->missing[i].text, cell, length))
+            return true;
+    return length == 0 && !format->options->numbers_only;
 }
 
-/* Takes the label's cell: a number, a text, or nothing if labels are optional. */
-static bool take_label(const struct format *format, const char *cell, double *label,
-                       const char **text) {
-    if (number_of_text(cell, label)) {
-        *label += 0.0; /* −0 is 0 */
+/* ---- labels ---- */
+
+/* A text is a label that is missing only if the job says so: "none" may be a class. */
+static bool label_is_missing(const struct format *format, const char *cell) {
+    const char *const *words = format->options->missing;
+    return !*cell || (words && *words && csv_is_missing(format, cell, strlen(cell)));
+}
+
+static bool take_label(struct csv_line *line, uint32_t column) {
+    const struct format *format = line->format;
+    char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, format->delimiter);
+    if (!cell)
+        return reject_quote(line, column);
+    if (number_of_text(cell, &line->label)) {
+        line->label += 0.0; /* −0 is 0 */
         return true;
     }
-    *label = NAN;
-    if (*cell)
-        *text = cell;
-    return *cell || format->options->label_optional;
+    line->label = NAN;
+    if (!label_is_missing(format, cell)) {
+        line->label_text = cell;
+        return true;
+    }
+    describe_column(format, column, name);
+    return format->options->label_optional ||
+           (*cell ? batch_reject(line->batch, line->number,
+                                 "%s: the label is missing: \"%.40s\" is one of csv.missing", name,
+                                 cell)
+                  : batch_reject(line->batch, line->number, "%s: the label is empty", name));
 }
+
+/* ---- numbers ---- */
 
 /* Reads a cell that is a number and nothing else, as most are. */
 static inline bool usual_cell(char **at, const char *end, char delimiter, double *value) {
@@ -122,64 +148,154 @@ static inline bool usual_cell(char **at, const char *end, char delimiter, double
     return true;
 }
 
-static inline bool parse_cell(const struct format *format, struct batch *batch, char **at,
-                              char *end, uint64_t number, uint32_t column, double *value) {
-    if (usual_cell(at, end, format->delimiter, value))
-        return true;
-    char *cell = csv_cell(at, end, format->delimiter);
+static bool unusual_number(struct csv_line *line, uint32_t column, double *value) {
+    char *cell = csv_cell(&line->at, line->end, line->format->delimiter);
     if (!cell)
-        return reject_quote(format, batch, number, column);
-    return number_of_text(cell, value) || reject_cell(format, batch, number, column, cell);
+        return reject_quote(line, column);
+    if (number_of_text(cell, value))
+        return true;
+    if (!csv_is_missing(line->format, cell, strlen(cell)))
+        return reject_cell(line, column, cell);
+    *value = NAN;
+    line->missing++;
+    return true;
 }
 
-static bool reject_count(const struct format *format, struct batch *batch, uint64_t number,
-                         uint32_t seen, bool more) {
-    return batch_reject(batch, number, "%s: %s%u columns where the first line has %u",
+static inline bool take_number(struct csv_line *line, uint32_t column, double *value) {
+    return usual_cell(&line->at, line->end, line->format->delimiter, value) ||
+           unusual_number(line, column, value);
+}
+
+/* ---- categories ---- */
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/* The text of a cell, *length bytes of it; NULL: a quote is not closed. */
+static char *text_cell(struct csv_line *line, bool trim, size_t *length) {
+    char *cell = line->at;
+    size_t blanks = strspn(cell, " ");
+    if (!trim && cell[blanks] != '"') {
+        char *behind = memchr(cell, line->format->delimiter, (size_t)(line->end - cell));
+        line->at = behind ? behind + 1 : NULL;
+        behind = behind ? behind : line->end;
+        *behind = '\0';
+        *length = (size_t)(behind - cell);
+        return cell;
+    }
+    cell = csv_cell(&line->at, line->end, line->format->delimiter);
+    if (!cell)
+        return NULL;
+    while (trim && is_space(*cell))
+        cell++;
+    *length = strlen(cell);
+    while (trim && *length && is_space(cell[*length - 1]))
+        cell[--*length] = '\0';
+    return cell;
+}
+
+static bool take_category(struct csv_line *line, uint32_t column) {
+    const struct format *format = line->format;
+    size_t length;
+    char name[COLUMN_TEXT], *cell = text_cell(line, format->table->trim, &length);
+    if (!cell)
+        return reject_quote(line, column);
+    if (length > CATEGORY_BYTES_MAX)
+        return batch_reject(line->batch, line->number,
+                            "%s holds a text of %zu bytes, and a category has %u at most; leave "
+                            "the column out with csv.skip",
+                            describe_column(format, column, name), length, CATEGORY_BYTES_MAX);
+    bool missing = csv_is_missing(format, cell, length);
+    struct source_origin origin = {.text = missing ? NULL : cell,
+                                   .column = format->column[column].number,
+                                   .role = missing ? ROLE_MISSING : ROLE_VALUE};
+    batch_add_text(line->batch, table_feature(origin.column, origin.role, cell, length), &origin);
+    return true;
+}
+
+/* ---- rows ---- */
+
+static bool reject_count(const struct csv_line *line, uint32_t seen, bool more) {
+    return batch_reject(line->batch, line->number, "%s: %s%u columns where the first line has %u",
                         more ? "an extra column" : "a missing column", more ? "more than " : "",
-                        seen, format->columns);
+                        seen, line->format->columns);
 }
 
-static bool is_feature(const struct format *format, uint32_t column) {
-    return column != format->label && !format->skip[column];
-}
-
-/* Ends a row of `values` values. They are alike: only the first has its ids. */
-static bool end_row(const struct format *format, struct batch *batch, double label,
-                    const char *label_text, const double *values_end) {
-    uint64_t repeated, *id = batch->id;
-    for (uint32_t column = 0; !batch->row_count && column < format->columns; column++)
-        if (is_feature(format, column))
-            *id++ = (uint64_t)column + 1;
-    batch->value_count = (uint64_t)(values_end - batch->value);
-    return batch_row(batch, label, label_text, true, &repeated);
-}
-
-bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
-                    uint64_t number) {
-    *end = '\0';
-    if ((unsigned char)*line <= ' ' && line + strspn(line, " \t\r") == end)
-        return false;
-    if (batch->has_zeros && memchr(line, '\0', (size_t)(end - line)))
-        return batch_reject(batch, number, "a zero byte: is this a text file?");
-    batch_reserve(batch, format->columns);
-    char *at = line;
-    double label = NAN, *value = batch->value + batch->value_count;
-    const char *label_text = NULL;
-    for (uint32_t column = 0; column < format->columns; column++) {
-        if (!at)
-            return reject_count(format, batch, number, column, false);
-        if (is_feature(format, column)) {
-            if (!parse_cell(format, batch, &at, end, number, column, value++))
-                return false;
+/* Marks the missing numbers, and leaves out their values. */
+static void put_numbers(const struct format *format, struct batch *batch) {
+    uint64_t at = batch->value_count;
+    for (uint32_t i = 0; i < format->numbers; i++) {
+        double value = batch->value[batch->value_count + i];
+        struct source_origin origin = {.column = (uint32_t)format->number_id[i] - 1};
+        if (isnan(value)) {
+            origin.role = ROLE_MISSING;
+            batch_add_text(batch, table_feature(origin.column, ROLE_MISSING, NULL, 0), &origin);
             continue;
         }
-        char *cell = csv_cell(&at, end, format->delimiter);
-        if (!cell)
-            return reject_quote(format, batch, number, column);
-        if (column == format->label && !take_label(format, cell, &label, &label_text))
-            return reject_label(format, batch, number);
+        batch->id[at] = format->number_id[i];
+        batch->value[at] = value;
+        batch->origin[at++] = origin;
     }
-    if (at)
-        return reject_count(format, batch, number, format->columns, true);
-    return end_row(format, batch, label, label_text, value);
+    batch->value_count = at;
+}
+
+/* Ends a row that differs from others in its ids. */
+static bool end_different(struct csv_line *line) {
+    struct batch *batch = line->batch;
+    uint64_t repeated;
+    if (!batch->has_origins)
+        batch_tell_apart(batch);
+    put_numbers(line->format, batch);
+    if (!batch_put_texts(batch))
+        return batch_reject(batch, line->number,
+                            "two texts of this row have the same hash; leave the column of one of "
+                            "them out with csv.skip");
+    return batch_row(batch, line->label, line->label_text, true, &repeated);
+}
+
+/* The rows of numbers are alike: only the first has its ids. */
+static bool end_row(struct csv_line *line) {
+    const struct format *format = line->format;
+    struct batch *batch = line->batch;
+    uint64_t repeated;
+    if (line->missing || !batch->alike)
+        return end_different(line);
+    if (!batch->row_count)
+        memcpy(batch->id, format->number_id, format->numbers * sizeof *batch->id);
+    batch->value_count += format->numbers;
+    return batch_row(batch, line->label, line->label_text, true, &repeated);
+}
+
+static bool take_other(struct csv_line *line, uint32_t column) {
+    switch (line->format->column[column].kind) {
+    case COLUMN_CATEGORY:
+        return take_category(line, column);
+    case COLUMN_LABEL:
+        return take_label(line, column);
+    default:
+        return csv_cell(&line->at, line->end, line->format->delimiter) ||
+               reject_quote(line, column);
+    }
+}
+
+bool csv_parse_line(const struct format *format, struct batch *batch, char *text, char *end,
+                    uint64_t number) {
+    *end = '\0';
+    if ((unsigned char)*text <= ' ' && text + strspn(text, " \t\r") == end)
+        return false;
+    if (batch->has_zeros && memchr(text, '\0', (size_t)(end - text)))
+        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    batch_reserve(batch, format->columns);
+    struct csv_line line = {format, batch, text, end, number, NAN, NULL, 0};
+    double *value = batch->value + batch->value_count;
+    for (uint32_t i = 0; i < format->columns; i++) {
+        const struct csv_column *column = &format->column[i];
+        if (!line.at)
+            return reject_count(&line, i, false);
+        if (!(column->kind == COLUMN_NUMBER ? take_number(&line, i, value + column->place)
+                                            : take_other(&line, i)))
+            return false;
+    }
+    return line.at ? reject_count(&line, format->columns, true) : end_row(&line);
 }

@@ -6,17 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/format.h"
+#include "data/csv_layout.h"
 #include "data/number.h"
-
-/* The cells of a line; they point into a copy of it. */
-struct cells {
-    const char *path;
-    uint64_t number; /* of the line */
-    char *copy;
-    char **cell;
-    uint32_t count;
-};
 
 static char find_delimiter(const char *line, size_t length) {
     static const char candidates[] = {',', ';', '\t'};
@@ -26,16 +17,17 @@ static char find_delimiter(const char *line, size_t length) {
     return ',';
 }
 
-static int split(struct cells *cells, const struct text_line *line, char delimiter) {
+static int split(struct csv_cells *cells, const struct text_line *line, char delimiter) {
     uint64_t most = 2;
     for (size_t i = 0; i < line->length; i++)
         most += line->text[i] == delimiter;
     if (most > CSV_COLUMNS_MAX)
         return error_set(ERROR_DATA, "%s:%llu: more than %u columns", cells->path,
                          (unsigned long long)cells->number, CSV_COLUMNS_MAX);
-    cells->copy = memory_format("%.*s", (int)line->length, line->text);
+    cells->copy = memory_new(line->length + 1, 1);
+    memcpy(cells->copy, line->text, line->length);
     cells->cell = memory_new(most, sizeof *cells->cell);
-    char *at = cells->copy, *end = at + strlen(at);
+    char *at = cells->copy, *end = at + line->length;
     while (at) {
         char *cell = csv_cell(&at, end, delimiter);
         if (!cell)
@@ -46,10 +38,10 @@ static int split(struct cells *cells, const struct text_line *line, char delimit
     return 0;
 }
 
-static void cells_release(struct cells *cells) {
+static void cells_release(struct csv_cells *cells) {
     free(cells->cell);
     free(cells->copy);
-    *cells = (struct cells){0};
+    *cells = (struct csv_cells){0};
 }
 
 /* A column named by its number from 1; 0 if `text` is no such number. */
@@ -60,8 +52,7 @@ static uint32_t column_number(const char *text) {
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* The column that `text` means, from 0; `count` if there is none. */
-static uint32_t find_column(const struct cells *first, bool header, const char *text) {
+uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text) {
     for (uint32_t i = 0; header && i < first->count; i++)
         if (!strcmp(first->cell[i], text))
             return i;
@@ -109,7 +100,7 @@ static bool is_name(const char *cell) {
 }
 
 /* Whether all cells are names of columns, or empty as that of an index often is. */
-static bool are_names(const struct cells *line) {
+static bool are_names(const struct csv_cells *line) {
     uint32_t names = 0;
     for (uint32_t i = 0; i < line->count; i++) {
         if (is_name(line->cell[i]))
@@ -121,7 +112,7 @@ static bool are_names(const struct cells *line) {
 }
 
 /* Whether a line has a number under a name of the first. */
-static bool has_number_below(const struct cells *line, const struct cells *first) {
+static bool has_number_below(const struct csv_cells *line, const struct csv_cells *first) {
     double value;
     for (uint32_t i = 0; i < line->count && i < first->count; i++)
         if (*first->cell[i] && number_of_text(line->cell[i], &value))
@@ -130,8 +121,9 @@ static bool has_number_below(const struct cells *line, const struct cells *first
 }
 
 /* Names above texts only may be an ordinary row: a header needs a number below one of its names. */
-static bool fits_below(const struct text_line *second, const struct cells *first, char delimiter) {
-    struct cells cells = {.path = first->path};
+static bool fits_below(const struct text_line *second, const struct csv_cells *first,
+                       char delimiter) {
+    struct csv_cells cells = {.path = first->path};
     if (!second->length)
         return true; /* there is no other line in sight */
     bool fits = split(&cells, second, delimiter) || has_number_below(&cells, first);
@@ -140,25 +132,33 @@ static bool fits_below(const struct text_line *second, const struct cells *first
     return fits;
 }
 
-static bool asks_for_names(const struct source_options *options) {
-    bool asks = options->label && !named_by_number(options->label);
-    for (const char *const *name = options->skip; name && *name; name++)
-        asks |= !named_by_number(*name);
-    return asks;
+static bool list_has_name(const char *const *list) {
+    for (; list && *list; list++)
+        if (!named_by_number(*list))
+            return true;
+    return false;
 }
 
-static bool is_header(const struct cells *first, const struct text_line *second,
+static bool asks_for_names(const struct source_options *options) {
+    if (options->table)
+        return false;
+    return (options->label && !named_by_number(options->label)) || list_has_name(options->skip) ||
+           list_has_name(options->numbers) || list_has_name(options->categories);
+}
+
+static bool is_header(const struct csv_cells *first, const struct text_line *second,
                       const struct format *format) {
     if (format->options->header != CSV_HEADER_AUTO)
         return format->options->header == CSV_HEADER_YES;
     return asks_for_names(format->options) ||
+           (format->options->table && csv_match_all(format->options->table, first)) ||
            (are_names(first) && fits_below(second, first, format->delimiter));
 }
 
 /* ---- columns ---- */
 
-static int no_such_column(const struct cells *first, bool header, const char *what,
-                          const char *column) {
+int csv_no_column(const struct csv_cells *first, bool header, const char *what,
+                  const char *column) {
     return error_set(ERROR_DATA, "%s:%llu: there is no column \"%s\" to %s: %s, of %u columns",
                      first->path, (unsigned long long)first->number, column, what,
                      header ? "give a name from this header line or a number from 1"
@@ -167,8 +167,7 @@ static int no_such_column(const struct cells *first, bool header, const char *wh
 }
 
 /* A file without labels lacks its last column; all others stand where they did in training. */
-static int check_count(const struct format *format, const struct cells *first) {
-    uint32_t expected = format->options->columns;
+int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected) {
     bool unlabelled = format->label == first->count;
     if (!expected || first->count == (unlabelled ? expected - 1 : expected))
         return 0;
@@ -179,46 +178,149 @@ static int check_count(const struct format *format, const struct cells *first) {
                      first->count == 1 ? "" : "s", unlabelled ? " and no label" : "", expected);
 }
 
-static int resolve(struct format *format, const struct cells *first) {
+static int find_label(struct format *format, const struct csv_cells *first) {
     const struct source_options *options = format->options;
-    format->columns = first->count;
     format->label =
-        options->label ? find_column(first, format->header, options->label) : first->count - 1;
+        options->label ? csv_find_column(first, format->header, options->label) : first->count - 1;
     if (format->label == first->count && !options->label_optional)
-        return no_such_column(first, format->header, "take the label from", options->label);
-    int code = check_count(format, first);
-    if (code)
-        return code;
-    format->skip = memory_new(first->count, sizeof *format->skip);
-    for (const char *const *name = options->skip; name && *name; name++) {
-        uint32_t column = find_column(first, format->header, *name);
+        return csv_no_column(first, format->header, "take the label from", options->label);
+    if (format->label < first->count)
+        format->table->column[format->label].kind = COLUMN_LABEL;
+    return csv_check_count(format, first, options->columns);
+}
+
+/* Gives the columns of a list their kind, which no other list may have told. */
+static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
+                     enum column_kind kind, const char *what, bool *known) {
+    for (const char *const *name = list; name && *name; name++) {
+        uint32_t column = csv_find_column(first, format->header, *name);
         if (column == first->count)
-            return no_such_column(first, format->header, "leave out", *name);
-        format->skip[column] = true;
+            return csv_no_column(first, format->header, what, *name);
+        struct table_column *here = &format->table->column[column];
+        if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
+            return error_set(ERROR_DATA,
+                             "%s:%llu: column \"%s\" cannot be %s: it is %s; take it out of one of "
+                             "csv.label, csv.numbers and csv.categories",
+                             first->path, (unsigned long long)first->number, *name, what,
+                             here->kind == COLUMN_LABEL ? "the label" : "the other");
+        if (here->kind != COLUMN_SKIPPED)
+            here->kind = kind;
+        known[column] = true;
     }
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < first->count; i++)
-        used += i != format->label && !format->skip[i];
-    if (!used)
-        return error_set(ERROR_DATA, "%s:%llu: no column is left beside the label", first->path,
-                         (unsigned long long)first->number);
     return 0;
 }
 
-static void keep_names(struct format *format, const struct cells *first) {
+/* Gives all columns their kinds. */
+static int find_kinds(struct format *format, const struct csv_cells *first,
+                      const struct text_line *text) {
+    const struct source_options *options = format->options;
+    bool *known = memory_new(first->count, sizeof *known);
+    if (format->label < first->count)
+        known[format->label] = true;
+    int code = set_kinds(format, first, options->skip, COLUMN_SKIPPED, "leave out", known);
+    if (!code)
+        code = set_kinds(format, first, options->numbers, COLUMN_NUMBER, "read as a number", known);
+    if (!code)
+        code = set_kinds(format, first, options->categories, COLUMN_CATEGORY, "read as a category",
+                         known);
+    if (!code && !options->numbers_only)
+        csv_kinds_find(format, text, known);
+    free(known);
+    return code;
+}
+
+static void keep_names(struct format *format, const struct csv_cells *first) {
     format->names = memory_new(first->count + 1, sizeof *format->names);
     for (uint32_t i = 0; i < first->count; i++)
         format->names[i] = memory_copy_string(first->cell[i]);
 }
 
+static void keep_words(struct format *format) {
+    uint32_t count = 0;
+    while (format->table->missing[count])
+        count++;
+    format->missing = memory_new(count, sizeof *format->missing);
+    format->words = count;
+    for (uint32_t i = 0; i < count; i++)
+        format->missing[i] =
+            (struct csv_word){format->table->missing[i], strlen(format->table->missing[i])};
+}
+
+/* Makes the table that this file is the first of. */
+static int make_table(struct format *format, const struct csv_cells *first,
+                      const struct text_line *text) {
+    const struct source_options *options = format->options;
+    const char *const *words = options->missing && *options->missing ? options->missing
+                               : options->numbers_only               ? NULL
+                                                                     : table_missing_words;
+    format->table = table_new(first->count);
+    format->table->trim = options->trim;
+    if (words)
+        table_set_missing(format->table, words);
+    keep_words(format);
+    for (uint32_t i = 0; format->header && i < first->count; i++)
+        table_set_name(&format->table->column[i], first->cell[i]);
+    int code = find_label(format, first);
+    if (!code)
+        code = find_kinds(format, first, text);
+    for (uint32_t i = 0; !code && i < first->count; i++)
+        format->column[i] = (struct csv_column){.kind = format->table->column[i].kind, .number = i};
+    return code;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Numbers the places of numbers in a row by their ids. */
+static int place_numbers(struct format *format, const struct csv_cells *first) {
+    format->number_id = memory_new(format->columns, sizeof *format->number_id);
+    for (uint32_t i = 0; i < format->columns; i++) {
+        const struct csv_column *column = &format->column[i];
+        format->categories += column->kind == COLUMN_CATEGORY;
+        if (column->kind == COLUMN_NUMBER)
+            format->number_id[format->numbers++] = (uint64_t)column->number + 1;
+    }
+    qsort(format->number_id, format->numbers, sizeof *format->number_id, compare_ids);
+    for (uint32_t i = 0; i < format->columns; i++) {
+        uint64_t id = (uint64_t)format->column[i].number + 1, *place;
+        place = bsearch(&id, format->number_id, format->numbers, sizeof id, compare_ids);
+        if (place && format->column[i].kind == COLUMN_NUMBER)
+            format->column[i].place = (uint32_t)(place - format->number_id);
+    }
+    if (format->numbers + format->categories)
+        return 0;
+    return error_set(ERROR_DATA, "%s:%llu: no column is left beside the label", first->path,
+                     (unsigned long long)first->number);
+}
+
+static int find_columns(struct format *format, const struct csv_cells *first,
+                        const struct text_line *text) {
+    format->columns = first->count;
+    format->column = memory_new(first->count, sizeof *format->column);
+    int code;
+    if (format->options->table) {
+        format->table = table_copy(format->options->table);
+        keep_words(format);
+        code = csv_match(format, first);
+    } else {
+        code = make_table(format, first, text);
+    }
+    return code ? code : place_numbers(format, first);
+}
+
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
-                    const struct text_line *line, const struct text_line *second) {
-    struct cells first = {.path = path, .number = line_number};
+                    const struct text_line *line, const struct text_line *second,
+                    const struct text_line *behind) {
+    struct csv_cells first = {.path = path, .number = line_number};
     format->delimiter = find_delimiter(line->text, line->length);
     int code = split(&first, line, format->delimiter);
     if (!code) {
         format->header = is_header(&first, second, format);
-        code = resolve(format, &first);
+        size_t length = (size_t)(behind->text + behind->length - line->text);
+        struct text_line all = {line->text, length};
+        code = find_columns(format, &first, format->header ? behind : &all);
     }
     if (!code && format->header)
         keep_names(format, &first);

@@ -72,15 +72,19 @@ int format_find(struct format *format, const char *path, const char *text, size_
     if (!first.length ||
         format->kind == FORMAT_LIBSVM) /* a file without rows is refused at its end */
         return 0;
+    struct text_line behind = {text, length};
     struct text_line second = next_line(&text, &length, false, &ignored);
-    return csv_layout_find(format, path, number, &first, &second);
+    return csv_layout_find(format, path, number, &first, &second, &behind);
 }
 
 void format_release(struct format *format) {
     for (char **name = format->names; name && *name; name++)
         free(*name);
     free(format->names);
-    free(format->skip);
+    table_free(format->table);
+    free(format->column);
+    free(format->number_id);
+    free(format->missing);
     *format = (struct format){0};
 }
 
@@ -89,7 +93,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     size_t left = batch->text_length;
     uint64_t number = batch->first_line;
     batch_clear(batch);
-    batch->alike = format->kind == FORMAT_CSV;
+    batch->alike = format->kind == FORMAT_CSV && !format->categories;
     batch->has_comments = memchr(at, '#', left);
     batch->has_zeros = memchr(at, '\0', left);
     while (left && batch->bad_count <= format->options->bad_lines_max) {

@@ -10,6 +10,20 @@
 #include "data/source.h"
 
 #define CSV_COLUMNS_MAX (1u << 24)
+#define CATEGORY_BYTES_MAX 4096u /* of a category's text */
+
+/* What becomes of a column of the file. */
+struct csv_column {
+    enum column_kind kind;
+    uint32_t number; /* in the table, from 0 */
+    uint32_t place;  /* of a number: among those of a row */
+};
+
+/* A word that stands for a missing cell. */
+struct csv_word {
+    const char *text; /* the table's */
+    size_t length;
+};
 
 struct format {
     const struct source_options *options; /* the caller's */
@@ -18,8 +32,16 @@ struct format {
     bool header;      /* the first line holds names */
     uint32_t columns; /* of each CSV line */
     uint32_t label;   /* column from 0; `columns` if there is none */
-    bool *skip;       /* `columns`; owned */
     char **names;     /* `columns` and a NULL, or NULL; owned */
+
+    /* CSV: */
+    struct table *table;       /* owned */
+    struct csv_column *column; /* `columns`; owned */
+    uint32_t numbers;          /* columns of numbers, */
+    uint64_t *number_id;       /* and their ids, rising; owned */
+    uint32_t categories;       /* columns of categories */
+    struct csv_word *missing;  /* `words`; owned */
+    uint32_t words;
 };
 
 /* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
@@ -33,10 +55,19 @@ struct text_line {
     size_t length;
 };
 
-/* The rest of format_find() for CSV: of the first two lines that are not empty; the second has
- * length 0 if it is not there. */
+/* The rest of format_find() for CSV: of the first two lines that are not empty, where the second
+ * has length 0 if it is not there, and of the text behind the first. */
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
-                    const struct text_line *first, const struct text_line *second);
+                    const struct text_line *first, const struct text_line *second,
+                    const struct text_line *behind);
+
+/* Finds out the kinds of columns that options do not tell: a column is a category if most of its
+ * cells in `text`, missing ones left aside, are no numbers. `known` tells which columns are not
+ * looked at. */
+void csv_kinds_find(struct format *format, const struct text_line *text, const bool *known);
+
+/* Whether a cell stands for nothing: it is empty, or one of the words. */
+bool csv_is_missing(const struct format *format, const char *cell, size_t length);
 
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. True if a row was
  * added, else the line was rejected or holds none. */

@@ -5,7 +5,7 @@ libdata_a_SOURCES = \
 	data/chunk_fill.c data/chunk_fill.h \
 	data/columns.c \
 	data/container.c data/container.h \
-	data/csv.c data/csv_layout.c \
+	data/csv.c data/csv_kinds.c data/csv_layout.c data/csv_layout.h data/csv_match.c \
 	data/dictionary.c data/dictionary.h \
 	data/digits.h \
 	data/format.c data/format.h \
@@ -14,9 +14,10 @@ libdata_a_SOURCES = \
 	data/inspect.c \
 	data/labels.c \
 	data/libsvm.c \
-	data/merge.h \
+	data/means.c data/merge.h \
 	data/moments.c data/moments.h \
 	data/number.c data/number.h \
+	data/origins.c data/origins.h \
 	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
@@ -24,6 +25,7 @@ libdata_a_SOURCES = \
 	data/source.c data/source.h \
 	data/source_paths.c \
 	data/source_shape.c \
+	data/table.c data/table.h \
 	data/targets.c \
 	data/weighing.c \
 	data/weights.c data/weights.h

@@ -49,10 +49,24 @@ struct columns {
     uint32_t *order;    /* columns by rising id */
     uint32_t **of_pack; /* for each pack: column of each of its features, or DICTIONARY_NONE */
     uint32_t packs;
+    struct table *table; /* CSV: with the means; owned. Else NULL */
+    uint32_t **imputed;  /* for each pack, NULL if it misses no number: the column that a feature
+                            says is missing, or DICTIONARY_NONE */
+    double *mean;        /* of each column, which missing cells take */
 };
 
-int columns_find(struct columns *columns, const struct split *split);
+int columns_find(struct columns *columns, const struct split *split, unsigned threads);
 void columns_release(struct columns *columns);
+
+/* The column that a feature says is missing, or DICTIONARY_NONE. */
+static inline uint32_t columns_imputed(const struct columns *columns, uint32_t pack,
+                                       uint32_t feature) {
+    return columns->imputed[pack] ? columns->imputed[pack][feature] : DICTIONARY_NONE;
+}
+
+/* Finds the means of the numbers, over the training rows, to the 24 digits of a float. They do not
+ * depend on how rows are ordered or spread. */
+void means_find(struct columns *columns, const struct split *split, unsigned threads);
 
 /* ---- labels ---- */
 

@@ -17,6 +17,21 @@
 
 const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
 
+static int map_table(struct pack *pack) {
+    const struct container *container = &pack->container;
+    const void *column = NULL;
+    size_t length;
+    const char *text = container_get(container, PACK_TABLE, &length);
+    if (!text || text[length - 1])
+        return container_damaged(container, "the description of its columns is missing");
+    int code = table_of_text(text, container->path, &pack->table);
+    if (!code)
+        code = container_array(container, PACK_COLUMNS, pack->facts->features, sizeof *pack->column,
+                               &column);
+    pack->column = column;
+    return code;
+}
+
 static int map_sections(struct pack *pack) {
     const struct container *container = &pack->container;
     const void *facts, *block = NULL, *id = NULL, *count = NULL;
@@ -39,6 +54,8 @@ static int map_sections(struct pack *pack) {
                                  &pack->label_text);
     if (!code)
         code = container_strings(container, PACK_REASONS, pack->facts->reasons, &pack->reason);
+    if (!code && pack->facts->format == FORMAT_CSV)
+        code = map_table(pack);
     if (code)
         return code;
     pack->block = block;
@@ -85,6 +102,7 @@ int pack_open(const char *path, struct pack **opened) {
 void pack_close(struct pack *pack) {
     if (!pack)
         return;
+    table_free(pack->table);
     free(pack->name);
     free(pack->label_text);
     free(pack->reason);
@@ -129,15 +147,31 @@ static void add_text(struct hash_stream *stream, const char *text) {
     hash_stream_add(stream, there, strlen(there) + 1);
 }
 
+static void add_texts(struct hash_stream *stream, const char *const *text) {
+    for (; text && *text; text++)
+        add_text(stream, *text);
+    add_text(stream, NULL);
+}
+
+static void add_table(struct hash_stream *stream, const struct table *table) {
+    char *text = table ? table_text(table) : NULL;
+    add_text(stream, text);
+    free(text);
+}
+
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {options->format,         options->header,  options->bad_lines_max,
-                          options->label_optional, options->columns, options->weights != NULL};
+    uint64_t numbers[] = {options->format,         options->header,         options->bad_lines_max,
+                          options->label_optional, options->columns,        options->trim,
+                          options->numbers_only,   options->weights != NULL};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
-    for (const char *const *skip = options->skip; skip && *skip; skip++)
-        add_text(stream, *skip);
+    add_texts(stream, options->skip);
+    add_texts(stream, options->numbers);
+    add_texts(stream, options->categories);
+    add_texts(stream, options->missing);
+    add_table(stream, options->table);
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);

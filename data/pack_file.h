@@ -21,22 +21,26 @@ enum pack_section {
     PACK_BLOCKS,      /* struct pack_block × blocks */
     PACK_IDS,         /* u64 × features: original ids by first appearance */
     PACK_COUNTS,      /* u64 × features: values stored of each */
-    PACK_NAMES,       /* texts × features, if the source has a header line */
+    PACK_NAMES,       /* texts × features, if `named` */
     PACK_LABEL_TEXTS, /* texts × label_texts */
     PACK_SOURCE,      /* one text: the path as given when it was packed */
     PACK_REASONS,     /* texts × reasons: why lines were rejected */
+    PACK_TABLE,       /* CSV: one text, as of table_text() */
+    PACK_COLUMNS,     /* CSV: u32 × features: the column of each, from 0 */
 };
 
 struct pack_facts {
     uint64_t rows, values;
     uint32_t features, blocks;
     uint32_t label_texts, reasons;
-    uint32_t format;                             /* enum source_format */
-    uint32_t type;                               /* enum value_type: that of the widest block */
-    uint32_t label_column;                       /* CSV: from 1; 0 for none */
-    uint32_t named;                              /* 1 if there are names */
-    uint32_t columns;                            /* CSV: how many; else 0 */
-    uint32_t weighted;                           /* 1 if some row has another weight than 1 */
+    uint32_t format;       /* enum source_format */
+    uint32_t type;         /* enum value_type: that of the widest block */
+    uint32_t label_column; /* CSV: from 1; 0 for none */
+    uint32_t named;        /* 1 if features have names */
+    uint32_t columns;      /* CSV: how many; else 0 */
+    uint32_t weighted;     /* 1 if some row has another weight than 1 */
+    uint32_t header;       /* CSV: 1 if the file has a header line */
+    uint32_t unused;
     uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
     struct source_stamp stamp;                   /* of the source */
     struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
@@ -48,7 +52,7 @@ struct pack_facts {
     char weights_hash[40];
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 296, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 304, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
@@ -84,7 +88,9 @@ struct pack {
     const struct pack_facts *facts;
     const struct pack_block *block;
     const uint64_t *id, *count;
-    const char **name; /* by feature, or NULL */
+    struct table *table;    /* CSV; or NULL */
+    const uint32_t *column; /* CSV: of each feature, from 0; or NULL */
+    const char **name;      /* by feature, or NULL */
     const char **label_text;
     const char **reason;
     char *source;

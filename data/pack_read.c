@@ -53,17 +53,15 @@ static const char *const *unpack_texts(struct bytes *to, const struct pack_rows 
     return label_text;
 }
 
-/* The name of each column of a CSV file with a header: its features have column numbers as ids. */
+/* The name of each column of a CSV file with a header, "" where it is not that of a feature. */
 static char **column_names(const struct pack *pack) {
-    uint64_t columns = 0;
-    for (uint32_t i = 0; i < pack->facts->features; i++)
-        columns = pack->id[i] > columns ? pack->id[i] : columns;
-    char **name = memory_new(columns + 1, sizeof *name);
-    for (uint32_t i = 0; i < pack->facts->features; i++)
-        name[pack->id[i] - 1] = memory_copy_string(pack->name[i]);
-    for (uint64_t i = 0; i < columns; i++)
-        if (!name[i])
-            name[i] = memory_copy_string("");
+    const struct table *table = pack->table;
+    char **name = memory_new(table->columns + (size_t)1, sizeof *name);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        bool used =
+            table->column[i].kind == COLUMN_NUMBER || table->column[i].kind == COLUMN_CATEGORY;
+        name[i] = memory_copy_string(used && table->column[i].name ? table->column[i].name : "");
+    }
     return name;
 }
 
@@ -78,7 +76,9 @@ void pack_report(const struct pack *pack, struct source_report *report) {
                                      .label_column = facts->label_column,
                                      .rejected = facts->rejected};
     memcpy(report->hash, facts->source_hash, sizeof report->hash);
-    if (pack->name)
+    if (pack->table)
+        report->table = table_copy(pack->table);
+    if (facts->header)
         report->column_names = column_names(pack);
 }
 

@@ -10,15 +10,18 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "data/dictionary.h"
+#include "data/origins.h"
 #include "data/pack_file.h"
 #include "numeric/clones.h"
 
 struct pack_writer {
     const char *source;
+    const struct source_report *report; /* of the reading, as far as it is known */
     struct container_writer container;
     struct pack_facts facts;
     struct dictionary features;
-    uint64_t *count; /* values of each feature; mapped */
+    struct origins origins; /* CSV: of the features */
+    uint64_t *count;        /* values of each feature; mapped */
     uint64_t count_capacity;
     struct text_dictionary label_texts;
     struct bytes order;    /* scratch: values of a row in the text's order */
@@ -303,6 +306,19 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
+/* Notes the origins of the rows' features, as they are numbered: `local`. False if two texts have
+ * the same hash. */
+static bool note_origins(struct pack_writer *writer, const struct source_rows *rows, bool alike,
+                         const uint32_t *local) {
+    uint64_t values = features_numbered(rows, alike);
+    for (uint64_t i = 0; i < values; i++) {
+        struct source_origin number = {.column = (uint32_t)(rows->id[i] - 1), .role = ROLE_NUMBER};
+        if (!origins_note(&writer->origins, local[i], rows->origin ? &rows->origin[i] : &number))
+            return false;
+    }
+    return true;
+}
+
 /* source_read_in_parts() calls this in the order of the file and by one thread at a time, though
  * not always by the same one. So the writer needs no lock, and numbers do not depend on the number
  * of threads. What does not need the order is done before or after. */
@@ -314,6 +330,11 @@ static int take_rows(void *context, const struct source_rows *rows) {
     if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
+    if (writer->report->table && !note_origins(writer, rows, alike, local))
+        return error_set(ERROR_DATA,
+                         "%s: two texts have the same hash; leave the column of one of them out "
+                         "with csv.skip",
+                         writer->source);
     pending->block.first_row = writer->facts.rows;
     pending->block.weighted = rows->weight != NULL;
     pending->block.dense = alike && are_consecutive(local, rows->start[1]);
@@ -353,18 +374,36 @@ static int write_reasons(struct pack_writer *writer, char *const *reasons) {
                                  count);
 }
 
-/* The names of the columns that are features, in the order of their numbers. */
-static int write_names(struct pack_writer *writer, char **column_names) {
-    struct dictionary *features = &writer->features;
-    if (!column_names)
-        return 0;
-    const char **name = memory_new(features->count, sizeof *name);
-    for (uint32_t i = 0; i < features->count; i++)
-        name[i] = column_names[features->id[i] - 1];
-    int code = container_put_strings(&writer->container, PACK_NAMES, name, features->count);
+/* The names of the features, if they have any, and their columns. */
+static int write_origins(struct pack_writer *writer, const struct table *table) {
+    struct container_writer *container = &writer->container;
+    const struct origins *origins = &writer->origins;
+    uint32_t *column = memory_new(origins->count, sizeof *column);
+    char **name = memory_new(origins->count, sizeof *name);
+    for (uint32_t i = 0; i < origins->count; i++) {
+        const struct origin *origin = &origins->origin[i];
+        column[i] = origin->column;
+        name[i] = table_feature_name(table, origin->column, origin->role, origins_text(origins, i));
+        writer->facts.named |= *name[i] != '\0';
+    }
+    int code = container_section(container, PACK_COLUMNS, column, origins->count * sizeof *column);
+    if (!code && writer->facts.named)
+        code =
+            container_put_strings(container, PACK_NAMES, (const char *const *)name, origins->count);
+    for (uint32_t i = 0; i < origins->count; i++)
+        free(name[i]);
     free(name);
-    writer->facts.named = 1;
+    free(column);
     return code;
+}
+
+static int write_table(struct pack_writer *writer, const struct source_report *report) {
+    if (!report->table)
+        return 0;
+    char *text = table_text(report->table);
+    int code = container_section(&writer->container, PACK_TABLE, text, strlen(text) + 1);
+    free(text);
+    return code ? code : write_origins(writer, report->table);
 }
 
 static int write_sections(struct pack_writer *writer, const struct source_report *report) {
@@ -381,7 +420,7 @@ static int write_sections(struct pack_writer *writer, const struct source_report
         code =
             container_section(container, PACK_COUNTS, writer->count, features * sizeof(uint64_t));
     if (!code)
-        code = write_names(writer, report->column_names);
+        code = write_table(writer, report);
     if (!code)
         code = container_section(container, PACK_LABEL_TEXTS, writer->label_texts.texts.data,
                                  writer->label_texts.texts.length);
@@ -399,6 +438,7 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     facts->values = report->values;
     facts->format = report->format;
     facts->columns = report->columns;
+    facts->header = report->column_names != NULL;
     facts->label_column = report->label_column;
     facts->source_bytes = report->bytes;
     facts->stamp = report->stamp;
@@ -414,6 +454,7 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
 static int read_and_write(struct pack_writer *writer, const char *packs,
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
+    writer->report = &report;
     const struct source_parts parts = {prepare_rows, take_rows, finish_rows};
     int code = source_read_in_parts(writer->source, options, threads, &parts, writer, &report);
     if (code)
@@ -449,5 +490,6 @@ int pack_write(const char *packs, const char *source, const struct source_option
     memory_unmap(writer.count, writer.count_capacity * sizeof *writer.count);
     bytes_release(&writer.blocks);
     bytes_release(&writer.order);
+    origins_release(&writer.origins);
     return code;
 }

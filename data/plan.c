@@ -30,10 +30,30 @@ static enum value_type type_of(double value) {
     return value == 1 ? VALUE_ONES : pack_is_float(value) ? VALUE_FLOAT : VALUE_DOUBLE;
 }
 
+static void count_value(struct plan_part *part, double value) {
+    enum value_type type = type_of(value);
+    part->values++;
+    part->type = type > part->type ? type : part->type;
+}
+
+/* Counts the means that a row's missing cells take. */
+static void count_imputed(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
+                          const struct columns *columns, uint32_t p) {
+    uint64_t first, end = pack_row(rows, row, &first);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t missing = columns_imputed(columns, p, pack_feature(rows, first, i));
+        if (missing != DICTIONARY_NONE)
+            count_value(part, columns->mean[missing]);
+    }
+}
+
 /* Counts a row into the part. */
 static void count_row(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
-                      const uint32_t *column) {
+                      const struct columns *columns, uint32_t p) {
+    const uint32_t *column = columns->of_pack[p];
     uint64_t first, end = pack_row(rows, row, &first);
+    if (columns->imputed[p])
+        count_imputed(part, rows, row, columns, p);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
         if (column[pack_feature(rows, first, i)] == DICTIONARY_NONE)
@@ -56,7 +76,7 @@ static void count_block(struct plan_part *part, const struct pack_block *block) 
 
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns) {
-    if (!split->side[p]) {
+    if (!split->side[p] && !columns->imputed[p]) {
         if (part->side == ROW_TRAINED)
             count_block(part, &split->packs[p]->block[b]);
         return;
@@ -64,7 +84,7 @@ static void count_side(struct plan_part *part, const struct split *split, uint32
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; row < rows.rows; row++)
         if (split_side(split, p, b, row) == part->side)
-            count_row(part, &rows, row, columns->of_pack[p]);
+            count_row(part, &rows, row, columns, p);
 }
 
 /* Lists the blocks that have rows of the side, and counts what is in them. */
@@ -126,9 +146,13 @@ static uint64_t stored_values(const struct cutting *cutting, const struct split 
     if (cutting->plan->dense)
         return cutting->columns->count;
     uint64_t first, end = pack_row(rows, row, &first), values = end - first;
-    if (split->side[p])
-        for (uint64_t i = first; i < end; i++)
-            values -= cutting->columns->of_pack[p][pack_feature(rows, first, i)] == DICTIONARY_NONE;
+    const struct columns *columns = cutting->columns;
+    if (split->side[p] || columns->imputed[p])
+        for (uint64_t i = first; i < end; i++) {
+            uint32_t feature = pack_feature(rows, first, i);
+            values -= columns->of_pack[p][feature] == DICTIONARY_NONE;
+            values += columns_imputed(columns, p, feature) != DICTIONARY_NONE;
+        }
     return values;
 }
 

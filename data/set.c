@@ -24,6 +24,7 @@ struct set {
     const struct set_weights *weights; /* or NULL */
     struct set_info info;
     const char **class_name, **name;
+    struct table *table;
     atomic_uchar *verified; /* of each chunk */
 };
 
@@ -71,6 +72,16 @@ static int map_texts(struct set *set) {
     return code;
 }
 
+static int map_table(struct set *set) {
+    size_t length;
+    const char *text = container_get(&set->container, SET_TABLE, &length);
+    if (!text)
+        return 0;
+    if (text[length - 1])
+        return container_damaged(&set->container, "the description of its columns has no end");
+    return table_of_text(text, set->container.path, &set->table);
+}
+
 static void fill_info(struct set *set) {
     const struct set_facts *facts = set->facts;
     struct set_info *info = &set->info;
@@ -85,6 +96,7 @@ static void fill_info(struct set *set) {
     info->class_names = set->class_name;
     info->label_max_abs = facts->label_max_abs;
     info->feature_names = set->name;
+    info->table = set->table;
     info->uniform = facts->uniform;
     info->uniform_exponent = facts->uniform_exponent;
     info->fingerprint = facts->fingerprint;
@@ -124,6 +136,8 @@ int set_open(const char *path, struct set **opened) {
     if (!code)
         code = map_texts(set);
     if (!code)
+        code = map_table(set);
+    if (!code)
         code = check_bounds(set);
     if (code) {
         set_close(set);
@@ -140,6 +154,7 @@ void set_close(struct set *set) {
         return;
     free(set->class_name);
     free(set->name);
+    table_free(set->table);
     free(set->verified);
     container_close(&set->container);
     free(set);

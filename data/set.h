@@ -27,10 +27,12 @@ struct set_info {
     const struct label_summary *targets; /* NULL for classes */
     const uint64_t *feature_id;          /* original id of each column */
     const uint32_t *original_order;      /* columns by rising original id: a permutation */
-    const char *const *feature_names;    /* by column, or NULL: CSV headers */
-    const int16_t *exponent; /* base exponents (numeric/fixed.h), `features` + 1 with that
-                                of the intercept last */
-    bool uniform;            /* one exponent will do: */
+    const char *const *feature_names;    /* by column, or NULL: CSV */
+    const struct table *table; /* CSV: what the columns of the files are, with the means of the
+                                  training rows; or NULL */
+    const int16_t *exponent;   /* base exponents (numeric/fixed.h), `features` + 1 with that
+                                  of the intercept last */
+    bool uniform;              /* one exponent will do: */
     int uniform_exponent;
     const char *fingerprint; /* of the data and how it was merged */
     uint64_t rejected;       /* malformed lines skipped, over all sources */

@@ -25,6 +25,7 @@ enum set_section {
     SET_SOURCES,   /* texts × 2·sources: path and pack fingerprint of each */
     SET_WEIGHTS,   /* struct set_weights, if rows have weights */
     SET_TARGETS,   /* struct label_summary, if labels are targets */
+    SET_TABLE,     /* CSV: one text, as of table_text() */
 };
 
 struct set_facts {

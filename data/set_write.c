@@ -254,6 +254,15 @@ static void fill_facts(struct set_writer *writer) {
     make_fingerprint(writer);
 }
 
+static int write_table(struct set_writer *writer) {
+    if (!writer->columns.table)
+        return 0;
+    char *text = table_text(writer->columns.table);
+    int code = container_section(&writer->container, SET_TABLE, text, strlen(text) + 1);
+    free(text);
+    return code;
+}
+
 static int write_sources(struct set_writer *writer) {
     const struct split *split = &writer->split;
     const char **text = memory_new(2 * (size_t)split->count, sizeof *text);
@@ -299,6 +308,8 @@ static int write_sections(struct set_writer *writer) {
                                      (const char *const *)writer->labels.class_name,
                                      writer->labels.classes);
     if (!code)
+        code = write_table(writer);
+    if (!code)
         code = write_sources(writer);
     return code;
 }
@@ -328,7 +339,7 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
                                 .turn = PTHREAD_COND_INITIALIZER};
     int code = split_make(&writer.split, packs, count, options);
     if (!code)
-        code = columns_find(&writer.columns, &writer.split);
+        code = columns_find(&writer.columns, &writer.split, options->threads);
     if (!code)
         code = labels_find(&writer.labels, &writer.split, options->labels, options->positive);
     if (!code) {

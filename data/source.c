@@ -233,6 +233,8 @@ static int read_opened(struct reader *reader, unsigned threads) {
     if (!code) {
         reader->report->format = reader->format.kind;
         reader->report->column_names = reader->format.names; /* to keep */
+        if (reader->format.table)
+            reader->report->table = table_copy(reader->format.table);
         work_on_all(reader, &first, threads);
         code = finish_report(reader);
     }
@@ -286,5 +288,6 @@ static void free_strings(char **strings) {
 void source_report_release(struct source_report *report) {
     free_strings(report->column_names);
     free_strings(report->rejected_reasons);
+    table_free(report->table);
     *report = (struct source_report){0};
 }

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "data/table.h"
 
 enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV };
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
@@ -20,10 +21,18 @@ struct source_options {
                                 `label_optional`, one that is not there means no labels */
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
     const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
-    uint64_t bad_lines_max;  /* malformed lines that are skipped and reported before an error */
-    bool label_optional;     /* for prediction: rows may come without their label */
-    bool streams;            /* for scoring: also from pipes, and from standard input as "-" */
-    bool hands_out_bad;      /* rows may be none, and only bad lines */
+    const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
+    const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
+                                   NULL-terminated. None or NULL: table_missing_words, for cells */
+    bool trim;                  /* CSV: blanks around the text of a category do not count */
+    bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */
+    const struct table *table;  /* CSV: what the columns are, found out before; NULL: find it out.
+                                   Columns are matched by name where both sides have names, and what
+                                   `skip`, `numbers`, `categories`, `missing` say does not count */
+    uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
+    bool label_optional;        /* for prediction: rows may come without their label */
+    bool streams;               /* for scoring: also from pipes, and from standard input as "-" */
+    bool hands_out_bad;         /* rows may be none, and only bad lines */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
                          as many as the first line has */
 };
@@ -35,15 +44,23 @@ struct bad_line {
     char *why;    /* owned by the batch */
 };
 
+/* Where a value of a CSV row comes from. */
+struct source_origin {
+    const char *text; /* of ROLE_VALUE; else NULL */
+    uint32_t column;  /* from 0, as the table counts */
+    enum feature_role role;
+};
+
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
 struct source_rows {
     uint32_t count;
     uint64_t first_line;   /* of the file, from 1 */
     const uint64_t *start; /* count+1 offsets into id and value */
-    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: column number from 1.
+    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature().
                               Rising within a row (sorted if the text was not) */
     bool alike;            /* every row has the ids of the first, and `id` has those alone */
     const double *value;
+    const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
@@ -78,6 +95,7 @@ struct source_report {
     struct source_stamp weights_stamp; /* of that file */
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
+    struct table *table;   /* CSV: what the columns are. Known like the names; or NULL */
     uint32_t columns;      /* CSV: how many; else 0 */
     uint32_t label_column; /* CSV: from 1; 0 if there is none */
     uint64_t rejected;     /* malformed lines skipped */
@@ -97,7 +115,9 @@ struct source_shape {
     enum csv_header header;
     uint32_t columns, label_column; /* as in struct source_report */
     char label[16];                 /* that column as text */
+    struct table *table;            /* that of the first file that has one; owned */
 };
+void source_shape_release(struct source_shape *shape);
 
 /* Adds a file to those seen; `first`: there were none. */
 void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first);

@@ -8,6 +8,11 @@ static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
     return first || a == b ? b : 0;
 }
 
+void source_shape_release(struct source_shape *shape) {
+    table_free(shape->table);
+    shape->table = NULL;
+}
+
 void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first) {
     enum csv_header header = report->format != FORMAT_CSV ? CSV_HEADER_AUTO
                              : report->column_names       ? CSV_HEADER_YES
@@ -18,6 +23,8 @@ void source_shape_add(struct source_shape *shape, const struct source_report *re
         shape->header = first ? header : CSV_HEADER_AUTO;
     shape->columns = same_or_0(shape->columns, report->columns, first);
     shape->label_column = same_or_0(shape->label_column, report->label_column, first);
+    if (!shape->table && report->table)
+        shape->table = table_copy(report->table);
     snprintf(shape->label, sizeof shape->label, "%u", shape->label_column);
 }
 
@@ -28,6 +35,11 @@ struct source_options source_options_alike(const struct source_options *options,
         alike.format = shape->format;
     if (shape->header != CSV_HEADER_AUTO)
         alike.header = shape->header;
+    alike.table = shape->table;
+    if (shape->table) {
+        alike.label = NULL; /* the table tells it */
+        return alike;
+    }
     if (!alike.label && shape->label_column)
         alike.label = shape->label;
     alike.columns = shape->columns;

@@ -10,10 +10,11 @@
 
 #include "base/sha256.h"
 #include "base/layout.h"
+#include "data/table.h"
 #include "objective/objective.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. */
-#define MODEL_FORMAT_VERSION 1
+#define MODEL_FORMAT_VERSION 2
 
 /* Features of an earlier model that the data no longer has. A new model keeps them, besides the
  * features of the run that wrote it. */
@@ -39,6 +40,8 @@ struct model_layout {
     uint32_t classes;                 /* 0 for targets */
     const char *const *class_names;   /* `classes`; of two, the second is the positive one */
     const struct model_kept *kept;    /* for writing: features to keep besides, or NULL */
+    const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
+                                  not from tables, or format 1 */
 };
 
 /* The run's parameter vector: its tensors, and how many elements it has. */
@@ -97,6 +100,7 @@ struct model {
     const double *bias;         /* K, mapped, or NULL */
     json_t *details;            /* the whole of model.json; owns the layout's strings */
     char *folder;               /* that its files are in; owned */
+    struct table *table;        /* the layout's; owned */
     char sha256[SHA256_TEXT];   /* of its parameters, as in model.json */
     const void *mapping;
     size_t mapping_bytes;

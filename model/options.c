@@ -64,6 +64,8 @@ static int read_skip(const json_t *array, struct source_options *options) {
 static char *read_label(const json_t *source, const struct model_layout *layout,
                         const struct source_options *options) {
     const char *label = json_string_value(json_object_get(source, "label"));
+    if (layout->table)
+        return NULL; /* the table tells it */
     if (label)
         return memory_copy_string(label);
     if (options->skip || !layout->features)
@@ -88,6 +90,8 @@ int score_options(const struct model *model, struct source_options *options) {
     options->format = (enum source_format)format;
     options->header = (enum csv_header)header;
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
+    options->table = model->layout.table;
+    options->numbers_only = !options->table;
     options->columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;
     options->label = read_label(source, &model->layout, options);
     return 0;

@@ -141,6 +141,15 @@ static int read_layout(const char *path, struct model *model) {
     return code ? code : read_parameters(path, model);
 }
 
+static int read_table(const char *path, struct model *model) {
+    const json_t *object = json_object_get(model->details, "preparation");
+    if (!object)
+        return 0;
+    int code = table_of_json(object, path, &model->table);
+    model->layout.table = model->table;
+    return code;
+}
+
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {
     int code = file_map(path, &model->mapping, &model->mapping_bytes);
     if (!code)
@@ -187,6 +196,8 @@ static int open_files(const char *tensors_path, struct model *model) {
     if (!code)
         code = read_layout(json_path, model);
     if (!code)
+        code = read_table(json_path, model);
+    if (!code)
         code = check_parameters(tensors_path, json_path, model, &tensors);
     if (!code)
         code = checksum_check(model->details, json_path, model->mapping, model->mapping_bytes,
@@ -220,6 +231,7 @@ void model_close(struct model *model) {
     free(model->folder);
     free((void *)model->layout.class_names);
     free((void *)model->layout.feature_names);
+    table_free(model->table);
     json_decref(model->details);
     memory_unmap((void *)model->mapping, model->mapping_bytes);
     free(model);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "data/holdout.h"
 #include "model/figures.h"
@@ -23,7 +24,17 @@ struct scorer {
     double share;    /* of rows that are held out; only those are scored; 0: all are scored */
     double *margins; /* of one example */
     uint64_t unseen_features;
+    struct missing *missing; /* a table's: what says that a number is missing, by rising id */
+    uint32_t missing_count;
 };
+
+/* A number that a row may lack. */
+struct missing {
+    uint64_t id;   /* of the feature that says so */
+    uint64_t rank; /* of the number among the model's features; NO_FEATURE: training had none */
+    double mean;
+};
+#define NO_FEATURE UINT64_MAX
 
 /* The index of the first of the rising ids[from … count) that is at least `id`. The steps double
  * at first, then a binary search follows: an id close to `from` is found in a step or two. */
@@ -44,6 +55,43 @@ static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_
     return from;
 }
 
+static int compare_missing(const void *a, const void *b) {
+    const struct missing *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Lists what may be missing in the rows of a table. */
+static void list_missing(struct scorer *scorer) {
+    const struct model_layout *layout = &scorer->model->layout;
+    uint32_t columns = layout->table ? layout->table->columns : 0;
+    scorer->missing = memory_new(columns, sizeof *scorer->missing);
+    for (uint32_t i = 0; i < columns; i++) {
+        const struct table_column *column = &layout->table->column[i];
+        if (column->kind != COLUMN_NUMBER)
+            continue;
+        uint64_t id = table_feature(i, ROLE_NUMBER, NULL, 0);
+        uint64_t rank = seek(layout->feature_id, 0, layout->features, id);
+        bool known = rank < layout->features && layout->feature_id[rank] == id;
+        scorer->missing[scorer->missing_count++] =
+            (struct missing){.id = table_feature(i, ROLE_MISSING, NULL, 0),
+                             .rank = known && !isnan(column->mean) ? rank : NO_FEATURE,
+                             .mean = column->mean};
+    }
+    qsort(scorer->missing, scorer->missing_count, sizeof *scorer->missing, compare_missing);
+}
+
+/* Adds the mean of a number that a row lacks; false if the feature says something else. */
+static bool add_mean(struct scorer *scorer, uint64_t id) {
+    const struct model *model = scorer->model;
+    struct missing key = {.id = id};
+    const struct missing *missing =
+        bsearch(&key, scorer->missing, scorer->missing_count, sizeof key, compare_missing);
+    for (uint32_t k = 0; missing && missing->rank != NO_FEATURE && k < model->layout.outputs; k++)
+        scorer->margins[k] +=
+            model->weight[k * model->layout.features + missing->rank] * missing->mean;
+    return missing;
+}
+
 /* Adds the terms in the order of the row, the intercept last. Returns how many values belong to
  * features that the model has. */
 static uint64_t compute_margins(struct scorer *scorer, const struct source_rows *rows,
@@ -56,9 +104,10 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
     for (uint32_t k = 0; k < outputs; k++)
         margins[k] = 0;
     for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
+        bool missing = *id >= FEATURE_HASHED && add_mean(scorer, *id);
         column = seek(model->layout.feature_id, column, features, *id);
         if (column == features || model->layout.feature_id[column] != *id) {
-            scorer->unseen_features++;
+            scorer->unseen_features += !missing;
             continue;
         }
         known++;
@@ -132,7 +181,8 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
 
 static int check_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                      uint64_t known) {
-    if (scorer->report.format == FORMAT_CSV && known < scorer->model->layout.features)
+    const struct model_layout *layout = &scorer->model->layout;
+    if (scorer->report.format == FORMAT_CSV && !layout->table && known < layout->features)
         return refuse_row(scorer, rows, row, known);
     for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
         if (is_out_of_reach(scorer, scorer->margins[k]))
@@ -144,12 +194,34 @@ static int check_row(const struct scorer *scorer, const struct source_rows *rows
     return 0;
 }
 
-/* A header must name the columns as the header of the training data did. */
+/* Files are read by the model's own table. A pack was made for a run, which may have found another
+ * in its files. */
+static int check_table(const struct scorer *scorer, const struct table *own,
+                       const struct table *table) {
+    char name[COLUMN_TEXT];
+    for (uint32_t i = 0; i < own->columns; i++) {
+        const struct table_column *column = &own->column[i];
+        const struct table_column *here = i < table->columns ? &table->column[i] : NULL;
+        if (column->kind != COLUMN_NUMBER && column->kind != COLUMN_CATEGORY)
+            continue;
+        if (!here || here->kind != column->kind ||
+            (column->name && here->name && strcmp(column->name, here->name)))
+            return error_set(ERROR_DATA,
+                             "%s: %s is not what it was in the data that the model was trained on",
+                             scorer->path, table_describe(own, i, name));
+    }
+    return 0;
+}
+
+/* Columns must be what they were in the training data. Of a model without a table, a header must
+ * name them as the header of the training data did. */
 static int check_names(struct scorer *scorer) {
     const struct model_layout *layout = &scorer->model->layout;
     char **names = scorer->report.column_names;
     uint64_t columns = 0;
     scorer->names_checked = true;
+    if (layout->table && scorer->report.table)
+        return check_table(scorer, layout->table, scorer->report.table);
     while (names && names[columns])
         columns++;
     for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
@@ -248,6 +320,7 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
+    list_missing(scorer);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
@@ -256,9 +329,13 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
         figures_finish(scorer->figures, figures);
         figures->unseen_features = scorer->unseen_features;
     }
+    if (!code && scorer->lines && scorer->unseen_features)
+        log_info("%llu values or texts that training did not have add nothing to the predictions",
+                 (unsigned long long)scorer->unseen_features);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     free(scorer->margins);
+    free(scorer->missing);
     return code;
 }
 

@@ -316,6 +316,8 @@ static json_t *description(const struct model_layout *layout, uint64_t features,
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->feature_names)
         json_object_set_new(all, "feature_names", feature_names_json(layout, features));
+    if (layout->table)
+        json_object_set_new(all, "preparation", table_json(layout->table));
     if (details)
         json_object_update_missing(all, (json_t *)details);
     return all;

@@ -150,16 +150,31 @@ static int pack_one(const struct source_options *options, const char *folder, co
     return 0;
 }
 
-/* `weights` has a file for each of `paths`, or none. */
+/* Adds a pack to the shape, whose table tells what the columns of the next files are. */
+static void take_shape(struct source_shape *shape, const struct pack *pack, bool first) {
+    struct source_report report;
+    pack_report(pack, &report);
+    source_shape_add(shape, &report, first);
+    source_report_release(&report);
+}
+
+/* `weights` has a file for each of `paths`, or none. With a `shape` it becomes that of the files.
+ */
 static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
-                    char *const *weights, struct pack_list *list) {
+                    char *const *weights, struct pack_list *list, struct source_shape *shape) {
     uint32_t count = count_paths(paths);
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
     while (!code && list->count < count) {
         struct source_options reading = *options;
         reading.weights = weights[0] ? weights[list->count] : NULL;
+        if (shape && shape->table) {
+            reading.table = shape->table;
+            reading.label = NULL;
+        }
         code = pack_one(&reading, folder, paths[list->count], &list->packs[list->count]);
+        if (!code && shape)
+            take_shape(shape, list->packs[list->count], list->count == 0);
         if (!code)
             list->count++;
     }
@@ -247,6 +262,7 @@ void dataset_sources_release(struct dataset_sources *sources) {
     for (uint32_t i = 0; i < sources->count; i++)
         free(sources->items[i].path);
     free(sources->items);
+    source_shape_release(&sources->shape);
     *sources = (struct dataset_sources){0};
 }
 
@@ -256,23 +272,6 @@ void dataset_release(struct dataset *data) {
     holdout_free(data->holdout);
     set_close(data->set);
     *data = (struct dataset){0};
-}
-
-/* Finds the common shape of the packed files. All of them must have the same columns. */
-static int find_shape(const struct pack_list *data, struct source_shape *shape) {
-    uint32_t columns = 0;
-    for (uint32_t i = 0; i < data->count; i++) {
-        struct source_report report;
-        pack_report(data->packs[i], &report);
-        source_shape_add(shape, &report, i == 0);
-        uint32_t here = report.columns;
-        source_report_release(&report);
-        if (columns && here && columns != here)
-            return error_set(ERROR_DATA, "%s has %u columns, but the files before it have %u",
-                             pack_source(data->packs[i]), here, columns);
-        columns = here ? here : columns;
-    }
-    return 0;
 }
 
 /* ---- labels that a loss does not allow ---- */
@@ -320,14 +319,13 @@ struct packs {
 /* All files are read and checked before training, so that a bad file is found at once. */
 static int pack_files(const struct job *job, const char *folder, const struct dataset_paths *paths,
                       struct packs *packs, struct source_shape *shape) {
-    int code = pack_all(&job->source, folder, paths->data, paths->weights, &packs->data);
-    if (!code)
-        code = find_shape(&packs->data, shape);
+    int code = pack_all(&job->source, folder, paths->data, paths->weights, &packs->data, shape);
     struct source_options alike = source_options_alike(&job->source, shape);
     if (!code)
-        code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out);
+        code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out,
+                        NULL);
     if (!code)
-        code = pack_all(&alike, folder, paths->test, paths->test_weights, &packs->test);
+        code = pack_all(&alike, folder, paths->test, paths->test_weights, &packs->test, NULL);
     const struct pack_list *lists[] = {&packs->data, &packs->held_out, &packs->test};
     for (int i = 0; i < 3 && !code; i++)
         code = check_labels(job, lists[i]);
@@ -388,8 +386,8 @@ int dataset_recall(const struct job *job, const struct dataset_sources *sources,
     *data = (struct dataset){0};
     for (uint32_t i = 0; !code && i < sources->count; i++)
         code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
-    if (!code)
-        code = find_shape(&packs.data, &data->sources.shape);
+    for (uint32_t i = 0; !code && i < packs.data.count; i++)
+        take_shape(&data->sources.shape, packs.data.packs[i], i == 0);
     if (!code)
         code = take_packs(job, folder, &packs, data);
     packs_release(&packs);

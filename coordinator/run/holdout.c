@@ -31,31 +31,7 @@ void holdout_free(struct holdout *holdout) {
     free(holdout);
 }
 
-/* If both have column names, each column must have the same name in both. */
-static int check_names(const struct pack *pack, const struct set_info *data) {
-    struct source_report report;
-    pack_report(pack, &report);
-    char **names = report.column_names;
-    uint64_t columns = 0;
-    int code = 0;
-    while (names && names[columns])
-        columns++;
-    for (uint32_t i = 0; names && data->feature_names && i < data->features && !code; i++) {
-        uint64_t column = data->feature_id[i];
-        const char *name = column <= columns ? names[column - 1] : "";
-        if (*data->feature_names[i] && strcmp(name, data->feature_names[i]))
-            code = error_set(ERROR_DATA,
-                             "%s:1: column %llu is named \"%s\", but \"%s\" in the data that is "
-                             "trained on",
-                             pack_source(pack), (unsigned long long)column, name,
-                             data->feature_names[i]);
-    }
-    source_report_release(&report);
-    return code;
-}
-
-/* A model whose weights are all zero, to try whether the rows can be scored. It has no names:
- * check_names() compares them. */
+/* A model whose weights are all zero, to try whether the rows can be scored. */
 static struct model *empty_model(const struct model_layout *layout) {
     struct model *model = memory_new(1, sizeof *model);
     uint64_t *ids = memory_new(layout->features, sizeof *ids);
@@ -92,7 +68,6 @@ static int try_rows(const struct holdout *holdout, const struct set_info *data,
 
 int holdout_check(const struct holdout *holdout, const struct set_info *data,
                   const struct model_layout *layout, const char *key) {
-    int code = 0;
     if (!holdout)
         return 0;
     if (holdout->share > 0) /* rows of the data itself */
@@ -101,9 +76,7 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data,
                                                "key `%s`: no row is held out: the data "
                                                "is too small for that share",
                                                key);
-    for (uint32_t i = 0; i < holdout->count && !code; i++)
-        code = check_names(holdout->packs[i], data);
-    return code ? code : try_rows(holdout, data, layout, key);
+    return try_rows(holdout, data, layout, key);
 }
 
 int holdout_score(const struct holdout *holdout, const struct model *model,

@@ -124,6 +124,7 @@ static int size_up(struct training *run) {
         .feature_id = info->feature_id,
         .original_order = info->original_order,
         .feature_names = info->feature_names,
+        .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,
     };

@@ -190,8 +190,8 @@ def a_csv_field_that_is_no_number_is_named(folder):
 
 
 @test
-def an_empty_csv_field_is_named(folder):
-    refused_line(folder, '5,,1', before=CSV, format='csv')
+def an_empty_csv_label_is_named(folder):
+    refused_line(folder, '5,7,', before=CSV, format='csv')
 
 
 @test

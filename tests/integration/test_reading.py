@@ -59,12 +59,12 @@ def copies_with_the_same_content_get_a_warning(folder):
 
 @test
 def a_first_row_with_a_missing_or_malformed_field_is_not_lost(folder):
-    for first in ',3,1,yes', '4,x.5,1,yes':
+    for first in '4,-,1,yes', '4,x.5,1,yes', '4,3,1,':
         data = csv_file(folder, [first, *csv_rows(60)])
         job = write_job(folder, data=[data.name], l2=1e-2)
         finished = dml('run', job)
-        assert finished.status == BAD_DATA and 'data.csv:1: column' in finished.stderr, finished
-        assert 'csv.header = yes' in finished.stderr, finished
+        assert finished.status == BAD_DATA and 'data.csv:1: ' in finished.stderr, finished
+        assert 'csv.header = yes' in finished.stderr or first == '4,3,1,', finished
         finished = dml('run', job, '--set', 'bad_lines=1', '--json')
         assert finished.json['examples'] == 60 and 'skipped: ' in finished.stderr, finished
 
@@ -72,9 +72,7 @@ def a_first_row_with_a_missing_or_malformed_field_is_not_lost(folder):
 @test
 def the_first_row_of_adult_is_a_row(folder):
     job = write_job(folder, data=[shared('adult.data.gz')])
-    finished = dml('run', job)
-    assert finished.status == BAD_DATA and 'adult.data.gz:1: column 2 holds "State-gov"' in \
-        finished.stderr, finished
+    assert dml('run', job, '--json').json['examples'] == 32561
 
 
 def trained(folder, header=None, objective='logistic', **csv):
@@ -98,7 +96,7 @@ def scores(folder, data, *arguments):
 @test
 def rows_are_scored_as_training_found_them_whatever_the_first_looks_like(folder):
     trained(folder)
-    for first in 'NA,,missing,yes', 'a,b,c,yes', ',3,1,yes', 'x,3,1,yes':
+    for first in 'missing,,NA,yes', 'a,b,c,yes', '-,3,1,yes', 'x,3,1,yes':
         data = csv_file(folder, [first, *csv_rows(5)], 'new.csv')
         for finished in [*scores(folder, data), test_data(folder, data)]:
             assert finished.status == BAD_DATA and not finished.stdout, finished
@@ -115,7 +113,7 @@ def a_header_is_expected_where_training_had_one(folder):
     trained(folder, header='a,b,c,y')
     data = csv_file(folder, csv_rows(5), 'new.csv')
     for finished in [*scores(folder, data), test_data(folder, data)]:
-        assert finished.status == BAD_DATA and 'column 1 is named "0"' in finished.stderr, finished
+        assert finished.status == BAD_DATA and 'the column "a" is missing' in finished.stderr, finished
     predicted, evaluated = scores(folder, data, '--set', 'csv.header=no')
     assert len(predicted.stdout.splitlines()) == 5, predicted
     assert 'examples          5' in evaluated.stdout, evaluated
@@ -130,7 +128,8 @@ def rows_of_more_or_fewer_columns_are_refused_at_the_first(folder):
         assert finished.status == BAD_DATA and f'new.csv:1: {said}' in finished.stderr, finished
     csv_file(folder, ['1,2,3,4,yes'], 'other.csv')
     finished = dml('run', write_job(folder, data=['data.csv', 'other.csv']))
-    assert finished.status == BAD_DATA and 'other.csv has 5 columns' in finished.stderr, finished
+    assert finished.status == BAD_DATA and 'other.csv:1: 5 columns, where' in \
+        finished.stderr, finished
 
 
 @test
@@ -159,7 +158,7 @@ def predict_takes_only_settings_that_say_how_data_is_read(folder):
     trained(folder)
     for finished in scores(folder, folder / 'data.csv', '--set', 'l2=1'):
         assert finished.status == USAGE and not finished.stdout, finished
-        assert 'allowed: format, csv.header, csv.label, csv.skip, bad_lines' in finished.stderr
+        assert 'allowed: format, csv.header, csv.label, csv.skip, ' in finished.stderr
 
 
 # ---- labels ----

@@ -62,7 +62,7 @@ def a_table_without_the_columns_is_found_before_training(folder):
     (folder / 'other.csv').write_text('a,x,c,y\n' + '\n'.join(rows) + '\n')
     for key in ('test', 'holdout'):
         job = write_job(folder, data=['data.csv'], **{key: ['other.csv']})
-        refused(job, 'named "x"', '"b"')
+        refused(job, 'other.csv:1: the column "b" is missing')
 
 
 @test

@@ -21,7 +21,7 @@
 #define ROWS_MAX 400
 #define VALUES_MAX 4000
 
-static struct table {
+static struct scored {
     enum source_format format;
     uint32_t count;
     uint64_t start[ROWS_MAX + 1], id[VALUES_MAX];

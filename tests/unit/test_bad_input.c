@@ -65,7 +65,10 @@ static void csv_rows_of_another_width_are_refused(void **state) {
 static void csv_cells_that_are_no_numbers_are_refused(void **state) {
     (void)state;
     assert_refused("a,b,y\n1,2,0\n1,red,0\n", "bad:3: column 2 (b) holds \"red\"");
-    assert_refused("a,b,y\n1,,0\n", "bad:2: column 2 (b) is empty");
+    assert_refused("a,b,y\n1,2,0\n1,1e400,0\n", "bad:3: column 2 (b) holds \"1e400\"");
+    static const struct source_options numbers = {.numbers_only = true};
+    assert_error(fixture_text("bad", "a,b,y\n1,,0\n"), &numbers, ERROR_DATA,
+                 "bad:2: column 2 (b) is empty");
     assert_refused("1,2,0\n1,2,\n", "bad:2: column 3: the label is empty");
     assert_refused("1,2,0\n1,\"2,0\n", "bad:2: column 2: a quote is not closed");
 }

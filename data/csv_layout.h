@@ -1,0 +1,32 @@
+/* The parts of csv_layout_find(): only for the files that find out the layout of CSV. */
+#ifndef DML_DATA_CSV_LAYOUT_H
+#define DML_DATA_CSV_LAYOUT_H
+
+#include "data/format.h"
+
+/* The cells of a line; they point into a copy of it. */
+struct csv_cells {
+    const char *path;
+    uint64_t number; /* of the line */
+    char *copy;
+    char **cell;
+    uint32_t count;
+};
+
+/* The column that `text` means, from 0; `count` if there is none. */
+uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text);
+
+/* ERROR_DATA: there is no `column` to do `what` with. */
+int csv_no_column(const struct csv_cells *first, bool header, const char *what, const char *column);
+
+/* ERROR_DATA unless the file has `expected` columns, or lacks the label's alone; 0: any number. */
+int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected);
+
+/* Finds the columns of the table (format->table) in a file: by name where both have names, else by
+ * position. Fills format->column and the label. */
+int csv_match(struct format *format, const struct csv_cells *first);
+
+/* Whether a line names all columns of the table that features are made of. */
+bool csv_match_all(const struct table *table, const struct csv_cells *first);
+
+#endif

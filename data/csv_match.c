@@ -1,0 +1,179 @@
+/* Finds the columns of a known table in another file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/csv_layout.h"
+
+#define NOWHERE UINT32_MAX
+
+/* The columns of a file while they are matched. */
+struct matching {
+    const struct table *table;
+    char **name;     /* of each column of the file, in the form of the table's */
+    uint32_t *taken; /* for each column of the file: that of the table, or NOWHERE */
+    uint32_t count;
+};
+
+static void matching_make(struct matching *matching, const struct table *table,
+                          const struct csv_cells *first) {
+    *matching = (struct matching){.table = table, .count = first->count};
+    matching->name = memory_new(first->count, sizeof *matching->name);
+    matching->taken = memory_new(first->count, sizeof *matching->taken);
+    for (uint32_t i = 0; i < first->count; i++) {
+        struct table_column column = {0};
+        table_set_name(&column, first->cell[i]);
+        matching->name[i] = column.name;
+        matching->taken[i] = NOWHERE;
+    }
+}
+
+static void matching_release(struct matching *matching) {
+    for (uint32_t i = 0; i < matching->count; i++)
+        free(matching->name[i]);
+    free(matching->name);
+    free(matching->taken);
+}
+
+static bool fits(const struct matching *matching, uint32_t i, const char *name) {
+    return matching->taken[i] == NOWHERE && !strcmp(matching->name[i], name);
+}
+
+/* Takes the column of the file for column `number` of the table: the first of that name that is
+ * left, so that columns of one name keep their order. NOWHERE if there is none. */
+static uint32_t take(struct matching *matching, uint32_t number) {
+    const char *name = matching->table->column[number].name;
+    uint32_t i = 0;
+    if (number < matching->count && fits(matching, number, name) &&
+        (!number || strcmp(matching->name[number - 1], name)))
+        i = number; /* as a rule it stands where it stood */
+    while (i < matching->count && !fits(matching, i, name))
+        i++;
+    if (i == matching->count)
+        return NOWHERE;
+    matching->taken[i] = number;
+    return i;
+}
+
+static bool is_used(enum column_kind kind) {
+    return kind == COLUMN_NUMBER || kind == COLUMN_CATEGORY;
+}
+
+bool csv_match_all(const struct table *table, const struct csv_cells *first) {
+    struct matching matching;
+    bool all = table_is_named(table);
+    if (!all)
+        return false;
+    matching_make(&matching, table, first);
+    for (uint32_t i = 0; i < table->columns && all; i++)
+        all = take(&matching, i) != NOWHERE || !is_used(table->column[i].kind);
+    matching_release(&matching);
+    return all;
+}
+
+/* Names the columns that nobody knows, in one line of log. */
+static void tell_of_others(const struct matching *matching, const struct csv_cells *first,
+                           uint32_t label) {
+    char *list = NULL;
+    for (uint32_t i = 0; i < matching->count; i++) {
+        if (matching->taken[i] != NOWHERE || i == label)
+            continue;
+        char *longer =
+            memory_format("%s%s%.100s", list ? list : "", list ? ", " : "", matching->name[i]);
+        free(list);
+        list = longer;
+    }
+    if (list)
+        log_info("%s: columns that the data that was trained on does not have are ignored: %.1000s",
+                 first->path, list);
+    free(list);
+}
+
+static int lacks(const struct csv_cells *first, const char *name) {
+    return error_set(
+        ERROR_DATA,
+        "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "
+        "has; give it that name here, or, if this file has no header line, set "
+        "csv.header = no",
+        first->path, (unsigned long long)first->number, name);
+}
+
+static uint32_t label_of(const struct table *table) {
+    uint32_t i = 0;
+    while (i < table->columns && table->column[i].kind != COLUMN_LABEL)
+        i++;
+    return i;
+}
+
+/* Finds the label, which the options may tell anew. Answers what it was looked for by. */
+static const char *match_label(struct format *format, struct matching *matching,
+                               const struct csv_cells *first) {
+    const struct table *table = format->table;
+    const char *asked = format->options->label;
+    uint32_t label = label_of(table), at = NOWHERE;
+    if (asked)
+        at = csv_find_column(first, true, asked);
+    else if (label < table->columns)
+        at = take(matching, label);
+    format->label = at < first->count ? at : first->count;
+    if (format->label < first->count)
+        matching->taken[format->label] = table->columns; /* it is no other column */
+    return asked ? asked : label < table->columns ? table->column[label].name : "label";
+}
+
+static int match_by_name(struct format *format, struct matching *matching,
+                         const struct csv_cells *first) {
+    const struct table *table = format->table;
+    const char *label = match_label(format, matching, first);
+    int code = 0;
+    for (uint32_t i = 0; i < table->columns && !code; i++)
+        if (table->column[i].kind != COLUMN_LABEL && take(matching, i) == NOWHERE &&
+            is_used(table->column[i].kind))
+            code = lacks(first, table->column[i].name);
+    if (!code && format->label == first->count && !format->options->label_optional)
+        code = csv_no_column(first, true, "take the label from", label);
+    if (!code)
+        tell_of_others(matching, first, format->label);
+    for (uint32_t i = 0; i < first->count && !code; i++) {
+        uint32_t number = matching->taken[i];
+        bool known = number < table->columns;
+        format->column[i] = (struct csv_column){.kind = i == format->label ? COLUMN_LABEL
+                                                        : known ? table->column[number].kind
+                                                                : COLUMN_SKIPPED,
+                                                .number = known ? number : 0};
+    }
+    return code;
+}
+
+static int match_by_position(struct format *format, const struct csv_cells *first) {
+    const struct table *table = format->table;
+    const struct source_options *options = format->options;
+    uint32_t label = label_of(table);
+    format->label = label < first->count ? label : first->count;
+    int code = csv_check_count(format, first, table->columns);
+    if (code)
+        return code;
+    if (format->label == first->count && !options->label_optional)
+        return csv_no_column(first, false, "take the label from", "label");
+    if (options->label && label < first->count &&
+        csv_find_column(first, format->header, options->label) != label)
+        return error_set(ERROR_DATA,
+                         "%s:%llu: without names the label must stand where it stood in the data "
+                         "that was trained on, in column %u, and not in column \"%s\"",
+                         first->path, (unsigned long long)first->number, label + 1, options->label);
+    for (uint32_t i = 0; i < first->count; i++)
+        format->column[i] = (struct csv_column){.kind = table->column[i].kind, .number = i};
+    return 0;
+}
+
+int csv_match(struct format *format, const struct csv_cells *first) {
+    if (!format->header || !table_is_named(format->table))
+        return match_by_position(format, first);
+    struct matching matching;
+    matching_make(&matching, format->table, first);
+    int code = match_by_name(format, &matching, first);
+    matching_release(&matching);
+    return code;
+}

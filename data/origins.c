@@ -1,0 +1,35 @@
+#include "data/origins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void origins_init(struct origins *origins) {
+    *origins = (struct origins){0};
+    bytes_init(&origins->texts);
+}
+
+void origins_release(struct origins *origins) {
+    free(origins->origin);
+    bytes_release(&origins->texts);
+    *origins = (struct origins){0};
+}
+
+const char *origins_text(const struct origins *origins, uint32_t number) {
+    return (const char *)origins->texts.data + origins->origin[number].text;
+}
+
+bool origins_note(struct origins *origins, uint32_t number, const struct source_origin *origin) {
+    const char *text = origin->text ? origin->text : "";
+    if (number < origins->count) {
+        const struct origin *known = &origins->origin[number];
+        return known->column == origin->column && known->role == origin->role &&
+               !strcmp(origins_text(origins, number), text);
+    }
+    MEMORY_ROOM(origins->origin, origins->count, origins->capacity);
+    origins->origin[origins->count++] =
+        (struct origin){origins->texts.length, origin->column, origin->role};
+    bytes_append(&origins->texts, text, strlen(text) + 1);
+    return true;
+}

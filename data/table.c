@@ -1,0 +1,211 @@
+#include "data/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
+                                           "null", "NULL", "none", NULL};
+
+static const char *const kind_names[] = {[COLUMN_NUMBER] = "number",
+                                         [COLUMN_CATEGORY] = "category",
+                                         [COLUMN_LABEL] = "label",
+                                         [COLUMN_SKIPPED] = "skip"};
+#define KINDS (sizeof kind_names / sizeof kind_names[0])
+
+struct table *table_new(uint32_t columns) {
+    struct table *table = memory_new(1, sizeof *table);
+    table->columns = columns;
+    table->column = memory_new(columns, sizeof *table->column);
+    for (uint32_t i = 0; i < columns; i++)
+        table->column[i].mean = NAN;
+    table->missing = memory_new(1, sizeof *table->missing);
+    return table;
+}
+
+static void free_words(char **words) {
+    for (char **word = words; word && *word; word++)
+        free(*word);
+    free(words);
+}
+
+void table_free(struct table *table) {
+    if (!table)
+        return;
+    for (uint32_t i = 0; i < table->columns; i++)
+        free(table->column[i].name);
+    free(table->column);
+    free_words(table->missing);
+    free(table);
+}
+
+void table_set_missing(struct table *table, const char *const *words) {
+    size_t count = 0;
+    while (words[count])
+        count++;
+    free_words(table->missing);
+    table->missing = memory_new(count + 1, sizeof *table->missing);
+    for (size_t i = 0; i < count; i++)
+        table->missing[i] = memory_copy_string(words[i]);
+}
+
+void table_set_name(struct table_column *column, const char *name) {
+    json_t *text = text_to_json(name);
+    free(column->name);
+    column->name = memory_copy_string(json_string_value(text));
+    json_decref(text);
+}
+
+struct table *table_copy(const struct table *table) {
+    struct table *copy = table_new(table->columns);
+    copy->trim = table->trim;
+    table_set_missing(copy, (const char *const *)table->missing);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        copy->column[i] = table->column[i];
+        if (table->column[i].name)
+            copy->column[i].name = memory_copy_string(table->column[i].name);
+    }
+    return copy;
+}
+
+bool table_is_named(const struct table *table) {
+    return table->columns && table->column[0].name;
+}
+
+const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]) {
+    const char *name = table->column[column].name;
+    if (name)
+        snprintf(text, COLUMN_TEXT, "column %u (%.100s)", column + 1, name);
+    else
+        snprintf(text, COLUMN_TEXT, "column %u", column + 1);
+    return text;
+}
+
+/* ---- JSON ---- */
+
+static json_t *column_json(const struct table_column *column) {
+    json_t *object = json_object();
+    if (column->name)
+        json_object_set_new(object, "name", json_string(column->name));
+    json_object_set_new(object, "kind", json_string(kind_names[column->kind]));
+    if (column->found)
+        json_object_set_new(object, "found", json_true());
+    if (!isnan(column->mean))
+        json_object_set_new(object, "mean", json_real(column->mean));
+    return object;
+}
+
+json_t *table_json(const struct table *table) {
+    json_t *columns = json_array(), *missing = json_array();
+    for (uint32_t i = 0; i < table->columns; i++)
+        json_array_append_new(columns, column_json(&table->column[i]));
+    for (char **word = table->missing; *word; word++)
+        json_array_append_new(missing, text_to_json(*word));
+    return json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim",
+                     table->trim);
+}
+
+static bool read_kind(const char *name, enum column_kind *kind) {
+    for (size_t i = 0; name && i < KINDS; i++)
+        if (!strcmp(name, kind_names[i])) {
+            *kind = (enum column_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_column(const json_t *object, bool named, struct table_column *column) {
+    const json_t *mean = json_object_get(object, "mean");
+    const char *name = json_string_value(json_object_get(object, "name"));
+    if (name)
+        column->name = memory_copy_string(name);
+    if (json_is_number(mean))
+        column->mean = json_number_value(mean);
+    column->found = json_is_true(json_object_get(object, "found"));
+    return named == (name != NULL) &&
+           read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
+}
+
+static bool read_missing(const json_t *list, struct table *table) {
+    size_t count = json_array_size(list);
+    const char **words = memory_new(count + 1, sizeof *words);
+    bool sound = json_is_array(list);
+    for (size_t i = 0; sound && i < count; i++)
+        sound = (words[i] = json_string_value(json_array_get(list, i))) != NULL;
+    if (sound)
+        table_set_missing(table, words);
+    free(words);
+    return sound;
+}
+
+static bool read_table(const json_t *object, struct table *table) {
+    const json_t *columns = json_object_get(object, "columns");
+    bool named = json_object_get(json_array_get(columns, 0), "name");
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (!read_column(json_array_get(columns, i), named, &table->column[i]))
+            return false;
+    table->trim = json_is_true(json_object_get(object, "trim"));
+    return read_missing(json_object_get(object, "missing"), table);
+}
+
+int table_of_json(const json_t *object, const char *where, struct table **result) {
+    size_t columns = json_array_size(json_object_get(object, "columns"));
+    struct table *table = table_new(columns <= UINT32_MAX ? (uint32_t)columns : 0);
+    if (table->columns && read_table(object, table)) {
+        *result = table;
+        return 0;
+    }
+    table_free(table);
+    return error_set(ERROR_DATA,
+                     "%s does not describe the columns of a table as this program knows them; use "
+                     "the program that wrote it",
+                     where);
+}
+
+char *table_text(const struct table *table) {
+    json_t *object = table_json(table);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    json_decref(object);
+    return text;
+}
+
+int table_of_text(const char *text, const char *where, struct table **table) {
+    json_t *object = json_loads(text, 0, NULL);
+    int code = table_of_json(object, where, table);
+    json_decref(object);
+    return code;
+}
+
+/* ---- features ---- */
+
+uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length) {
+    if (role == ROLE_NUMBER)
+        return (uint64_t)column + 1;
+    uint64_t seed = (uint64_t)(column + 1) << 8 | (uint64_t)role;
+    return hash64_seeded(text, role == ROLE_VALUE ? length : 0, seed) | FEATURE_HASHED;
+}
+
+/* A value that looks like a role's word is put in quotes. */
+static bool looks_like_role(const char *text) {
+    return !strcmp(text, "(missing)") || !strcmp(text, "(rare)");
+}
+
+char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
+                         const char *text) {
+    char number[16];
+    const char *name = table->column[column].name;
+    if (role == ROLE_NUMBER)
+        return memory_copy_string(name ? name : "");
+    snprintf(number, sizeof number, "%u", column + 1);
+    name = name ? name : number;
+    if (role == ROLE_MISSING)
+        return memory_format("%s=(missing)", name);
+    const char *quote = looks_like_role(text) ? "\"" : "";
+    return memory_format("%s=%s%s%s", name, quote, text, quote);
+}

@@ -1,0 +1,80 @@
+/* What is known about the columns of a table (CSV), so that other files are prepared in the same
+ * way: found out from the first file of the training data or said by the job, kept in packs and
+ * sets and, with what the training rows taught, in the model. As JSON: doc/FORMATS.md. */
+#ifndef DML_DATA_TABLE_H
+#define DML_DATA_TABLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum column_kind {
+    COLUMN_NUMBER,
+    COLUMN_CATEGORY, /* a feature for each text */
+    COLUMN_LABEL,
+    COLUMN_SKIPPED,
+};
+
+struct table_column {
+    char *name; /* in the form of text_to_json(), or NULL without a header line; owned */
+    enum column_kind kind;
+    bool found;  /* the kind was found out and not said by the job */
+    double mean; /* of a number's training rows; NaN while it is not known */
+};
+
+struct table {
+    uint32_t columns;
+    struct table_column *column; /* owned */
+    bool trim;                   /* blanks around a text do not count */
+    char **missing; /* the words that stand for a missing cell; NULL-terminated; owned */
+};
+
+/* The words that stand for a missing cell unless a job says others; NULL-terminated. */
+extern const char *const table_missing_words[];
+
+struct table *table_new(uint32_t columns);
+struct table *table_copy(const struct table *table);
+void table_free(struct table *table); /* harmless on NULL */
+
+void table_set_missing(struct table *table, const char *const *words);
+void table_set_name(struct table_column *column, const char *name);
+
+/* Whether the columns have names. */
+bool table_is_named(const struct table *table);
+
+/* "column 3 (age)", by number from 1. */
+#define COLUMN_TEXT 160
+const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]);
+
+/* A new reference. */
+json_t *table_json(const struct table *table);
+/* ERROR_DATA, beginning with `where`, if the object is no such table. */
+int table_of_json(const json_t *object, const char *where, struct table **table);
+
+/* The same as a text. Free the result. */
+char *table_text(const struct table *table);
+int table_of_text(const char *text, const char *where, struct table **table);
+
+/* ---- features ----
+ *
+ * A number's feature has its column's number, from 1, as original id. What a text means has a hash
+ * with its top bit set, so the two never meet. */
+
+enum feature_role {
+    ROLE_NUMBER,
+    ROLE_VALUE,   /* of a category: the text */
+    ROLE_MISSING, /* the cell is missing */
+};
+
+#define FEATURE_HASHED (UINT64_C(1) << 63)
+
+/* `column` from 0. The text is used by ROLE_VALUE alone. */
+uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length);
+
+/* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
+ * name. Free the result. */
+char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
+                         const char *text);
+
+#endif

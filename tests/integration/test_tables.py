@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Raw tables: categories, missing cells, columns by name, from one job file to predictions."""
+
+import csv
+import gzip
+import json
+import math
+import random
+import sys
+
+from harness import (BAD_DATA, dml, main, shared, test, train, write_job)
+
+COLORS = ['red', 'green', 'blue, dark', 'a=b', '"quoted"', 'grün', '(missing)', '(rare)']
+
+
+def table(rows, seed=1, missing=0.1):
+    """Rows of age, color, size, town, label; a cell may be missing."""
+    rng = random.Random(seed)
+    out = []
+    for _ in range(rows):
+        age, color = rng.randrange(18, 80), rng.choice(COLORS)
+        size, town = round(rng.gauss(0, 10), 2), rng.choice('NSEW')
+        margin = 0.1 * (age - 50) + COLORS.index(color) - 3 + 0.1 * size + rng.gauss(0, 1)
+        row = [age, color, size, town]
+        row = [rng.choice(['', '?', 'NA']) if rng.random() < missing else cell for cell in row]
+        out.append([*row, 'yes' if margin > 0 else 'no'])
+    return out
+
+
+HEADER = ['age', 'color', 'size', 'town', 'label']
+
+
+def write_table(path, rows, header=HEADER, order=None):
+    with open(path, 'w', newline='') as file:
+        writer = csv.writer(file, lineterminator='\n')
+        for row in ([header] if header else []) + rows:
+            writer.writerow([row[i] for i in order] if order else row)
+    return path
+
+
+def trained(folder, header=HEADER, **settings):
+    write_table(folder / 'data.csv', table(400), header)
+    train(write_job(folder, data=['data.csv'], l2=1e-3, **settings))
+    return folder / 'job.state'
+
+
+def model_of(state):
+    return json.loads((state / 'models/1/model.json').read_text())
+
+
+def predictions(state, data, *arguments):
+    finished = dml('predict', state / 'models/1', data, *arguments)
+    assert finished.status == 0, finished
+    return finished.stdout.splitlines()
+
+
+def exported(state):
+    return json.loads(dml('export', state / 'models/1', '--format', 'json').stdout)
+
+
+def margins(state, data):
+    return [math.log(p / (1 - p)) for p in map(float, predictions(state, data))]
+
+
+@test
+def a_table_with_texts_and_missing_cells_is_trained_on_and_scored(folder):
+    state = trained(folder)
+    model = model_of(state)
+    names = model['feature_names']
+    assert names[0] == 'age' and 'color=blue, dark' in names and 'age=(missing)' in names, names
+    assert 'color="(missing)"' in names and 'color=(missing)' in names, names
+    kinds = [column['kind'] for column in model['preparation']['columns']]
+    assert kinds == ['number', 'category', 'number', 'category', 'label'], kinds
+    write_table(folder / 'new.csv', table(100, seed=2))
+    figures = dml('evaluate', state / 'models/1', folder / 'new.csv', '--json').json
+    assert figures['examples'] == 100 and figures['auc'] > 0.9, figures
+
+
+@test
+def predictions_are_those_of_the_preparation_in_the_model(folder):
+    state = trained(folder)
+    model = model_of(state)
+    export = exported(state)
+    weight = {f['name']: f['weights'][0] for f in export['features']}
+    mean = {c['name']: c.get('mean') for c in model['preparation']['columns']}
+    rows = table(50, seed=3, missing=0.3)
+    write_table(folder / 'new.csv', rows)
+    for row, margin in zip(rows, margins(state, folder / 'new.csv')):
+        expected = export['intercepts'][0]
+        for name, cell in zip(HEADER[:4], row):
+            gone = cell in ('', '?', 'NA')
+            if name in ('age', 'size'):
+                expected += weight[name] * (mean[name] if gone else float(cell))
+                expected += weight[f'{name}=(missing)'] if gone else 0
+            else:
+                text = '(missing)' if gone else cell
+                text = f'"{text}"' if not gone and cell in ('(missing)', '(rare)') else text
+                expected += weight[f'{name}={text}']
+        assert abs(expected - margin) < 1e-9, (row, expected, margin)
+
+
+@test
+def means_are_those_of_the_training_rows_however_files_split_them(folder):
+    rows = table(600)
+    write_table(folder / 'one.csv', rows)
+    write_table(folder / 'a.csv', rows[:250])
+    write_table(folder / 'b.csv', rows[250:], order=[3, 4, 0, 2, 1])
+    hashes = set()
+    for data in (['one.csv'], ['a.csv', 'b.csv']):
+        result = train(write_job(folder, data=data, l2=1e-3), '--fresh')
+        hashes.add(result['model_sha256'])
+        preparation = json.loads(
+            (folder / result['model'] / 'model.json').read_text())['preparation']
+        ages = [row[0] for row in rows if row[0] not in ('', '?', 'NA')]
+        assert abs(preparation['columns'][0]['mean'] - sum(ages) / len(ages)) < 1e-5, preparation
+    assert len(hashes) == 1, hashes
+
+
+@test
+def columns_are_found_by_name_in_any_order(folder):
+    state = trained(folder)
+    rows = table(50, seed=4)
+    plain = predictions(state, write_table(folder / 'new.csv', rows))
+    order = [4, 2, 0, 3, 1]
+    assert predictions(state, write_table(folder / 'turned.csv', rows, order=order)) == plain
+    more = [[*row, 'x'] for row in rows]
+    data = write_table(folder / 'more.csv', more, [*HEADER, 'note'])
+    finished = dml('predict', state / 'models/1', data)
+    assert finished.stdout.splitlines() == plain, finished
+    assert finished.stderr.count('note') == 1 and 'ignored' in finished.stderr, finished
+    unlabelled = [row[:4] for row in rows]
+    data = write_table(folder / 'bare.csv', unlabelled, HEADER[:4], order=[3, 2, 1, 0])
+    assert predictions(state, data) == plain
+
+
+@test
+def a_column_that_lacks_is_named(folder):
+    state = trained(folder)
+    data = write_table(folder / 'less.csv', table(5), order=[0, 1, 3, 4])
+    for command in 'predict', 'evaluate':
+        finished = dml(command, state / 'models/1', data)
+        assert finished.status == BAD_DATA and not finished.stdout, finished
+        assert 'less.csv:1: the column "size" is missing' in finished.stderr, finished
+    job = write_job(folder, data=['data.csv', 'less.csv'], l2=1e-3)
+    finished = dml('run', job, '--fresh')
+    assert finished.status == BAD_DATA and 'the column "size" is missing' in finished.stderr
+
+
+@test
+def texts_that_training_did_not_have_add_nothing_and_are_counted(folder):
+    state = trained(folder)
+    known = write_table(folder / 'known.csv', [[30, 'red', 1, 'N', 'yes']])
+    unknown = write_table(folder / 'unknown.csv', [[30, 'mauve', 1, 'Q', 'yes']])
+    export = exported(state)
+    weight = {f['name']: f['weights'][0] for f in export['features']}
+    both = [margins(state, data)[0] for data in (known, unknown)]
+    assert abs(both[0] - both[1] - weight['color=red'] - weight['town=N']) < 1e-9, both
+    assert dml('evaluate', state / 'models/1', unknown, '--json').json['unseen_features'] == 2
+    finished = dml('predict', state / 'models/1', unknown)
+    assert '2 ' in finished.stderr and 'training did not have' in finished.stderr, finished
+
+
+@test
+def a_number_that_training_never_missed_takes_its_mean(folder):
+    write_table(folder / 'data.csv', table(200, missing=0))
+    train(write_job(folder, data=['data.csv'], l2=1e-3))
+    state = folder / 'job.state'
+    mean = model_of(state)['preparation']['columns'][0]['mean']
+    missed = write_table(folder / 'missed.csv', [['', 'red', 1, 'N', 'yes']])
+    filled = write_table(folder / 'filled.csv', [[repr(mean), 'red', 1, 'N', 'yes']])
+    assert predictions(state, missed) == predictions(state, filled)
+    figures = dml('evaluate', state / 'models/1', missed, '--json').json
+    assert 'unseen_features' not in figures, figures
+
+
+@test
+def the_holdout_is_scored_as_its_rows_would_be_alone(folder):
+    write_table(folder / 'data.csv', table(400))
+    write_table(folder / 'held.csv', table(100, seed=5), order=[1, 0, 4, 3, 2])
+    result = train(write_job(folder, data=['data.csv'], holdout='held.csv', l2=1e-3,
+                             early_stopping=50))
+    figures = dml('evaluate', folder / 'job.state/models/1', folder / 'held.csv', '--json').json
+    assert result['holdout'] == figures, (result['holdout'], figures)
+
+
+@test
+def a_text_in_a_column_of_numbers_is_named_with_advice(folder):
+    rows = table(60)
+    rows[40][0] = '4o'
+    write_table(folder / 'data.csv', rows)
+    finished = dml('run', write_job(folder, data=['data.csv']))
+    assert finished.status == BAD_DATA, finished
+    for word in ('data.csv:42: column 1 (age) holds "4o"', 'csv.categories', 'csv.missing',
+                 'csv.skip'):
+        assert word in finished.stderr, finished
+    result = train(write_job(folder, data=['data.csv'], csv={'missing': ['4o', 'NA', '?']}))
+    assert result['examples'] == 60, result
+
+
+@test
+def a_category_stays_one_where_a_later_file_has_numbers(folder):
+    write_table(folder / 'a.csv', table(100, missing=0))
+    write_table(folder / 'b.csv', [[*row[:3], k % 4, row[4]] for k, row in
+                                   enumerate(table(100, seed=7))])
+    train(write_job(folder, data=['a.csv', 'b.csv'], l2=1e-3))
+    names = model_of(folder / 'job.state')['feature_names']
+    assert 'town=N' in names and 'town=3' in names, names
+
+
+@test
+def kinds_are_as_the_job_says(folder):
+    write_table(folder / 'data.csv', [[k % 3, k % 5, 'yes' if k % 7 < 3 else 'no']
+                                      for k in range(100)], ['code', 'size', 'label'])
+    train(write_job(folder, data=['data.csv'], l2=1e-3, csv={'categories': ['code']}))
+    names = model_of(folder / 'job.state')['feature_names']
+    assert sorted(names) == ['code=0', 'code=1', 'code=2', 'size'], names
+    write_table(folder / 'text.csv', [['x', k % 5, k % 2] for k in range(9)],
+                ['code', 'size', 'label'])
+    finished = dml('run', write_job(folder, data=['text.csv'], csv={'numbers': ['code']}))
+    assert finished.status == BAD_DATA and 'text.csv:2: column 1 (code)' in finished.stderr, finished
+
+
+@test
+def names_and_texts_that_are_no_utf_8_are_kept_apart(folder):
+    rows = b''.join(b'%s,%d,%s\n' % (text, k % 9, b'yes' if k % 3 else b'no')
+                    for k in range(30) for text in (b'\xff\xfe', b'\xe9', 'é'.encode()))
+    (folder / 'data.csv').write_bytes(b'n\xe9,size,label\n' + rows)
+    train(write_job(folder, data=['data.csv'], l2=1e-3))
+    names = model_of(folder / 'job.state')['feature_names']
+    assert len(names) == 4 and 'né=é' in names, names
+    assert predictions(folder / 'job.state', folder / 'data.csv')
+
+
+@test
+def the_same_model_whoever_trains_a_table(folder):
+    write_table(folder / 'data.csv', table(500))
+    hashes = set()
+    for settings in ({}, {'replicas': 3, 'shards': 2}, {'threads': 1, 'portion_chunks': 1}):
+        result = train(write_job(folder, data=['data.csv'], l2=1e-3, **settings), '--fresh')
+        hashes.add(result['model_sha256'])
+    assert len(hashes) == 1, hashes
+
+
+@test
+def the_raw_adult_table_needs_three_lines(folder):
+    data, raw = shared('adult.data.gz'), shared('adult.test.gz')
+    result = train(write_job(folder, data=[data], l2=1e-4))
+    assert result['converged'] and result['examples'] == 32561, result
+    text = gzip.open(raw, 'rt').read().replace('K.\n', 'K\n')
+    (folder / 'adult.test').write_text(text)
+    state = folder / 'job.state'
+    figures = dml('evaluate', state / 'models/1', folder / 'adult.test', '--json').json
+    assert figures['auc'] >= 0.9055 and figures['accuracy'] >= 0.853, figures
+    assert len(predictions(state, raw)) == 16281
+
+
+sys.exit(main())
