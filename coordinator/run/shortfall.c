@@ -66,9 +66,10 @@ static void add_gradient(json_t *list, const struct coordinator_view *view, cons
         add(list, memory_format("the largest component of the gradient is still %.3g", largest));
 }
 
-static void add_scales(json_t *list, const struct set_info *data) {
+static void add_scales(json_t *list, const struct set_info *data, const struct job *job) {
     struct scales scales;
-    if (!scales_of(data, &scales))
+    bool scaled = job->standardise || job->precondition == PRECONDITION_DIAGONAL;
+    if (scaled || !scales_of(data, &scales))
         return;
     double decades = log10(scales.largest_mean / scales.least_mean);
     if (decades < DECADES_WORTH_SAYING)
@@ -76,8 +77,8 @@ static void add_scales(json_t *list, const struct set_info *data) {
     char *largest = column_name(data, scales.largest), *least = column_name(data, scales.least);
     add(list,
         memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
-                      "%.1g, those of column %s about %.1g; scale all columns alike: that "
-                      "helps most",
+                      "%.1g, those of column %s about %.1g; standardise = true scales all columns "
+                      "alike: that helps most",
                       decades, largest, scales.largest_mean, least, scales.least_mean));
     free(largest);
     free(least);
@@ -106,7 +107,7 @@ json_t *shortfall_json(const struct coordinator_view *view, const struct set_inf
                        const struct job *job, const char *command) {
     json_t *list = json_array();
     add_gradient(list, view, job);
-    add_scales(list, data);
+    add_scales(list, data, job);
     add_remedy(list, view, job, command);
     return list;
 }

@@ -85,6 +85,14 @@ def a_key_reads_a_step_off_the_charts(mock, page):
 
 
 @in_browser
+def a_diagonal_preconditioner_is_told(mock, page):
+    tab = page(mock(step=4, preconditioner={'kind': 'diagonal', 'in_force': True, 'refreshes': 0,
+                                            'passes': 0.0}))
+    text = tab.text('safeguards')
+    assert 'diagonal preconditioner' in text, text
+
+
+@in_browser
 def refreshes_of_the_preconditioner_are_told_with_what_they_cost(mock, page):
     tab = page(mock(step=4, preconditioner={'kind': 'block', 'in_force': True, 'refreshes': 2,
                                             'passes': 1.26}))

@@ -69,7 +69,7 @@ def the_step_limit_says_that_the_run_has_not_converged_and_what_to_do(folder):
     assert result['converged'] is False and result['reason'] == 'step limit', result
     said = ' '.join(result['shortfall'])
     for text in ('times gradient_tolerance', 'differ by 10^9', '`size`', '`share`',
-                 'raise max_steps (1): the same command goes on'):
+                 'standardise = true', 'raise max_steps (1): the same command goes on'):
         assert text in said, (text, said)
         assert text in finished.stderr, (text, finished)
     status = dml('status', job, '--json').json
@@ -81,6 +81,15 @@ def columns_of_one_scale_and_sparse_ones_are_not_blamed(folder):
     for job in (small_job(folder, max_steps=1), labels_job(folder, SMALL, max_steps=1,
                                                            gradient_tolerance=0)):
         result = train(job, '--fresh')
+        assert result['converged'] is False, result
+        assert 'scale' not in ' '.join(result['shortfall']), result
+
+
+@test
+def columns_that_are_scaled_in_training_are_not_blamed(folder):
+    job = raw_table(folder, max_steps=1)
+    for settings in ('standardise=true',), ('precondition=diagonal',):
+        result = train(job, '--fresh', *(word for s in settings for word in ('--set', s)))
         assert result['converged'] is False, result
         assert 'scale' not in ' '.join(result['shortfall']), result
 
