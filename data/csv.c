@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "data/digits.h"
 #include "data/format.h"
 #include "data/number.h"
+#include "data/weights.h"
 
 /* A quoted cell: `p` is behind the opening quote. A doubled quote is one. */
 static char *unquote(char *p, char *end, char **behind) {
@@ -126,6 +128,24 @@ static bool take_label(struct csv_line *line, uint32_t column) {
                                  "%s: the label is missing: \"%.40s\" is one of csv.missing", name,
                                  cell)
                   : batch_reject(line->batch, line->number, "%s: the label is empty", name));
+}
+
+/* ---- weights ---- */
+
+static bool take_weight(struct csv_line *line, uint32_t column) {
+    char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, line->format->delimiter);
+    double *weight = &line->batch->row_weight;
+    if (!cell)
+        return reject_quote(line, column);
+    if (line->format->options->ignores_weights ||
+        (number_of_text(cell, weight) && weight_is_sound(*weight)))
+        return true;
+    describe_column(line->format, column, name);
+    if (!*cell)
+        return batch_reject(line->batch, line->number, "%s: the weight is empty", name);
+    return batch_reject(line->batch, line->number,
+                        "%s holds \"%.40s\", which is no weight: allowed: a number from 0 to %g",
+                        name, cell, WEIGHT_MAX);
 }
 
 /* ---- numbers ---- */
@@ -273,6 +293,8 @@ static bool take_other(struct csv_line *line, uint32_t column) {
         return take_category(line, column);
     case COLUMN_LABEL:
         return take_label(line, column);
+    case COLUMN_WEIGHT:
+        return take_weight(line, column);
     default:
         return csv_cell(&line->at, line->end, line->format->delimiter) ||
                reject_quote(line, column);

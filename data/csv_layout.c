@@ -60,7 +60,7 @@ uint32_t csv_find_column(const struct csv_cells *first, bool header, const char 
     return number && number <= first->count ? number - 1 : first->count;
 }
 
-static bool named_by_number(const char *text) {
+bool csv_is_number(const char *text) {
     return column_number(text) != 0;
 }
 
@@ -134,7 +134,7 @@ static bool fits_below(const struct text_line *second, const struct csv_cells *f
 
 static bool list_has_name(const char *const *list) {
     for (; list && *list; list++)
-        if (!named_by_number(*list))
+        if (!csv_is_number(*list))
             return true;
     return false;
 }
@@ -142,7 +142,8 @@ static bool list_has_name(const char *const *list) {
 static bool asks_for_names(const struct source_options *options) {
     if (options->table)
         return false;
-    return (options->label && !named_by_number(options->label)) || list_has_name(options->skip) ||
+    return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
+           (options->weight && !csv_is_number(options->weight)) ||
            list_has_name(options->numbers) || list_has_name(options->categories);
 }
 
@@ -210,6 +211,27 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
     return 0;
 }
 
+/* Finds the column of the weights, which nothing else may be known of. */
+static int set_weight(struct format *format, const struct csv_cells *first, bool *known) {
+    const char *name = format->options->weight;
+    uint32_t column = csv_find_column(first, format->header, name);
+    if (column == first->count)
+        return csv_no_column(first, format->header, "take the weight from", name);
+    struct table_column *here = &format->table->column[column];
+    const char *what = here->kind == COLUMN_LABEL     ? "the label"
+                       : here->kind == COLUMN_SKIPPED ? "left out by csv.skip"
+                                                      : "a feature";
+    if (known[column])
+        return error_set(ERROR_DATA, "%s:%llu: column \"%s\" cannot be csv.weight: it is %s%s",
+                         first->path, (unsigned long long)first->number, name, what,
+                         here->kind == COLUMN_LABEL && !format->options->label
+                             ? ", since it is the last; name that of the labels with csv.label"
+                             : "");
+    here->kind = COLUMN_WEIGHT;
+    known[column] = true;
+    return 0;
+}
+
 /* Gives all columns their kinds. */
 static int find_kinds(struct format *format, const struct csv_cells *first,
                       const struct text_line *text) {
@@ -223,6 +245,8 @@ static int find_kinds(struct format *format, const struct csv_cells *first,
     if (!code)
         code = set_kinds(format, first, options->categories, COLUMN_CATEGORY, "read as a category",
                          known);
+    if (!code && options->weight)
+        code = set_weight(format, first, known);
     if (!code && !options->numbers_only)
         csv_kinds_find(format, text, known);
     free(known);

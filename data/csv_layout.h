@@ -16,6 +16,9 @@ struct csv_cells {
 /* The column that `text` means, from 0; `count` if there is none. */
 uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text);
 
+/* Whether `text` gives a column by its number. */
+bool csv_is_number(const char *text);
+
 /* ERROR_DATA: there is no `column` to do `what` with. */
 int csv_no_column(const struct csv_cells *first, bool header, const char *what, const char *column);
 

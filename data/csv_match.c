@@ -75,10 +75,10 @@ bool csv_match_all(const struct table *table, const struct csv_cells *first) {
 
 /* Names the columns that nobody knows, in one line of log. */
 static void tell_of_others(const struct matching *matching, const struct csv_cells *first,
-                           uint32_t label) {
+                           uint32_t label, uint32_t weight) {
     char *list = NULL;
     for (uint32_t i = 0; i < matching->count; i++) {
-        if (matching->taken[i] != NOWHERE || i == label)
+        if (matching->taken[i] != NOWHERE || i == label || i == weight)
             continue;
         char *longer =
             memory_format("%s%s%.100s", list ? list : "", list ? ", " : "", matching->name[i]);
@@ -100,9 +100,10 @@ static int lacks(const struct csv_cells *first, const char *name) {
         first->path, (unsigned long long)first->number, name);
 }
 
-static uint32_t label_of(const struct table *table) {
+/* The first column of that kind; `columns` if there is none. */
+static uint32_t column_of_kind(const struct table *table, enum column_kind kind) {
     uint32_t i = 0;
-    while (i < table->columns && table->column[i].kind != COLUMN_LABEL)
+    while (i < table->columns && table->column[i].kind != kind)
         i++;
     return i;
 }
@@ -112,7 +113,7 @@ static const char *match_label(struct format *format, struct matching *matching,
                                const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *asked = format->options->label;
-    uint32_t label = label_of(table), at = NOWHERE;
+    uint32_t label = column_of_kind(table, COLUMN_LABEL), at = NOWHERE;
     if (asked)
         at = csv_find_column(first, true, asked);
     else if (label < table->columns)
@@ -123,23 +124,44 @@ static const char *match_label(struct format *format, struct matching *matching,
     return asked ? asked : label < table->columns ? table->column[label].name : "label";
 }
 
+/* Finds the column of the weights, which the options may tell anew: a number among them means the
+ * column that had it where the table was made. NOWHERE: there is none. */
+static uint32_t match_weight(const struct format *format, struct matching *matching,
+                             const struct csv_cells *first) {
+    const struct table *table = format->table;
+    const char *asked = format->options->weight;
+    uint32_t known = column_of_kind(table, COLUMN_WEIGHT), at = NOWHERE;
+    if (asked && (known == table->columns || !csv_is_number(asked)))
+        at = csv_find_column(first, true, asked);
+    else if (known < table->columns)
+        at = take(matching, known);
+    if (at >= first->count)
+        return NOWHERE;
+    matching->taken[at] = table->columns; /* it is no other column */
+    return at;
+}
+
 static int match_by_name(struct format *format, struct matching *matching,
                          const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *label = match_label(format, matching, first);
+    uint32_t weight = match_weight(format, matching, first);
     int code = 0;
     for (uint32_t i = 0; i < table->columns && !code; i++)
-        if (table->column[i].kind != COLUMN_LABEL && take(matching, i) == NOWHERE &&
-            is_used(table->column[i].kind))
+        if (table->column[i].kind != COLUMN_LABEL && table->column[i].kind != COLUMN_WEIGHT &&
+            take(matching, i) == NOWHERE && is_used(table->column[i].kind))
             code = lacks(first, table->column[i].name);
     if (!code && format->label == first->count && !format->options->label_optional)
         code = csv_no_column(first, true, "take the label from", label);
+    if (!code && format->options->weight && weight == NOWHERE)
+        code = csv_no_column(first, true, "take the weight from", format->options->weight);
     if (!code)
-        tell_of_others(matching, first, format->label);
+        tell_of_others(matching, first, format->label, weight);
     for (uint32_t i = 0; i < first->count && !code; i++) {
         uint32_t number = matching->taken[i];
         bool known = number < table->columns;
         format->column[i] = (struct csv_column){.kind = i == format->label ? COLUMN_LABEL
+                                                        : i == weight      ? COLUMN_WEIGHT
                                                         : known ? table->column[number].kind
                                                                 : COLUMN_SKIPPED,
                                                 .number = known ? number : 0};
@@ -150,7 +172,7 @@ static int match_by_name(struct format *format, struct matching *matching,
 static int match_by_position(struct format *format, const struct csv_cells *first) {
     const struct table *table = format->table;
     const struct source_options *options = format->options;
-    uint32_t label = label_of(table);
+    uint32_t label = column_of_kind(table, COLUMN_LABEL);
     format->label = label < first->count ? label : first->count;
     int code = csv_check_count(format, first, table->columns);
     if (code)
@@ -163,6 +185,8 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
                          "%s:%llu: without names the label must stand where it stood in the data "
                          "that was trained on, in column %u, and not in column \"%s\"",
                          first->path, (unsigned long long)first->number, label + 1, options->label);
+    if (options->weight && column_of_kind(table, COLUMN_WEIGHT) >= first->count)
+        return csv_no_column(first, false, "take the weight from", options->weight);
     for (uint32_t i = 0; i < first->count; i++)
         format->column[i] = (struct csv_column){.kind = table->column[i].kind, .number = i};
     return 0;

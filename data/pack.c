@@ -167,6 +167,7 @@ static uint64_t hash_options(const struct source_options *options) {
                           options->numbers_only,   options->weights != NULL};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
+    add_text(stream, options->weight);
     add_texts(stream, options->skip);
     add_texts(stream, options->numbers);
     add_texts(stream, options->categories);

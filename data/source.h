@@ -20,6 +20,9 @@ struct source_options {
     const char *label;       /* CSV: column by name or by number from 1; NULL: the last. If
                                 `label_optional`, one that is not there means no labels */
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
+    const char *weight;      /* CSV: column of the rows' weights, likewise; NULL: that of `table` if
+                                it has one, which may be missing from the file then */
+    bool ignores_weights;    /* every row weighs 1 */
     const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;

@@ -37,7 +37,7 @@ struct source_options source_options_alike(const struct source_options *options,
         alike.header = shape->header;
     alike.table = shape->table;
     if (shape->table) {
-        alike.label = NULL; /* the table tells it */
+        alike.label = alike.weight = NULL; /* the table tells them */
         return alike;
     }
     if (!alike.label && shape->label_column)

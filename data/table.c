@@ -16,7 +16,8 @@ const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
 static const char *const kind_names[] = {[COLUMN_NUMBER] = "number",
                                          [COLUMN_CATEGORY] = "category",
                                          [COLUMN_LABEL] = "label",
-                                         [COLUMN_SKIPPED] = "skip"};
+                                         [COLUMN_SKIPPED] = "skip",
+                                         [COLUMN_WEIGHT] = "weight"};
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
 struct table *table_new(uint32_t columns) {

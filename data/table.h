@@ -14,6 +14,7 @@ enum column_kind {
     COLUMN_CATEGORY, /* a feature for each text */
     COLUMN_LABEL,
     COLUMN_SKIPPED,
+    COLUMN_WEIGHT, /* of the row */
 };
 
 struct table_column {

@@ -354,7 +354,9 @@ int score_files(const struct model *model, char *const *paths, const struct sour
         scorer.lines = lines_new(&model->layout, output);
         lines_write_header(scorer.lines);
     }
-    return finish(&scorer, read_files(&scorer, paths, options, threads), figures);
+    struct source_options reading = *options;
+    reading.ignores_weights = !figures;
+    return finish(&scorer, read_files(&scorer, paths, &reading, threads), figures);
 }
 
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,

@@ -317,6 +317,11 @@ static int check_weights(const struct job *job) {
                              "%s: key `class_weight`: %s stands together with other entries; "
                              "allowed: either %s, or weights",
                              job->file, *entry, *entry);
+    if (job->source.weight && (job->weights[0] || job->test_weights[0] || job->holdout_weights[0]))
+        return error_set(ERROR_CONFIG,
+                         "%s: key `csv.weight`: stands together with files of weights; allowed: "
+                         "one of both",
+                         job->file);
     if (job->test_weights[0] && !job->test[0])
         return error_set(ERROR_CONFIG, "%s: key `test_weights`: there is no `test`", job->file);
     if (job->holdout_weights[0] && !job_holdout_paths(job)[0])

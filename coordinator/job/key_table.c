@@ -98,6 +98,8 @@ const struct key keys[] = {
      .help = "the column of the label; by default the last"},
     {"csv.skip", KEY_LIST, AT(source.skip), .allowed = "columns by name or by number from 1",
      .help = "columns to leave out"},
+    {"csv.weight", KEY_TEXT, AT(source.weight), .allowed = "a column by name or by number from 1",
+     .help = "the column of the rows' weights, which is no feature"},
     {"csv.numbers", KEY_LIST, AT(source.numbers), .allowed = "columns by name or by number from 1",
      .help = "columns that are numbers; by default found from the content"},
     {"csv.categories", KEY_LIST, AT(source.categories),

@@ -321,6 +321,11 @@ static int pack_files(const struct job *job, const char *folder, const struct da
                       struct packs *packs, struct source_shape *shape) {
     int code = pack_all(&job->source, folder, paths->data, paths->weights, &packs->data, shape);
     struct source_options alike = source_options_alike(&job->source, shape);
+    if (!code && job->source.weight && shape->format == FORMAT_LIBSVM)
+        code = error_set(ERROR_CONFIG,
+                         "%s: key `csv.weight`: the data is LIBSVM text, which has no columns; for "
+                         "weights in a file of their own use `weights`",
+                         job->file);
     if (!code)
         code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out,
                         NULL);

@@ -50,6 +50,8 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job) 
     if (!data->weighted)
         return json_null();
     json_t *object = json_pack("{s:f}", "sum", data->weight_total);
+    if (job->source.weight)
+        json_object_set_new(object, "column", text_to_json(job->source.weight));
     add_texts(object, "files", job->weights);
     add_texts(object, "classes", job->class_weight);
     return object;

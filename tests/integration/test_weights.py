@@ -114,6 +114,71 @@ def balanced_classes_end_at_the_optimum_of_their_weights(folder):
     assert_near(coefficients(folder, 'other'), newton(rows, signs, weights, 1e-2), 1e-7)
 
 
+def write_table(folder, name, rows, columns=('a', 'b', 'w', 'y')):
+    (folder / name).write_text(''.join(
+        ','.join(str(row[column]) for column in columns) + '\n'
+        for row in [dict(zip(columns, columns)), *rows]))
+
+
+@test
+def a_column_of_weights_is_no_feature_and_counts_wherever_it_is(folder):
+    source = random.Random(8)
+    rows = []
+    for _ in range(900):
+        row = {'a': round(source.gauss(0, 1), 3), 'b': round(source.gauss(0, 1), 3),
+               'w': source.randrange(4)}
+        row['y'] = 'yes' if row['a'] - row['b'] + source.gauss(0, 1) > 0 else 'no'
+        rows.append(row)
+    write_table(folder, 'data.csv', rows[:400])
+    write_table(folder, 'more.csv', rows[400:600], ('w', 'b', 'y', 'a'))
+    write_table(folder, 'test.csv', rows[600:], ('y', 'w', 'a', 'b'))
+    write_table(folder, 'plain.csv', rows[600:], ('a', 'b', 'y'))
+    settings = {'data': ['data.csv', 'more.csv'], 'csv': {'weight': 'w', 'label': 'y'}, 'l2': 1e-2,
+                **CLOSE}
+    result = train(write_job(folder, test=['test.csv'], holdout=['plain.csv'], **settings))
+    assert result['weights'] == {'sum': sum(r['w'] for r in rows[:600]), 'column': 'w'}, result
+    assert result['features'] == 2, result
+    expected = newton([[r['a'], r['b'], 1.0] for r in rows[:600]],
+                      [1 if r['y'] == 'yes' else -1 for r in rows[:600]],
+                      [r['w'] for r in rows[:600]], 1e-2)
+    assert_near(coefficients(folder), expected, 1e-7)
+    assert result['test']['weight'] == sum(r['w'] for r in rows[600:]), result
+    assert 'weight' not in result['holdout'], result
+    model = folder / 'job.state/models/1'
+    for name, of in ('test', 'test'), ('plain', 'holdout'):
+        again = dml('evaluate', model, folder / f'{name}.csv', '--json').json
+        assert again['loss'] == result[of]['loss'], (again, result)
+    (folder / 'new.csv').write_text('b,w,a\n1,,2\n1,x,2\n')
+    predicted = dml('predict', model, folder / 'new.csv')
+    assert predicted.status == 0 and len(set(predicted.stdout.split())) == 1, predicted
+    (folder / 'more.csv').write_text('a,b,y\n1,2,yes\n')
+    assert_refused(folder / 'job.conf', BAD_DATA, 'more.csv:1', 'take the weight from')
+    write_data(folder, 'libsvm', made_rows('logistic', False, 9)[0])
+    assert_refused(write_job(folder, 'other', data=['libsvm'], csv={'weight': '2'}), CONFIG,
+                   '`csv.weight`', 'use `weights`')
+    assert_refused(write_job(folder, 'both', data=['data.csv'], csv={'weight': 'w'},
+                             test=['test.csv'], test_weights=['data.csv']), CONFIG, '`csv.weight`')
+
+
+@test
+def standardised_columns_are_those_of_the_weighted_rows(folder):
+    lines, weights = made_rows('logistic', True, 1500)
+    lines = [' '.join([line.split()[0], *(f'{j}:{float(v) * 10 ** (int(j) % 5) + int(j)}' for j, v in
+                                          (word.split(':') for word in line.split()[1:]))]) + '\n'
+             for line in lines]
+    write_data(folder, 'data', lines, weights)
+    write_data(folder, 'repeated', [line for line, w in zip(lines, weights) for _ in range(w)])
+    settings = {'standardise': True, 'l2': 1e-2, **CLOSE}
+    for precondition in 'none', 'diagonal', 'block':
+        one, two = f'one-{precondition}', f'two-{precondition}'
+        weighted = train(write_job(folder, one, data=['data'], weights=['data.weights'],
+                                   precondition=precondition, **settings))
+        repeated = train(write_job(folder, two, data=['repeated'], precondition=precondition,
+                                   **settings))
+        assert abs(weighted['loss'] / repeated['loss'] - 1) < 1e-12, (weighted, repeated)
+        assert_near(coefficients(folder, one), coefficients(folder, two), 1e-6)
+
+
 @test
 def weights_far_apart_end_at_their_optimum(folder):
     source = random.Random(5)
