@@ -14,16 +14,21 @@ CLOSE = {'gradient_tolerance': 1e-11, 'loss_tolerance': 0}
 
 
 def made_rows(objective, dense, rows, seed=1):
-    """LIBSVM lines of 12 features, and whole-number weights from 0 to 4."""
+    """LIBSVM lines of 12 features, and whole-number weights from 0 to 4. Labels are two or three
+    classes, counts, or numbers."""
     source = random.Random(seed)
     lines, weights = [], []
     for _ in range(rows):
         x = {j: round(source.gauss(0, 1), 3) for j in range(1, 13)
              if dense or source.random() < 0.3}
         margin = sum(v * (j - 6) for j, v in x.items()) / 4 + source.gauss(0, 1.5)
-        label = {'logistic': int(margin > 0.5), 'squared_hinge': int(margin > 0.5),
-                 'softmax': min(2, max(0, int(margin + 1.5))), 'squared': round(margin, 3)}
-        lines.append(f'{label[objective]} ' + ' '.join(f'{j}:{v}' for j, v in x.items()) + '\n')
+        if objective in ('logistic', 'squared_hinge'):
+            label = int(margin > 0.5)
+        elif objective == 'softmax':
+            label = min(2, max(0, int(margin + 1.5)))
+        else:
+            label = int(math.exp(margin / 2)) if objective == 'poisson' else round(margin, 3)
+        lines.append(f'{label} ' + ' '.join(f'{j}:{v}' for j, v in x.items()) + '\n')
         weights.append(source.randrange(5))
     return lines, weights
 
@@ -50,7 +55,9 @@ def assert_near(one, other, tolerance):
 @test
 def whole_weights_are_repeated_rows(folder):
     cases = [('logistic', False, 'auto'), ('logistic', True, 'none'), ('squared', True, 'auto'),
-             ('softmax', False, 'none'), ('softmax', True, 'auto'), ('squared_hinge', True, 'none')]
+             ('softmax', False, 'none'), ('softmax', True, 'auto'), ('squared_hinge', True, 'none'),
+             ('huber', False, 'block'), ('poisson', True, 'auto'),
+             ('logistic', True, 'diagonal')]
     for number, (objective, dense, precondition) in enumerate(cases):
         lines, weights = made_rows(objective, dense, 2000)
         write_data(folder, 'data', lines, weights)
@@ -84,6 +91,19 @@ def newton(rows, signs, weights, l2):
         if max(map(abs, step)) < 1e-13:
             break
     return w
+
+
+@test
+def l1_leaves_the_weights_that_repeated_rows_leave(folder):
+    lines, weights = made_rows('logistic', False, 2000)
+    write_data(folder, 'data', lines, weights)
+    write_data(folder, 'repeated', [line for line, w in zip(lines, weights) for _ in range(w)])
+    settings = {'l1': 0.03, **CLOSE}
+    weighted = train(write_job(folder, data=['data'], weights=['data.weights'], **settings))
+    repeated = train(write_job(folder, 'repeated', data=['repeated'], **settings))
+    assert 0 < weighted['nonzero'] < 12 and weighted['nonzero'] == repeated['nonzero'], weighted
+    assert abs(weighted['loss'] / repeated['loss'] - 1) < 1e-12, (weighted, repeated)
+    assert_near(coefficients(folder), coefficients(folder, 'repeated'), 1e-6)
 
 
 @test
