@@ -29,6 +29,11 @@ void export_write(const struct model *model, enum export_format format, FILE *fi
  * with the names of their features, and the intercept. */
 void export_write_top(const struct model *model, size_t count, FILE *file);
 
+/* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature,
+ * weight}]}]. `class` is the one that positive weights speak for, null for numbers; `intercept` is
+ * null without one. A new reference. */
+json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most);
+
 /* ---- inside model/ only ---- */
 
 int export_liblinear_check(const struct model *model);

@@ -4,6 +4,7 @@
 
 #include "base/escape.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/export.h"
 
 struct heavy {
@@ -76,4 +77,39 @@ void export_write_top(const struct model *model, size_t count, FILE *file) {
             fprintf(file, "%14.6g  (intercept)\n", model->bias[k]);
     }
     free(heavy);
+}
+
+/* ---- JSON ---- */
+
+static json_t *name_json(const struct model_layout *layout, uint64_t feature) {
+    const char *name = layout->feature_names ? layout->feature_names[feature] : "";
+    return *name ? text_to_json(name) : json_integer((json_int_t)layout->feature_id[feature]);
+}
+
+static json_t *class_json(const struct model_layout *layout, uint32_t output) {
+    if (!layout->classes)
+        return json_null();
+    return text_to_json(layout->class_names[layout->outputs > 1 ? output : layout->classes - 1]);
+}
+
+json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
+    const struct model_layout *layout = &model->layout;
+    uint64_t most = layout->features < count ? layout->features : count;
+    struct heavy *heavy = memory_new(2 * (size_t)most + 1, sizeof *heavy);
+    json_t *outputs = json_array();
+    for (uint32_t k = 0; k < layout->outputs && k < outputs_most; k++) {
+        const double *weight = model->weight + k * layout->features;
+        size_t found = find_heavy(weight, layout->features, (size_t)most, heavy);
+        json_t *weights = json_array();
+        for (size_t i = 0; i < found; i++)
+            json_array_append_new(weights, json_pack("{s:o, s:f}", "feature",
+                                                     name_json(layout, heavy[i].feature), "weight",
+                                                     weight[heavy[i].feature]));
+        json_array_append_new(
+            outputs,
+            json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k), "intercept",
+                      model->bias ? json_real(model->bias[k]) : json_null(), "weights", weights));
+    }
+    free(heavy);
+    return outputs;
 }

@@ -8,11 +8,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
+#include "model/export.h"
 
+#define WEIGHTS_MOST 20 /* of an output */
+#define OUTPUTS_MOST 30
 #define PAUSE_NS (NS_PER_S / 2)
 #define PAUSE_SHARE 10 /* a coordinator that answers slowly is asked a tenth of the time */
 
@@ -33,6 +37,8 @@ static void note_files(const char *state, int64_t stamp[4]) {
 static void take_status(struct recorded *record, json_t *status, json_t *runs) {
     json_decref(record->status);
     json_decref(record->runs);
+    json_decref(record->heaviest);
+    record->heaviest = NULL;
     record->status = status;
     record->runs = runs;
 }
@@ -62,6 +68,22 @@ static int copy(const char *state, struct store **made) {
     return code;
 }
 
+/* Weights of the newest run's model. That there is none, or that it was damaged, shows no weights,
+ * and hides nothing else. */
+static json_t *find_heaviest(const char *state, const json_t *status) {
+    struct model *model;
+    if (!json_is_string(json_object_get(status, "model_sha256")))
+        return NULL;
+    char *path = memory_format("%s/models/%lld", state, member_count(status, "run"));
+    int code = model_open(path, &model);
+    free(path);
+    json_t *heaviest = code ? NULL : export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST);
+    if (!code)
+        model_close(model);
+    error_clear();
+    return heaviest;
+}
+
 static int read_store(struct recorded *record) {
     struct store *made = NULL;
     json_t *status = NULL;
@@ -75,6 +97,7 @@ static int read_store(struct recorded *record) {
     store_close(record->store);
     record->store = made;
     take_status(record, status, NULL);
+    record->heaviest = find_heaviest(record->state, status);
     note_files(record->state, record->stamp);
     return 0;
 }
@@ -111,6 +134,7 @@ struct api recorded_api(const struct recorded *record, const struct http_counts 
     return (struct api){.live = {.run = (int64_t)member_count(record->status, "run"),
                                  .started_ms = (int64_t)member_count(record->status, "started_ms")},
                         .status = record->status,
+                        .heaviest = record->heaviest,
                         .runs = record->runs,
                         .store = record->store,
                         .counts = counts};

@@ -12,6 +12,7 @@ struct recorded {
     const char *state;   /* the folder; the caller's */
     struct store *store; /* a copy in memory; NULL: nothing could be read yet */
     json_t *status;      /* of the newest run */
+    json_t *heaviest;    /* weights of its model, or NULL */
     json_t *runs;        /* while a coordinator is alive: the runs as it tells them; else NULL */
     int64_t stamp[4];    /* of the files that were copied */
     int64_t again_ns;    /* once there is a status, the folder is not looked at before this */

@@ -63,6 +63,10 @@ static void put_answers(const struct api *api, FILE *out) {
     json_t *answer = put_answer(api, "/api/v1/runs", "", out);
     const json_t *runs = json_object_get(answer, "runs");
     size_t count = json_array_size(runs);
+    if (api->heaviest) {
+        fputs(",\n", out);
+        json_decref(put_answer(api, "/api/v1/weights", "", out));
+    }
     put_list(api, "/api/v1/steps", "", out);
     put_list(api, "/api/v1/events", "", out);
     for (size_t i = count > RUNS_MAX ? count - RUNS_MAX : 0; i < count; i++) {

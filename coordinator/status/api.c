@@ -198,6 +198,15 @@ static void answer_metrics(const struct api *api, const struct request *request,
     answer->body = answer->owned = text;
 }
 
+static void answer_weights(const struct api *api, const struct request *request,
+                           struct http_answer *answer) {
+    (void)request;
+    if (api->heaviest)
+        give_json(answer, 200, json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest)));
+    else
+        give_error(answer, 404, "there is no model of a run that has ended");
+}
+
 static void answer_page(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
     (void)api;
@@ -260,6 +269,7 @@ static const struct {
     {"/api/v1/steps", true, answer_steps},
     {"/api/v1/events", true, answer_events},
     {"/api/v1/runs", true, answer_runs},
+    {"/api/v1/weights", false, answer_weights},
     {"/metrics", false, answer_metrics},
     {"/livez", false, answer_live},
     {"/readyz", false, answer_ready},

@@ -72,6 +72,7 @@ def record_shown(tab, steps):
     assert tab.text('step') == str(steps), tab.text('step')
     assert not tab.run("document.getElementById('evaluation').offsetHeight")
     assert tab.run("document.querySelectorAll('#runs tbody tr').length") == 1
+    tab.until("document.querySelectorAll('.weights tr').length === 21")  # with the intercept
     tab.run("document.querySelector('#runs input').click()")
     tab.until("[...known.overlays.values()].every(overlay => overlay.steps.last > 0)")
     shown_in_every_way(tab)

@@ -59,6 +59,10 @@ def a_folder_is_served_with_all_its_runs_and_steps(folder):
         steps = asked(url + 'api/v1/steps?since=1')
         assert [step['step'] for step in steps['steps']] == list(range(1, result['steps'] + 1))
         assert asked(url + 'api/v1/steps?run=1')['steps'] != steps['steps']
+        output, = asked(url + 'api/v1/weights')['outputs']
+        sizes = [abs(entry['weight']) for entry in output['weights']]
+        assert output['class'] == '1' and len(sizes) == 20, output
+        assert sizes == sorted(sizes, reverse=True) and isinstance(output['intercept'], float)
         assert '<!DOCTYPE html>' in ask(url)[1]
         assert ask(url + 'livez')[0] == 200
         assert [ask(url + path)[0] for path in ('readyz', 'metrics', 'nothing')] == [503, 404, 404]
@@ -106,6 +110,18 @@ def a_run_can_begin_and_is_shown_while_its_folder_is_served(folder):
 
 
 @test
+def a_model_that_was_removed_or_damaged_hides_nothing_else(folder):
+    result = train(small_job(folder))
+    tensors = folder / 'job.state/models/1/model.safetensors'
+    tensors.write_bytes(tensors.read_bytes()[:-1] + b'!')
+    with serving(folder / 'job.state') as (url, _):
+        assert asked(url + 'api/v1/status')['model_sha256'] == result['model_sha256']
+        assert ask(url + 'api/v1/weights')[0] == 404
+    record = embedded(dml('report', folder / 'job.state').stdout)
+    assert 'api/v1/weights' not in record and record['api/v1/status']['run'] == 1, list(record)
+
+
+@test
 def serving_ends_with_a_signal_and_status_0(folder):
     train(small_job(folder))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -141,7 +157,7 @@ def a_report_has_what_the_server_answers(folder):
     with serving(folder / 'job.state') as (url, _):
         for path, answer in record.items():
             assert asked(url + path) == answer, path
-    assert {'api/v1/status', 'api/v1/runs', 'api/v1/steps?since=0', 'api/v1/events?since=0',
+    assert {'api/v1/status', 'api/v1/runs', 'api/v1/weights', 'api/v1/steps?since=0', 'api/v1/events?since=0',
             'api/v1/steps?since=0&run=1'} <= set(record), list(record)
 
 
