@@ -10,6 +10,7 @@
 #define OF_ID UINT64_C(0x9e3779b97f4a7c15)
 #define OF_NUMBER UINT64_C(0xd1b54a32d192ed03)
 #define OF_TEXT UINT64_C(0x8cb92ba72f3d8dd7)
+#define OF_SEED UINT64_C(0xe7037ed1a0b428db)
 
 /* The output function of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
  * Generators, 2014, with the constants of Stafford's variant 13). */
@@ -44,4 +45,17 @@ uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
 
 bool holdout_has(double share, uint64_t hash) {
     return hash < (uint64_t)ldexp(share, 64);
+}
+
+/* The hash is mixed anew, so that folds do not depend on the share: that goes by the size of the
+ * hash itself. */
+uint32_t holdout_fold(uint64_t hash, uint64_t seed, uint32_t folds) {
+    uint64_t place = mix(hash ^ mix(seed + OF_SEED));
+    return 1 + (uint32_t)(((place >> 32) * folds) >> 32);
+}
+
+bool holdout_picks(const struct holdout_pick *pick, uint64_t hash) {
+    bool held_out = holdout_has(pick->share, hash);
+    return pick->folds ? !held_out && holdout_fold(hash, pick->seed, pick->folds) == pick->fold
+                       : held_out;
 }

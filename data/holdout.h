@@ -1,5 +1,7 @@
 /* The holdout by share: whether a row is held out follows from the row alone.
  *
+ * Likewise which fold of a cross-validation a row belongs to.
+ *
  * The hash covers the label and the (original id, value) pairs, in any order. So a row is on the
  * same side wherever it stands and whatever other rows there are, and equal rows are on the same
  * side. The hash must never change: see doc/FORMATS.md. */
@@ -16,5 +18,18 @@ uint64_t holdout_hash(const struct source_rows *rows, uint32_t row);
 
 /* Whether a row with this hash is held out at a `share` in (0, 1); at a share of 0 no row is. */
 bool holdout_has(double share, uint64_t hash);
+
+/* The fold of a row with this hash, from 1 to `folds`. Another seed gives other folds. */
+uint32_t holdout_fold(uint64_t hash, uint64_t seed, uint32_t folds);
+
+/* A part of the rows: those that the share holds out, or, if there are folds, of all others those
+ * of one fold. */
+struct holdout_pick {
+    double share;
+    uint32_t folds; /* 0: none */
+    uint32_t fold;  /* from 1 */
+    uint64_t seed;
+};
+bool holdout_picks(const struct holdout_pick *pick, uint64_t hash);
 
 #endif

@@ -25,6 +25,7 @@ struct split {
     uint32_t trained;  /* the first packs, without those of the holdout */
     uint8_t **side;    /* for each pack: enum row_side of each row; NULL: all are trained on */
     uint64_t held_out; /* rows, by their hash */
+    uint64_t of_fold;  /* rows that are left out for their fold */
 };
 
 int split_make(struct split *split, struct pack *const *packs, uint32_t count,

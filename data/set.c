@@ -101,6 +101,7 @@ static void fill_info(struct set *set) {
     info->uniform_exponent = facts->uniform_exponent;
     info->fingerprint = facts->fingerprint;
     info->rejected = facts->rejected;
+    info->fold = facts->fold;
     info->holdout = facts->holdout;
     info->weighted = set->weights != NULL;
     info->weight_exponent = info->weighted ? set->weights->exponent : 0;
@@ -221,6 +222,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
                           options->keep_holdout, count,           options->holdout_count};
     hash_stream_add(stream, numbers, sizeof numbers);
     hash_stream_add(stream, &options->holdout, sizeof options->holdout);
+    if (options->fold.folds) {
+        uint64_t fold[] = {options->fold.folds, options->fold.fold, options->fold.seed};
+        hash_stream_add(stream, fold, sizeof fold);
+    }
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
     for (const char *const *weight = options->class_weight; weight && *weight; weight++)

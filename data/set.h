@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/rows.h"
+#include "data/holdout.h"
 #include "data/pack.h"
 
 struct set_info {
@@ -45,6 +46,7 @@ struct set_info {
     double weight_total; /* the same of the weights as they were given */
 
     /* Everything above except `chunks` describes the training rows alone. */
+    uint32_t fold;             /* that was left out, from 1; 0: none */
     double holdout;            /* the share of the rows that is held out by hash, or 0 */
     uint64_t rows_held_out;    /* by that share, whether they are kept here or not */
     uint32_t holdout_chunks;   /* the last ones of `chunks`, 0 unless holdout rows were kept: */
@@ -60,6 +62,7 @@ struct set_options {
     enum label_kind labels;
     const char *positive; /* the positive class of binary labels, or NULL */
     double holdout;       /* share of the packs' rows that is held out by hash (data/holdout.h) */
+    struct holdout_pick fold;          /* if it has folds: its rows are left out, too */
     struct pack *const *holdout_packs; /* or whole packs that are held out */
     uint32_t holdout_count;
     const char *const *class_weight; /* "balanced" alone, or LABEL = WEIGHT for some classes, as of
@@ -83,8 +86,8 @@ bool class_weight_parse(const char *text, size_t *label_length, double *weight);
  * of training are [0, chunks − holdout_chunks).
  *
  * ERROR_DATA if labels do not fit the kind (one class only, more than two for binary, a text for a
- * target), if the share leaves no row on one of the sides, if all training rows weigh 0, or if a
- * class weight is for a label that no row has. */
+ * target), if the share or the fold leaves no row on one of the sides, if all training rows weigh
+ * 0, or if a class weight is for a label that no row has. */
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
                  const struct set_options *options, struct set **set, bool *made);
 

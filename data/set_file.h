@@ -38,7 +38,7 @@ struct set_facts {
     int32_t uniform_exponent;
     double holdout; /* as in struct set_info, as what follows is */
     uint64_t rows_held_out, holdout_rows, holdout_unseen;
-    uint32_t holdout_chunks, unused_too;
+    uint32_t holdout_chunks, fold;
     char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
 };
 _Static_assert(sizeof(struct set_facts) == 152, "no padding");

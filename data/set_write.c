@@ -335,6 +335,7 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
 int set_write(const char *path, struct pack *const *packs, uint32_t count,
               const struct set_options *options) {
     struct set_writer writer = {.facts.holdout = options->holdout,
+                                .facts.fold = options->fold.fold,
                                 .mutex = PTHREAD_MUTEX_INITIALIZER,
                                 .turn = PTHREAD_COND_INITIALIZER};
     int code = split_make(&writer.split, packs, count, options);

@@ -21,8 +21,8 @@ struct scorer {
     struct figures *figures;           /* or NULL */
     struct lines *lines;               /* or NULL */
     const struct score_output *output; /* or NULL */
-    double share;    /* of rows that are held out; only those are scored; 0: all are scored */
-    double *margins; /* of one example */
+    const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
+    double *margins;                   /* of one example */
     uint64_t unseen_features;
     struct missing *missing; /* a table's: what says that a number is missing, by rising id */
     uint32_t missing_count;
@@ -257,7 +257,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
     if (code)
         return code;
     for (uint32_t row = 0; row < rows->count; row++) {
-        if (scorer->share > 0 && !holdout_has(scorer->share, holdout_hash(rows, row)))
+        if (scorer->pick && !holdout_picks(scorer->pick, holdout_hash(rows, row)))
             continue;
         write_bad(scorer, rows, row, &bad);
         uint64_t known = compute_margins(scorer, rows, row);
@@ -359,12 +359,12 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     return finish(&scorer, read_files(&scorer, paths, &reading, threads), figures);
 }
 
-int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
-                struct score_figures *figures) {
+int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,
+                const struct holdout_pick *pick, struct score_figures *figures) {
     struct scorer scorer;
     begin(&scorer, model);
     scorer.figures = figures_new(&model->layout, FIGURES_ALL);
-    scorer.share = share;
+    scorer.pick = pick;
     return finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/holdout.h"
 #include "data/pack.h"
 #include "model/model.h"
 
@@ -104,11 +105,11 @@ int score_check_output(const struct model_layout *layout, const struct score_out
 int score_files(const struct model *model, char *const *paths, const struct source_options *options,
                 unsigned threads, const struct score_output *output, struct score_figures *figures);
 
-/* Figures over the rows of packs: over all rows if `share` is 0, else over the rows that a holdout
- * of that share holds out (data/holdout.h). score_files() computes the same figures, bit for bit,
+/* Figures over the rows of packs: over all rows if `pick` is NULL, else over those that
+ * it picks. score_files() computes the same figures, bit for bit,
  * from the same rows. */
-int score_packs(const struct model *model, struct pack *const *packs, uint32_t count, double share,
-                struct score_figures *figures);
+int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,
+                const struct holdout_pick *pick, struct score_figures *figures);
 
 /* Only examples and their labels, without any figure: for trying whether packs can be scored. */
 int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,

@@ -355,7 +355,7 @@ static int check_path(const struct job *job) {
         return 0;
     return error_set(ERROR_CONFIG,
                      "%s: key `%s`: a list of values needs rows to choose among their models; also "
-                     "set `holdout`, for example holdout = 0.1",
+                     "set `holdout`, for example holdout = 0.1, or `folds`, for example folds = 5",
                      job->file, job_sweep_key(job));
 }
 

@@ -44,9 +44,11 @@ static int work_on_opening(void *context) {
 static int work_on_start(void *context) {
     const struct starting *starting = context;
     const struct training *run = starting->run;
+    bool judged_only =
+        run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
     struct coordinates_walk walk = {0};
     const struct start_options options = {
-        .keeps = run->job->vanished == VANISHED_KEEP,
+        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
         .form = scaling_form(&run->scaling),
         .walk = run->scaling.columns ? &walk : NULL,

@@ -181,14 +181,23 @@ static int pack_all(const struct source_options *options, const char *folder, ch
     return code;
 }
 
+/* `fold` is 0 for none. */
+static struct holdout_pick fold_of(const struct job *job, uint32_t fold) {
+    return (struct holdout_pick){.share = job_holdout_share(job),
+                                 .folds = fold ? job->folds : 0,
+                                 .fold = fold,
+                                 .seed = job->seed};
+}
+
 static int merge(const struct job *job, const char *folder, const struct pack_list *data,
-                 const struct pack_list *held_out, struct set **set) {
+                 const struct pack_list *held_out, uint32_t fold, struct set **set) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
     struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
                                   .class_weight = (const char *const *)job->class_weight,
                                   .holdout = job_holdout_share(job),
+                                  .fold = fold_of(job, fold),
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
                                   .keep_holdout = job->early_stopping > 0,
@@ -201,10 +210,10 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
 }
 
 /* The packs become the holdout's own. */
-static struct holdout *take_holdout(struct pack_list *packs, double share) {
+static struct holdout *take_holdout(struct pack_list *packs, const struct holdout_pick *pick) {
     if (!packs->count)
         return NULL;
-    struct holdout *holdout = holdout_new(packs->packs, packs->count, share);
+    struct holdout *holdout = holdout_new(packs->packs, packs->count, pick);
     packs->count = 0;
     return holdout;
 }
@@ -250,12 +259,10 @@ static void warn_of_copies(const struct dataset_sources *sources) {
         }
 }
 
-void dataset_add_source(struct dataset_sources *sources, enum dataset_use use, const char *path,
-                        const char *fingerprint) {
+void dataset_add_source(struct dataset_sources *sources, const struct dataset_source *source) {
     sources->items = memory_resize(sources->items, sources->count + 1, sizeof *sources->items);
-    struct dataset_source *source = &sources->items[sources->count++];
-    *source = (struct dataset_source){.path = memory_copy_string(path), .use = use};
-    snprintf(source->fingerprint, sizeof source->fingerprint, "%s", fingerprint);
+    sources->items[sources->count] = *source;
+    sources->items[sources->count++].path = memory_copy_string(source->path);
 }
 
 void dataset_sources_release(struct dataset_sources *sources) {
@@ -339,16 +346,17 @@ static int pack_files(const struct job *job, const char *folder, const struct da
 
 static int take_packs(const struct job *job, const char *folder, struct packs *packs,
                       struct dataset *data) {
-    int code = merge(job, folder, &packs->data, &packs->held_out, &data->set);
+    int code = merge(job, folder, &packs->data, &packs->held_out, 0, &data->set);
     if (code)
         return code;
     take_sources(&packs->data, USE_TRAINING, &data->sources);
     take_sources(&packs->held_out, USE_HOLDOUT, &data->sources);
     take_sources(&packs->test, USE_TEST, &data->sources);
     warn_of_copies(&data->sources);
-    double share = job_holdout_share(job);
-    data->holdout = take_holdout(share > 0 ? &packs->data : &packs->held_out, share);
-    data->test = take_holdout(&packs->test, 0);
+    struct holdout_pick pick = {.share = job_holdout_share(job)};
+    data->holdout =
+        pick.share > 0 ? take_holdout(&packs->data, &pick) : take_holdout(&packs->held_out, NULL);
+    data->test = take_holdout(&packs->test, NULL);
     return 0;
 }
 
@@ -381,20 +389,46 @@ static int open_pack(const char *folder, const struct dataset_source *source,
     return code;
 }
 
+static int open_packs(const char *folder, const struct dataset_sources *sources,
+                      struct packs *packs, struct source_shape *shape) {
+    struct pack_list *const of_use[] = {
+        [USE_TRAINING] = &packs->data, [USE_HOLDOUT] = &packs->held_out, [USE_TEST] = &packs->test};
+    int code = 0;
+    for (uint32_t i = 0; !code && i < sources->count; i++)
+        code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
+    for (uint32_t i = 0; !code && i < packs->data.count; i++)
+        take_shape(shape, packs->data.packs[i], i == 0);
+    return code;
+}
+
 int dataset_recall(const struct job *job, const struct dataset_sources *sources,
                    struct dataset *data) {
     char *folder = memory_format("%s/packs", job->state);
     struct packs packs = {0};
-    struct pack_list *const of_use[] = {
-        [USE_TRAINING] = &packs.data, [USE_HOLDOUT] = &packs.held_out, [USE_TEST] = &packs.test};
-    int code = 0;
     *data = (struct dataset){0};
-    for (uint32_t i = 0; !code && i < sources->count; i++)
-        code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
-    for (uint32_t i = 0; !code && i < packs.data.count; i++)
-        take_shape(&data->sources.shape, packs.data.packs[i], i == 0);
+    int code = open_packs(folder, sources, &packs, &data->sources.shape);
     if (!code)
         code = take_packs(job, folder, &packs, data);
+    packs_release(&packs);
+    free(folder);
+    return code;
+}
+
+int dataset_open_fold(const struct job *job, const struct dataset_sources *sources, uint32_t fold,
+                      struct dataset *data) {
+    int64_t start = clock_monotonic_ns();
+    char *folder = memory_format("%s/packs", job->state);
+    struct holdout_pick pick = fold_of(job, fold);
+    struct packs packs = {0};
+    *data = (struct dataset){0};
+    int code = open_packs(folder, sources, &packs, &data->sources.shape);
+    if (!code)
+        code = merge(job, folder, &packs.data, &packs.held_out, fold, &data->set);
+    if (!code)
+        data->holdout = take_holdout(&packs.data, &pick);
+    for (uint32_t i = 0; i < sources->count; i++)
+        dataset_add_source(&data->sources, &sources->items[i]);
+    data->seconds = seconds_since(start);
     packs_release(&packs);
     free(folder);
     return code;

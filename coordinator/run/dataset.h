@@ -52,9 +52,13 @@ int dataset_open(const struct job *job, struct dataset *data);
 int dataset_recall(const struct job *job, const struct dataset_sources *sources,
                    struct dataset *data);
 
-/* Adds a source of that use; path and fingerprint are copied. */
-void dataset_add_source(struct dataset_sources *sources, enum dataset_use use, const char *path,
-                        const char *fingerprint);
+/* The data of a member of a cross-validation, from the packs of these sources: trained on without
+ * the rows of a fold (from 1 to job->folds), which are the holdout. There is no test data. */
+int dataset_open_fold(const struct job *job, const struct dataset_sources *sources, uint32_t fold,
+                      struct dataset *data);
+
+/* Adds a copy. */
+void dataset_add_source(struct dataset_sources *sources, const struct dataset_source *source);
 void dataset_sources_release(struct dataset_sources *sources);
 
 void dataset_release(struct dataset *data); /* harmless on a zeroed struct */

@@ -10,15 +10,19 @@
 struct holdout {
     struct pack **packs;
     uint32_t count;
-    double share;
+    bool picks;
+    struct holdout_pick pick; /* if it does */
 };
 
-struct holdout *holdout_new(struct pack *const *packs, uint32_t count, double share) {
+struct holdout *holdout_new(struct pack *const *packs, uint32_t count,
+                            const struct holdout_pick *pick) {
     struct holdout *holdout = memory_new(1, sizeof *holdout);
     holdout->packs = memory_new(count, sizeof(struct pack *));
     memcpy(holdout->packs, packs, count * sizeof(struct pack *));
     holdout->count = count;
-    holdout->share = share;
+    holdout->picks = pick != NULL;
+    if (pick)
+        holdout->pick = *pick;
     return holdout;
 }
 
@@ -70,7 +74,9 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data,
                   const struct model_layout *layout, const char *key) {
     if (!holdout)
         return 0;
-    if (holdout->share > 0) /* rows of the data itself */
+    if (holdout->picks && holdout->pick.folds) /* the set was made without them */
+        return 0;
+    if (holdout->picks) /* rows of the data itself */
         return data->rows_held_out ? 0
                                    : error_set(ERROR_DATA,
                                                "key `%s`: no row is held out: the data "
@@ -82,7 +88,8 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data,
 int holdout_score(const struct holdout *holdout, const struct model *model,
                   struct score_figures *figures) {
     failpoint(FAILPOINT_score);
-    int code = score_packs(model, holdout->packs, holdout->count, holdout->share, figures);
+    int code = score_packs(model, holdout->packs, holdout->count,
+                           holdout->picks ? &holdout->pick : NULL, figures);
     if (!code && !figures->examples) {
         score_figures_release(figures);
         code = error_set(ERROR_DATA, "the holdout has no labelled row");

@@ -1,5 +1,5 @@
 /* Rows that a model is scored on: the holdout or the test data. They are packs that stay open;
- * either all rows count, or a share of them. */
+ * either all rows count, or a part of them. */
 #ifndef DML_COORDINATOR_RUN_HOLDOUT_H
 #define DML_COORDINATOR_RUN_HOLDOUT_H
 
@@ -8,8 +8,9 @@
 
 struct holdout; /* opaque */
 
-/* Takes ownership of the packs. `share` is that of score_packs(). */
-struct holdout *holdout_new(struct pack *const *packs, uint32_t count, double share);
+/* Takes ownership of the packs. `pick` is that of score_packs(). */
+struct holdout *holdout_new(struct pack *const *packs, uint32_t count,
+                            const struct holdout_pick *pick);
 void holdout_free(struct holdout *holdout); /* harmless on NULL */
 
 /* Checks, before training, that a model of this layout, trained on this data, can be scored.

@@ -96,6 +96,22 @@ int sets_prune(struct loop *loop, const char *state, const char *keep, const cha
     return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
 }
 
+static bool is_of_no_fold(const struct pruning *pruning, const char *path) {
+    (void)pruning;
+    struct set *set = open_quietly(path);
+    bool kept = !set || !set_info(set)->fold;
+    set_close(set);
+    return kept;
+}
+
+int sets_prune_folds(struct loop *loop, const char *state) {
+    struct pruning pruning = {.state = state,
+                              .ending = ".set",
+                              .is_kept = is_of_no_fold,
+                              .why = "its cross-validation has ended"};
+    return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
+}
+
 static bool is_kept_pack(const struct pruning *pruning, const char *path) {
     const struct dataset_sources *sources = pruning->sources;
     const char *name = strrchr(path, '/') + 1;

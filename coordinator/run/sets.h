@@ -14,6 +14,9 @@ struct set *sets_find(const char *state, const char *fingerprint);
  * NULL). A file that cannot be removed stays; ERROR_UNAVAILABLE if no thread can be started. */
 int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too);
 
+/* Removes, beside the loop, the sets of folds. Errors as of sets_prune(). */
+int sets_prune_folds(struct loop *loop, const char *state);
+
 /* Removes, beside the loop, all packs except those of these sources: the packs of files that are
  * gone or have changed. Errors as of sets_prune(). */
 int packs_prune(struct loop *loop, const char *state, const struct dataset_sources *sources);

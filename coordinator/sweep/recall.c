@@ -54,9 +54,13 @@ struct recalling {
 static void read_sources(const char *text, struct dataset_sources *sources) {
     json_t *list = json_loads(text, 0, NULL), *source;
     size_t i;
-    json_array_foreach(list, i, source)
-        dataset_add_source(sources, use_of(member_text(source, "use")), member_text(source, "path"),
-                           member_text(source, "fingerprint"));
+    json_array_foreach(list, i, source) {
+        struct dataset_source read = {.path = (char *)(uintptr_t)member_text(source, "path"),
+                                      .use = use_of(member_text(source, "use"))};
+        snprintf(read.fingerprint, sizeof read.fingerprint, "%s",
+                 member_text(source, "fingerprint"));
+        dataset_add_source(sources, &read);
+    }
     json_decref(list);
 }
 

@@ -82,13 +82,17 @@ static int take_run(void *context, const struct store_run *run) {
     return 0;
 }
 
-/* Others cannot start from a model that was removed. */
+/* Others cannot start from a full fit that was removed. */
 static int take_model(void *context, const struct store_model_row *model) {
     const struct reading *reading = context;
     struct sweep_runs *runs = reading->runs;
-    for (uint32_t i = 0; model->removed_ms && i < reading->values; i++)
-        if (runs->members[i].run == model->run)
+    for (uint32_t i = 0; model->removed_ms && i < runs->count; i++) {
+        if (runs->members[i].run != model->run)
+            continue;
+        runs->removed[i] = true;
+        if (i < reading->values)
             runs->members[i].state = MEMBER_FAILED;
+    }
     return 0;
 }
 
@@ -98,7 +102,8 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
     *runs = (struct sweep_runs){.count = count,
                                 .members = memory_new(count, sizeof *runs->members),
                                 .results = memory_new(count, sizeof(json_t *)),
-                                .settings = memory_new(count, sizeof(json_t *))};
+                                .settings = memory_new(count, sizeof(json_t *)),
+                                .removed = memory_new(count, sizeof(bool))};
     for (uint32_t i = 0; i < count; i++)
         runs->members[i].loss = NAN;
     struct reading reading = {.sweep = sweep, .values = shape->values, .runs = runs};
@@ -116,6 +121,7 @@ void sweep_runs_release(struct sweep_runs *runs) {
     free(runs->members);
     free(runs->results);
     free(runs->settings);
+    free(runs->removed);
     *runs = (struct sweep_runs){0};
 }
 

@@ -27,6 +27,7 @@ struct sweep_runs {
     struct sweep_member *members;
     json_t **results; /* NULL: not done */
     json_t **settings;
+    bool *removed; /* the member's model was removed */
 };
 
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,

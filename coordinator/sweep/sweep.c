@@ -2,11 +2,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/progress.h"
+#include "coordinator/run/sets.h"
+#include "coordinator/run/sweep.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/recall.h"
 #include "coordinator/sweep/record.h"
@@ -22,7 +25,9 @@ struct sweep {
     char *start_sha; /* of `start_from`; "" without one */
     int64_t number;  /* 0: not begun */
     struct sweep_runs runs;
-    uint32_t trained; /* members, by this command */
+    uint32_t trained;    /* members, by this command */
+    uint32_t fold;       /* whose data is open; 0: none */
+    struct dataset left; /* that data */
 };
 
 struct sweep_shape sweep_shape_of(struct job *job) {
@@ -195,6 +200,39 @@ static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
     }
 }
 
+/* ---- the data of a fold ---- */
+
+static int work_on_fold(void *context) {
+    struct sweep *sweep = context;
+    return dataset_open_fold(sweep->training->job, &sweep->data->sources, sweep->fold,
+                             &sweep->left);
+}
+
+/* The set of a fold is as large as the data, so it is there only while it is trained on. */
+static void close_fold(struct sweep *sweep) {
+    char *path = sweep->left.set ? memory_copy_string(set_path(sweep->left.set)) : NULL;
+    dataset_release(&sweep->left);
+    sweep->fold = 0;
+    if (path)
+        unlink(path);
+    free(path);
+}
+
+/* Opens the data of a member: of all rows, or of all but those of its fold. */
+static int choose_data(struct sweep *sweep, uint32_t fold, const struct dataset **data) {
+    int code = 0;
+    *data = fold ? &sweep->left : sweep->data;
+    if (sweep->fold == fold)
+        return 0;
+    close_fold(sweep);
+    sweep->fold = fold;
+    if (fold)
+        code = loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_fold, sweep);
+    return code;
+}
+
+/* ---- training a member ---- */
+
 static int train_member(struct sweep *sweep, uint32_t member) {
     struct training *training = sweep->training;
     struct sweep_place place = sweep_place(&sweep->shape, member);
@@ -202,16 +240,54 @@ static int train_member(struct sweep *sweep, uint32_t member) {
     char *start = start_folder(sweep, member);
     announce(sweep, member);
     double value = value_of(sweep, place.value);
+    const struct dataset *data;
+    int code = choose_data(sweep, place.fold, &data);
     *path = (struct numbers){.value = value, .all = &value, .count = 1};
     prepare(sweep, member, start);
     progress_open(!training->options->quiet);
-    int code = training_run(training, sweep->data, sweep->data->set);
+    if (!code)
+        code = training_run(training, data, data->set);
     if (!code)
         code = training_conclude(training);
     training_release(training, code);
     training->member = (struct training_member){0};
     *path = whole;
     free(start);
+    return code;
+}
+
+/* ---- what is left behind ---- */
+
+struct removal {
+    const char *state;
+    int64_t *runs;
+    uint32_t count;
+};
+
+static int work_on_removal(void *context) {
+    const struct removal *removal = context;
+    for (uint32_t i = 0; i < removal->count; i++) {
+        char *folder = memory_format("%s/models/%lld", removal->state, (long long)removal->runs[i]);
+        folder_retire(folder);
+        free(folder);
+    }
+    return 0;
+}
+
+/* The models of folds are of no use once they were judged. */
+static int remove_models_of_folds(struct sweep *sweep) {
+    const struct sweep_runs *runs = &sweep->runs;
+    struct removal removal = {.state = sweep->training->job->state,
+                              .runs = memory_new(runs->count, sizeof(int64_t))};
+    for (uint32_t i = sweep->shape.values; i < runs->count; i++)
+        if (runs->members[i].state == MEMBER_DONE && !runs->removed[i])
+            removal.runs[removal.count++] = runs->members[i].run;
+    int code = removal.count
+                   ? loop_beside(&sweep->training->loop, STAGE_ENDING, work_on_removal, &removal)
+                   : 0;
+    for (uint32_t i = 0; !code && i < removal.count; i++)
+        code = store_model_removed(sweep->training->store, removal.runs[i]);
+    free(removal.runs);
     return code;
 }
 
@@ -223,7 +299,12 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
     outcome->winner = sweep->runs.members[winner].run;
     outcome->result = sweep_result(sweep->number, &sweep->shape, &sweep->runs);
     char *text = json_dumps(outcome->result, JSON_COMPACT);
-    int code = store_sweep_end(sweep->training->store, sweep->number, outcome->winner, text);
+    close_fold(sweep);
+    int code = sweep->shape.folds
+                   ? sets_prune_folds(&sweep->training->loop, sweep->training->job->state)
+                   : 0;
+    if (!code)
+        code = store_sweep_end(sweep->training->store, sweep->number, outcome->winner, text);
     free(text);
     return code;
 }
@@ -231,11 +312,17 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
     int code = read_runs(sweep);
+    if (!code)
+        code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
         code = train_member(sweep, member);
         if (!code)
             code = read_runs(sweep);
+        if (!code)
+            code = remove_models_of_folds(sweep);
     }
+    if (!code)
+        code = remove_models_of_folds(sweep);
     return code ? code : conclude(sweep, outcome);
 }
 
@@ -255,6 +342,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
         code = begin(&sweep);
     if (!code && !outcome->winner)
         code = train_all(&sweep, outcome);
+    dataset_release(&sweep.left);
     sweep_runs_release(&sweep.runs);
     free(sweep.start_sha);
     free(sweep.judged);

@@ -5,6 +5,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_http.py \
 	tests/integration/test_retrain.py \
 	tests/integration/test_path.py \
+	tests/integration/test_folds.py \
 	tests/integration/test_loop.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
@@ -43,6 +44,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/wide.py \
 	tests/integration/nightly.py \
 	tests/integration/optimum.py \
+	tests/integration/row_hash.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py
 

@@ -72,6 +72,38 @@ static void a_larger_share_holds_what_a_smaller_one_does(void **state) {
     assert_false(holdout_has(nextafter(1, 0), UINT64_MAX));
 }
 
+/* ---- folds ---- */
+
+static void the_fold_of_a_row_is_the_one_that_is_documented(void **state) {
+    (void)state;
+    static const uint64_t hashes[] = {UINT64_C(0x2ee7b2c237dbb9ec), UINT64_C(0xa304bb3db10436f3),
+                                      UINT64_C(0x4df0e06dab28c765), UINT64_C(0x61d6da0eafdf02ea)};
+    static const uint32_t folds[] = {4, 3, 1, 1};
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(holdout_fold(hashes[i], 1, 5), folds[i]);
+}
+
+/* Bounds of five standard deviations. With a share only what it leaves is in folds. */
+static void every_row_that_is_not_held_out_is_in_one_fold_of_like_size(void **state) {
+    (void)state;
+    enum { ROWS = 70000, FOLDS = 7 };
+    double in_fold[FOLDS + 1] = {0}, moved = 0;
+    for (uint64_t row = 0; row < ROWS; row++) {
+        uint64_t hash = hash_of(1, NULL, 1, IDS(1), VALUES((double)row));
+        uint32_t picked = 0;
+        for (uint32_t fold = 1; fold <= FOLDS; fold++) {
+            struct holdout_pick pick = {.share = 0.5, .folds = FOLDS, .fold = fold, .seed = 3};
+            picked += holdout_picks(&pick, hash);
+            in_fold[fold] += holdout_picks(&pick, hash);
+        }
+        assert_int_equal(picked, !holdout_has(0.5, hash));
+        moved += holdout_fold(hash, 1, FOLDS) != holdout_fold(hash, 2, FOLDS);
+    }
+    for (uint32_t fold = 1; fold <= FOLDS; fold++)
+        assert_true(fabs(in_fold[fold] - ROWS / 14.0) <= 5 * sqrt(ROWS / 14.0));
+    assert_true(fabs(moved - ROWS * 6 / 7.0) <= 5 * sqrt(ROWS * 6 / 49.0));
+}
+
 /* ---- packs ---- */
 
 static const struct source_options plain_options;
@@ -217,7 +249,8 @@ static void assert_same_figures(const struct model *model, const char *path, con
     memset(&packs, 0, sizeof packs);
     assert_int_equal(score_files(model, paths, &plain_options, 1, NULL, &files), 0);
     struct pack *pack = pack_of(path);
-    assert_int_equal(score_packs(model, &pack, 1, share, &packs), 0);
+    const struct holdout_pick pick = {.share = share};
+    assert_int_equal(score_packs(model, &pack, 1, share > 0 ? &pick : NULL, &packs), 0);
     pack_close(pack);
     assert_true(files.examples > 0);
     for (size_t i = 0; i < score_figure_count; i++) {
@@ -272,7 +305,7 @@ static void a_pack_that_lacks_columns_of_the_model_is_named(void **state) {
     struct model squared = model_of("squared", 1, 3, 0, NULL);
     struct pack *pack = pack_of(fixture_text("narrow.csv", "a,b,y\n1,2,3\n"));
     struct score_figures figures;
-    assert_int_equal(score_packs(&squared, &pack, 1, 0, &figures), ERROR_DATA);
+    assert_int_equal(score_packs(&squared, &pack, 1, NULL, &figures), ERROR_DATA);
     assert_non_null(strstr(error_text(), "narrow.csv: about line 1: no value in column 6007"));
     error_clear();
     pack_close(pack);
@@ -285,7 +318,7 @@ static void a_pack_with_other_columns_than_the_model_is_named(void **state) {
     squared.layout.feature_names = names;
     struct pack *pack = pack_of(fixture_text("swapped.csv", "y,a,b\n1,2,3\n"));
     struct score_figures figures;
-    assert_int_equal(score_packs(&squared, &pack, 1, 0, &figures), ERROR_DATA);
+    assert_int_equal(score_packs(&squared, &pack, 1, NULL, &figures), ERROR_DATA);
     assert_non_null(strstr(error_text(), "swapped.csv:1: column 1 is named \"y\", but \"a\""));
     error_clear();
     pack_close(pack);
@@ -294,6 +327,8 @@ static void a_pack_with_other_columns_than_the_model_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hash_of_a_row_is_the_one_that_is_documented),
+        cmocka_unit_test(the_fold_of_a_row_is_the_one_that_is_documented),
+        cmocka_unit_test(every_row_that_is_not_held_out_is_in_one_fold_of_like_size),
         cmocka_unit_test(the_order_of_values_does_not_matter_nor_do_zeros),
         cmocka_unit_test(as_many_rows_are_held_out_as_the_share_says),
         cmocka_unit_test(a_larger_share_holds_what_a_smaller_one_does),
