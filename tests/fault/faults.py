@@ -71,8 +71,23 @@ def write_data(folder, objective='logistic', rows=4000, features=FEATURES, value
     return path
 
 
-def make_job(folder, objective='logistic', rows=4000, features=FEATURES, **settings):
+def write_weights(folder, rows):
+    """Far apart, and some of 0."""
+    path = folder / 'weights'
+    rng = random.Random(2)
+    path.write_text(''.join(f'{10 ** rng.uniform(-4, 4) if rng.random() < 0.9 else 0}\n'
+                            for _ in range(rows)))
+    return path
+
+
+def make_job(folder, objective='logistic', rows=4000, features=FEATURES, weighted=False,
+             **settings):
+    """With `weighted` rows have weights, and so have classes where there are any."""
     data = write_data(folder, objective, rows, features)
+    if weighted:
+        settings['weights'] = [write_weights(folder, rows).name]
+    if weighted and objective != 'squared':
+        settings['class_weight'] = 'balanced'
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
               'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
               'threads': 1, 'reconnect_seconds': 5, **settings}

@@ -21,8 +21,9 @@ KILLS_MAX = 4
 # What a run is made of: the objective, how long replicas pause before a chunk at most (µs), and
 # settings of the job. With the longest pauses evaluations take more than 100 ms and are journalled.
 # As many as there are runs in `check`.
-KINDS = [('logistic', 2000, {}), ('logistic', 25000, {}), ('softmax', 1500, {}),
-         ('squared', 2000, {}), ('squared', 25000, {}), ('logistic', 2000, PRECONDITIONED),
+KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('softmax', 1500, {}),
+         ('squared', 2000, {}), ('squared', 25000, {'weighted': True}),
+         ('logistic', 2000, PRECONDITIONED),
          ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED),
          ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True})]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
