@@ -90,8 +90,10 @@ libcoordinator_a_SOURCES = \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
 	coordinator/sweep/table.c coordinator/sweep/table.h \
 	coordinator/publish/judge.c coordinator/publish/judge.h \
+	coordinator/publish/needs.c coordinator/publish/needs.h \
 	coordinator/publish/notice.c coordinator/publish/notice.h \
 	coordinator/publish/outcome.c coordinator/publish/outcome.h \
+	coordinator/publish/prune.c coordinator/publish/prune.h \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/publish/versions.c coordinator/publish/versions.h \
 	coordinator/command/about.c \
@@ -108,6 +110,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/past.c coordinator/command/past.h \
 	coordinator/command/place.c coordinator/command/place.h \
 	coordinator/command/predict.c \
+	coordinator/command/prune.c \
 	coordinator/command/recorded.c coordinator/command/recorded.h \
 	coordinator/command/report.c \
 	coordinator/command/report_print.c \

@@ -24,6 +24,8 @@ static const struct command commands[] = {
      "the live or last state of a job"},
     {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_SORT, false,
      "the runs so far"},
+    {"prune", command_prune, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_DRY_RUN, false,
+     "removes what nothing needs any more from state folders"},
     {"pack", command_pack, "JOBFILE", 1, 1, 0, false,
      "packs the data and trains nothing"},
     {"inspect", command_inspect, "PACK", 1, 1, 0, false,

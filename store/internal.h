@@ -99,6 +99,8 @@
     X(MODEL_REMOVED, "UPDATE models SET removed_ms = ? WHERE run = ?")                             \
     X(SOURCE_INSERT, "INSERT OR REPLACE INTO sources (run, position, path, fingerprint, bytes, "   \
                      "rows) VALUES (?, ?, ?, ?, ?, ?)")                                            \
+    X(SOURCES, "SELECT position, path, fingerprint, bytes, rows FROM sources WHERE run = ? "       \
+               "ORDER BY position")                                                                \
     X(PUBLICATION_INSERT, "INSERT INTO publications (wall_ms, kind, run, previous_run, text) "     \
                           "VALUES (?, ?, ?, ?, ?)")                                                \
     X(PUBLICATION_SETTLED, "UPDATE publications SET settled_ms = ? WHERE publication = ?")         \

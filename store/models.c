@@ -52,6 +52,29 @@ int store_source(struct store *store, int64_t run, const struct store_source *so
                                 count(source->rows)));
 }
 
+struct each_source {
+    int (*each)(void *context, const struct store_source *source);
+    void *context;
+};
+
+static int take_source(void *context, sqlite3_stmt *row) {
+    const struct each_source *sources = context;
+    struct store_source source = {
+        .position = (uint32_t)sqlite3_column_int64(row, 0),
+        .path = column_text(row, 1),
+        .fingerprint = column_text(row, 2),
+        .bytes = (uint64_t)sqlite3_column_int64(row, 3),
+        .rows = (uint64_t)sqlite3_column_int64(row, 4),
+    };
+    return sources->each(sources->context, &source);
+}
+
+int store_sources(struct store *store, int64_t run,
+                  int (*each)(void *context, const struct store_source *source), void *context) {
+    return store_run_statement(store, STATEMENT_SOURCES, VALUES(integer(run)), take_source,
+                               &(struct each_source){each, context});
+}
+
 /* ---- what is live ---- */
 
 int store_publish(struct store *store, const struct store_publication *publication) {

@@ -160,6 +160,10 @@ struct store_source {
 /* Collected. */
 int store_source(struct store *store, int64_t run, const struct store_source *source);
 
+/* The sources of a run, in the order of reading. */
+int store_sources(struct store *store, int64_t run,
+                  int (*each)(void *context, const struct store_source *source), void *context);
+
 struct store_publication {
     int64_t publication, wall_ms; /* set by the store */
     const char *kind;             /* "published", "refused" or "rolled back" */

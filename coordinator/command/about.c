@@ -43,6 +43,13 @@ static const struct {
      "all *.state folders in the current folder.\n"
      "\n"
      "  dml-coordinator jobs adult.state --sort auc\n"},
+    {"prune",
+     "Removes models beyond `keep_models`, and packs, sets, checkpoints and half-written files\n"
+     "that neither the newest run of a job, nor an unfinished run, nor the live model, nor a\n"
+     "rollback needs. Says what and how much; the record of runs stays. Without an operand it\n"
+     "takes all *.state folders in the current folder.\n"
+     "\n"
+     "  dml-coordinator prune --dry-run adult.state\n"},
     {"pack",
      "Does what `run` does first: reads the text and writes it in binary below STATE/packs,\n"
      "for all later runs. A pack is used until its source changes.\n"},

@@ -10,6 +10,7 @@ int command_rollback(const struct options *options);
 int command_check(const struct options *options);
 int command_status(const struct options *options);
 int command_jobs(const struct options *options);
+int command_prune(const struct options *options);
 int command_pack(const struct options *options);
 int command_inspect(const struct options *options);
 int command_cancel(const struct options *options);

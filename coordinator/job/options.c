@@ -26,7 +26,7 @@ const struct option_row option_rows[] = {
     {"list-failpoints", 0, NULL, 0, offsetof(struct options, list_failpoints),
      "lists the failpoints, for tests: see DML_FAILPOINT"},
     {"dry-run", 'n', NULL, OPTION_DRY_RUN, offsetof(struct options, dry_run),
-     "only checks the job file and the data's paths"},
+     "only tells: checks the job file and the data's paths, or lists what would be removed"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
      "starts a new run, even if one could go on"},
     {"start", 0, "MODEL", OPTION_START, offsetof(struct options, start),

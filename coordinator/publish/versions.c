@@ -117,20 +117,39 @@ static int remove_versions(struct loop *loop, struct store *store, const char *s
     return code;
 }
 
-int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
-    struct version_list list = {0};
+static int find_superfluous(struct store *store, const char *state, uint32_t keep,
+                            struct version_list *list) {
     struct history history;
+    *list = (struct version_list){0};
     int code = history_read(store, &history);
     if (!code)
-        code = store_models(store, take_model, &list);
+        code = store_models(store, take_model, list);
     if (!code)
-        code = store_runs(store, take_sweep, &list);
-    if (!code) {
-        select_superfluous(&list, &history, publish_live(state), keep);
-        code = remove_versions(loop, store, state, &list);
-    }
-    free(list.items);
+        code = store_runs(store, take_sweep, list);
+    if (!code)
+        select_superfluous(list, &history, publish_live(state), keep);
     history_release(&history);
+    return code;
+}
+
+int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
+    struct version_list list;
+    int code = find_superfluous(store, state, keep, &list);
+    if (!code)
+        code = remove_versions(loop, store, state, &list);
+    free(list.items);
+    return code;
+}
+
+int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
+                         size_t *count) {
+    struct version_list list;
+    int code = find_superfluous(store, state, keep, &list);
+    *runs = memory_new(list.count, sizeof **runs);
+    *count = list.count;
+    for (size_t i = 0; i < list.count; i++)
+        (*runs)[i] = list.items[i].run;
+    free(list.items);
     return code;
 }
 

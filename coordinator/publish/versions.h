@@ -3,6 +3,7 @@
 #ifndef DML_COORDINATOR_PUBLISH_VERSIONS_H
 #define DML_COORDINATOR_PUBLISH_VERSIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "coordinator/run/loop.h"
@@ -14,6 +15,11 @@
  * of the newest sweep that another one was preferred to; those of earlier sweeps go. Neither
  * count. */
 int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep);
+
+/* The runs whose models versions_prune() would remove: `count` of them; free *runs also after a
+ * failure. */
+int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
+                         size_t *count);
 
 /* Removes the checkpoints of all runs that have ended, except those of run `keep`. A run that ended
  * at a limit can no longer go on then. */

@@ -105,10 +105,10 @@ def exists(path):
         return False
 
 
-# Walked elsewhere: only retrain comes to the first (test_retrain.py), only workers that someone else
-# started under the name of a host to the second (test_loop.py), only sweeps to the others
-# (test_path.py).
-WALKED_ELSEWHERE = {'version_remove', 'name_lookup', 'sweep_begun', 'sweep_ended'}
+# Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
+# (test_prune.py), only workers that someone else started under the name of a host to the third
+# (test_loop.py), only sweeps to the others (test_path.py).
+WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'sweep_begun', 'sweep_ended'}
 
 SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),

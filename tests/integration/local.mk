@@ -22,6 +22,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_tables.py \
 	tests/integration/test_figures.py \
 	tests/integration/test_predict.py \
+	tests/integration/test_prune.py \
 	tests/integration/test_export.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \

@@ -1,0 +1,231 @@
+#include "coordinator/publish/prune.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/publish/needs.h"
+#include "coordinator/publish/versions.h"
+#include "coordinator/run/sweep.h"
+#include "data/pack.h"
+#include "data/set.h"
+
+/* The names in a folder of the state; none if it cannot be listed. */
+static char **names_in(const char *folder) {
+    char **names;
+    if (!folder_names(folder, &names))
+        return names;
+    error_clear();
+    return memory_new(1, sizeof *names);
+}
+
+static uint64_t bytes_of(const char *path) {
+    struct stat status;
+    if (lstat(path, &status))
+        return 0;
+    if (!S_ISDIR(status.st_mode))
+        return (uint64_t)status.st_size;
+    uint64_t bytes = 0;
+    char **names = names_in(path);
+    for (char **name = names; *name; name++) {
+        char *inner = path_join(path, *name);
+        bytes += bytes_of(inner);
+        free(inner);
+    }
+    names_free(names);
+    return bytes;
+}
+
+static void add(struct prune_list *list, const char *kind, const char *path, int64_t run) {
+    list->items = memory_resize(list->items, list->count + 1, sizeof *list->items);
+    list->items[list->count++] = (struct prune_item){
+        .kind = kind, .path = memory_copy_string(path), .bytes = bytes_of(path), .run = run};
+    list->bytes += list->items[list->count - 1].bytes;
+}
+
+/* ---- what is not needed ---- */
+
+static int find_models(struct store *store, const char *state, const struct needs *needs,
+                       struct prune_list *list) {
+    int64_t *runs;
+    size_t count;
+    int code = versions_superfluous(store, state, needs->keep_models, &runs, &count);
+    for (size_t i = 0; !code && i < count; i++) {
+        char *path = memory_format("%s/models/%lld", state, (long long)runs[i]);
+        if (!needs_model(needs, runs[i]) && access(path, F_OK) == 0)
+            add(list, "model", path, runs[i]);
+        free(path);
+    }
+    free(runs);
+    return code;
+}
+
+/* A set that cannot be read is made again when it is needed. */
+static bool is_needed_set(const struct needs *needs, const char *path) {
+    struct set *set;
+    if (set_open(path, &set)) {
+        error_clear();
+        return false;
+    }
+    bool needed = needs_set(needs, set_info(set)->fingerprint);
+    set_close(set);
+    return needed;
+}
+
+/* Packs by the file that they were made of. */
+struct made {
+    char *source; /* NULL: it cannot be read */
+    int64_t when_ns;
+};
+
+static struct made made_of(const char *path) {
+    struct made made = {0};
+    struct stat status;
+    struct pack *pack;
+    if (stat(path, &status))
+        return made;
+    made.when_ns = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+    if (pack_open(path, &pack)) {
+        error_clear();
+        return made;
+    }
+    made.source = memory_copy_string(pack_source(pack));
+    pack_close(pack);
+    return made;
+}
+
+/* Of a file that runs do not record, the newest pack may be of a holdout or of test data. */
+static bool is_replaced(const char *path) {
+    struct made made = made_of(path);
+    char *folder = path_folder(path);
+    char **names = names_in(folder);
+    bool replaced = !made.source;
+    for (char **name = names; *name && !replaced; name++) {
+        if (!name_ends(*name, ".pack"))
+            continue;
+        char *other_path = path_join(folder, *name);
+        struct made other = made_of(other_path);
+        replaced =
+            other.source && strcmp(other.source, made.source) == 0 && other.when_ns > made.when_ns;
+        free(other.source);
+        free(other_path);
+    }
+    names_free(names);
+    free(folder);
+    free(made.source);
+    return replaced;
+}
+
+static bool is_needed_pack(const struct needs *needs, const char *name, const char *path) {
+    switch (needs_pack(needs, name)) {
+    case PACK_NEEDED:
+        return true;
+    case PACK_NOT_NEEDED:
+        return false;
+    case PACK_UNKNOWN:
+        break;
+    }
+    return needs->unfinished || !is_replaced(path);
+}
+
+/* Why a name in one of these folders is not needed; NULL if it is. */
+typedef const char *judge_name(const struct needs *needs, const char *name, const char *path);
+
+static const char *judge_pack(const struct needs *needs, const char *name, const char *path) {
+    if (name_ends(name, ".set"))
+        return is_needed_set(needs, path) ? NULL : "set";
+    return name_ends(name, ".pack") && !is_needed_pack(needs, name, path) ? "pack" : NULL;
+}
+
+static const char *judge_checkpoint(const struct needs *needs, const char *name, const char *path) {
+    (void)path;
+    char *end;
+    long long run = strtoll(name, &end, 10);
+    return run > 0 && !*end && !needs_run(needs, run) ? "checkpoint" : NULL;
+}
+
+static const char *judge_model(const struct needs *needs, const char *name, const char *path) {
+    (void)needs;
+    (void)name;
+    (void)path;
+    return NULL; /* find_models() */
+}
+
+static void find_in(const char *state, const char *folder, judge_name *judge,
+                    const struct needs *needs, struct prune_list *list) {
+    char *place = path_join(state, folder);
+    char **names = names_in(place);
+    for (char **name = names; *name; name++) {
+        char *path = path_join(place, *name);
+        const char *kind = name_is_temporary(*name) ? "leftover" : judge(needs, *name, path);
+        if (kind)
+            add(list, kind, path, 0);
+        free(path);
+    }
+    names_free(names);
+    free(place);
+}
+
+int prune_find(struct store *store, const char *state, struct prune_list *list) {
+    struct needs needs;
+    *list = (struct prune_list){0};
+    int code = needs_read(store, &needs);
+    if (!code)
+        code = find_models(store, state, &needs, list);
+    if (!code) {
+        find_in(state, "models", judge_model, &needs, list);
+        find_in(state, "shards", judge_checkpoint, &needs, list);
+        find_in(state, "packs", judge_pack, &needs, list);
+        list->bytes_kept = bytes_of(state) - list->bytes;
+    }
+    needs_release(&needs);
+    return code;
+}
+
+void prune_release(struct prune_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].path);
+    free(list->items);
+    *list = (struct prune_list){0};
+}
+
+/* ---- removing it ---- */
+
+/* A model is renamed first, so that whoever opens it finds all of it or nothing. The store is told
+ * last: what it lists and is gone, is listed and noted again by the next prune. */
+static int remove_item(struct store *store, const struct prune_item *item) {
+    failpoint(FAILPOINT_prune_remove);
+    char *aside = memory_format("%s.tmp.%d", item->path, (int)getpid());
+    const char *path = rename(item->path, aside) ? item->path : aside;
+    folder_remove(path);
+    bool gone = access(path, F_OK) != 0;
+    if (!gone)
+        log_warning("%s cannot be removed", path);
+    free(aside);
+    int code = gone && item->run ? store_model_removed(store, item->run) : 0;
+    return code ? code : gone ? 0 : ERROR_IO;
+}
+
+int prune_remove(struct store *store, const struct prune_list *list) {
+    size_t left = 0;
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        code = remove_item(store, &list->items[i]);
+        if (code == ERROR_IO && !error_text()[0]) {
+            left++;
+            code = 0;
+        }
+    }
+    if (!code && left)
+        code = error_set(ERROR_IO, "%zu of %zu could not be removed", left, list->count);
+    return code;
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""`prune` removes what nothing needs, says what, and no kill leaves a state that cannot be used."""
+
+import signal
+import sys
+
+from harness import (AGAIN, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main, small_data,
+                     small_job, test, train, write_job)
+
+
+def prune(state, *options, **environment):
+    finished = dml('prune', state, '--json', *options, **environment)
+    assert finished.status == 0, finished
+    return finished.json['folders'][0]
+
+
+def kinds(answer):
+    return sorted(item['kind'] for item in answer['removed'])
+
+
+def bytes_in(folder):
+    return sum(path.lstat().st_size for path in folder.rglob('*') if not path.is_dir())
+
+
+def busy_state(folder):
+    """Four models of which two are to be kept, and data and test data that changed once."""
+    small_data(folder, 'test.libsvm', seed=3)
+    for number in range(4):
+        if number == 2:
+            small_data(folder, rows=80, seed=5)
+            small_data(folder, 'test.libsvm', rows=70, seed=4)
+        else:
+            small_data(folder, rows=60 if number < 2 else 80, seed=1 if number < 2 else 5)
+        train(write_job(folder, data=['small.libsvm'], test=['test.libsvm'], l2=10.0 ** -number,
+                        keep_models=2))
+    return folder / 'job.state'
+
+
+def check_usable(folder, state):
+    """The live model predicts, a rollback works, and the next run reads nothing anew."""
+    assert dml('predict', state, folder / 'small.libsvm').status == 0
+    again = dml('run', folder / 'job.conf', '--fresh', '--json')
+    assert again.status == 0, again
+    for name in 'small.libsvm', 'test.libsvm':
+        assert f'{name}: unchanged, its pack is used again' in again.stderr, again
+    back = dml('rollback', state)
+    assert back.status == 0, back
+
+
+@test
+def prune_removes_what_the_newest_run_and_kept_models_do_not_need(folder):
+    state = busy_state(folder)
+    before = sorted(state.rglob('*'))
+    told = prune(state, '--dry-run')
+    assert sorted(state.rglob('*')) == before
+    assert kinds(told) == ['model', 'model', 'pack', 'pack', 'set'], told
+    size = bytes_in(state)
+    done = prune(state)
+    assert done['removed'] == told['removed'] and done['bytes'] == told['bytes'], (done, told)
+    assert sorted(path.name for path in (state / 'models').iterdir()) == ['3', '4', 'current']
+    assert len(list(state.glob('packs/*.pack'))) == 2 and len(list(state.glob('packs/*.set'))) == 1
+    assert abs(size - done['bytes'] - bytes_in(state)) < 100000, (size, done)  # dml.db may grow
+    assert prune(state)['removed'] == []
+    assert [run['run'] for run in dml('jobs', state, '--json').json['folders'][0]['runs']] == \
+        [1, 2, 3, 4]
+    check_usable(folder, state)
+
+
+@test
+def the_table_says_what_and_how_much(folder):
+    state = busy_state(folder)
+    told = dml('prune', state, '-n')
+    assert told.stdout.count('model ') == 2 and ' MB would be removed, ' in told.stdout, told
+    done = dml('prune', state)
+    assert f'{state}/models/1\n' in done.stdout and ' MB removed, ' in done.stdout, done
+
+
+@test
+def a_kill_between_any_two_removals_leaves_a_state_that_can_be_used(folder):
+    state = busy_state(folder)
+    for visit in range(1, 6):
+        finished = dml('prune', state, DML_FAILPOINT='prune_remove:2:kill')
+        if finished.status == 0:
+            break
+        assert finished.status == -signal.SIGKILL, finished
+        assert dml('predict', state, folder / 'small.libsvm').status == 0
+    assert visit == 5, visit
+    assert not list(state.rglob('*.tmp.*')), list(state.rglob('*.tmp.*'))
+    assert prune(state)['removed'] == []
+    check_usable(folder, state)
+
+
+@test
+def a_run_that_was_stopped_goes_on_after_prune(folder):
+    job = endless_job(folder, max_steps=40, checkpoint_seconds=0)
+    whole = train(job, '--set', f'state={folder / "whole.state"}')
+    process = Process(COORDINATOR, 'run', job, DML_FAILPOINT='coordinator.state_step_commit:2:kill')
+    assert process.wait().status == -signal.SIGKILL
+    process.end()  # its workers, too
+    train(write_job(folder, 'other', data=['small.libsvm'], state='job.state', max_steps=5,
+                    objective='squared'), '--set', 'name=job')
+    removed = prune(folder / 'job.state')['removed']
+    assert not removed, removed
+    result = train(job)
+    assert result['model_sha256'] == whole['model_sha256'], (result, whole)
+    assert result['restarts']['coordinator'] == 1, result
+
+
+@test
+def what_a_killed_run_left_half_written_goes(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    (state / 'packs/abc.pack.tmp.123').write_text('x' * 1000)
+    (state / 'models/7.tmp.99').mkdir()
+    (state / 'models/7.tmp.99/model.json').write_text('{}')
+    (state / 'shards/99').mkdir(parents=True)
+    (state / 'packs/notes.txt').write_text('mine')
+    assert kinds(prune(state)) == ['checkpoint', 'leftover', 'leftover']
+    assert (state / 'packs/notes.txt').exists() and (state / 'models/1').exists()
+
+
+@test
+def a_live_run_and_a_folder_without_runs_are_refused(folder):
+    job = endless_job(folder)
+    process = Process(COORDINATOR, 'run', job, '--quiet')
+    try:
+        process.until(lambda: dml('status', job).status == 0, 'it runs')
+        finished = dml('prune', job)
+        assert finished.status == AGAIN and 'already running' in finished.stderr, finished
+    finally:
+        process.end()
+    empty = folder / 'empty.state'
+    empty.mkdir()
+    finished = dml('prune', empty)
+    assert finished.status == UNAVAILABLE and 'empty.state' in finished.stderr, finished
+    assert [path.name for path in empty.iterdir()] in ([], ['lock'])
+
+
+if __name__ == '__main__':
+    sys.exit(main())
