@@ -88,6 +88,7 @@ class Problem:
         x, labels = read(path, None)
         self.x = scipy.sparse.csr_matrix(x)
         self.xt = self.x.T.tocsr()
+        self.squares = np.asarray(self.x.multiply(self.x).mean(axis=0)).ravel()
         self.loss, self.l1 = Loss(objective, labels), l1
         self.shape = (self.x.shape[1], self.loss.outputs)
 
@@ -101,8 +102,10 @@ class Problem:
         return (1 - scale) * self.loss.value(m) + scale * (w * r).sum() + self.l1 * np.abs(w).sum()
 
 
-def hessian(problem, curvature, active):
-    """Of the mean loss, over the active weights: pairs of a column and an output, by output."""
+def hessian(problem, curvature, active, damping):
+    """Of the mean loss, over the active weights: pairs of a column and an output, by output. The
+    diagonal is raised by a share of the columns' mean squares: columns may be equal, rows may be
+    saturated, and then a step would have no end."""
     columns, outputs = active
     found = np.zeros((len(columns), len(columns)))
     for a, b, weights in problem.loss.blocks(curvature):
@@ -111,8 +114,7 @@ def hessian(problem, curvature, active):
         block = (left @ problem.x[:, columns[other]]).toarray()
         found[np.ix_(one, other)] = block
         found[np.ix_(other, one)] = block.T
-    found[np.diag_indices(len(columns))] *= 1 + 1e-10  # equal columns
-    found[np.diag_indices(len(columns))] += 1e-14
+    found[np.diag_indices(len(columns))] += damping * problem.squares[columns]
     return found
 
 
@@ -142,19 +144,19 @@ def quadratic_minimiser(h, g, w, l1, side):
 
 
 def searched(problem, w, f, promised, step):
-    """The first of halved steps where F falls enough; None if none does."""
+    """The first of halved steps where F falls enough, and its length; None if none does."""
     t = 1.0
     while t > 1e-10:
         if problem.value(w + t * step) <= f + 1e-3 * t * promised:
-            return w + t * step
+            return w + t * step, t
         t /= 2
-    return None
+    return None, 0
 
 
 def minimum(problem, tell=lambda *_: None):
     """(F, relative gap of duality, w, gradient of the mean loss): the best point by that gap. Newton's
     method on the weights that are not 0 or may leave it, at most ENTER_MAX new ones at a time."""
-    w, l1, best = np.zeros(problem.shape), problem.l1, None
+    w, l1, best, damping = np.zeros(problem.shape), problem.l1, None, 1e-3
     for _ in range(STEPS_MAX):
         m = problem.x @ w
         d, curvature = problem.loss.derivative(m)
@@ -170,15 +172,16 @@ def minimum(problem, tell=lambda *_: None):
         outputs, columns = np.nonzero(((w != 0) | ((beyond > 0) & (beyond >= least))).T)
         here, gradient = w[columns, outputs], r[columns, outputs]
         side = np.where(here != 0, np.sign(here), -np.sign(gradient))
-        h = hessian(problem, curvature, (columns, outputs))
+        h = hessian(problem, curvature, (columns, outputs), damping)
         v = quadratic_minimiser(h, gradient, here, l1, side)
         step = np.zeros_like(w)
         step[columns, outputs] = v - here
         promised = (gradient * (v - here)).sum() + l1 * (np.abs(v).sum() - np.abs(here).sum())
-        following = searched(problem, w, f, promised, step) if promised < 0 else None
-        if following is None:
+        following, length = searched(problem, w, f, promised, step) if promised < 0 else (None, 0)
+        if following is None and damping >= 1:
             break
-        w = following
+        w = w if following is None else following
+        damping = max(damping / 8, 1e-12) if length == 1 else damping * 8 if length < 0.5 else damping
     return best
 
 
