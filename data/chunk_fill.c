@@ -89,15 +89,17 @@ static void gather(struct gathered *gathered, uint32_t column, double value, uin
     gathered->sorted = false;
 }
 
-/* Adds the means that the missing cells of a row take. */
-static void gather_imputed(struct gathered *gathered, const struct filling *filling,
+/* Adds what the values of a row bring with them. */
+static void gather_derived(struct gathered *gathered, const struct filling *filling,
                            const struct row_walk *walk, uint32_t row) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(&walk->rows, first, i);
-        uint32_t column = columns_imputed(filling->columns, walk->pack, feature);
-        if (column != DICTIONARY_NONE)
-            gather(gathered, column, filling->columns->mean[column], row);
+        if (!columns_derive(filling->columns, walk->pack, feature))
+            continue;
+        struct derived derived =
+            columns_derived(filling->columns, walk->pack, feature, pack_value(&walk->rows, i));
+        gather(gathered, derived.column, derived.value, row);
     }
 }
 
@@ -125,8 +127,8 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
     }
     gathered->count = count;
     gathered->sorted &= sorted;
-    if (filling->columns->imputed[walk->pack])
-        gather_imputed(gathered, filling, walk, row);
+    if (filling->columns->deriving[walk->pack])
+        gather_derived(gathered, filling, walk, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -235,19 +237,19 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
     }
 }
 
-/* Puts the means that the missing cells of a row take. */
-static void put_imputed(const struct filling *filling, const struct row_walk *walk, uint64_t at) {
+/* Puts what the values of a row bring with them. */
+static void put_derived(const struct filling *filling, const struct row_walk *walk, uint64_t at) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(&walk->rows, first, i);
-        uint32_t column = columns_imputed(filling->columns, walk->pack, feature);
-        if (column == DICTIONARY_NONE)
+        if (!columns_derive(filling->columns, walk->pack, feature))
             continue;
-        double mean = filling->columns->mean[column];
+        struct derived derived =
+            columns_derived(filling->columns, walk->pack, feature, pack_value(&walk->rows, i));
         if (filling->type == VALUE_FLOAT)
-            ((float *)filling->value)[at + column] = (float)mean;
+            ((float *)filling->value)[at + derived.column] = (float)derived.value;
         else
-            ((double *)filling->value)[at + column] = mean;
+            ((double *)filling->value)[at + derived.column] = derived.value;
     }
 }
 
@@ -260,8 +262,8 @@ static void fill_dense_row(const struct filling *filling, const struct row_walk 
         put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);
     else
         put_dense(filling, walk, at, from, filling->type);
-    if (filling->columns->imputed[walk->pack])
-        put_imputed(filling, walk, at);
+    if (filling->columns->deriving[walk->pack])
+        put_derived(filling, walk, at);
 }
 
 static void fill_dense(struct filling *filling, const struct set_chunk *chunk,

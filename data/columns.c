@@ -5,21 +5,11 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/merge.h"
+#include "data/collecting.h"
 
 static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);
 }
-
-/* Working state while columns are collected. */
-struct collecting {
-    const struct split *split;
-    struct dictionary dictionary; /* by first appearance; of_pack then holds its numbers */
-    const uint64_t *id;           /* what is numbered so */
-    uint64_t **trained; /* for each pack that is split: the number of values of each feature,
-                           counted over training rows */
-    struct bytes order; /* scratch: features of a row in the text's order */
-};
 
 static bool add_feature(struct collecting *collecting, uint32_t p, uint32_t feature,
                         uint32_t *of_pack) {
@@ -74,7 +64,8 @@ static void take_only_pack(struct columns *columns, struct collecting *collectin
     columns->of_pack[0] = memory_new(columns->count, sizeof(uint32_t));
     for (uint32_t i = 0; i < columns->count; i++)
         columns->of_pack[0][i] = i;
-    collecting->id = pack->id;
+    collecting->id = memory_new(columns->count, sizeof *collecting->id);
+    memcpy(collecting->id, pack->id, columns->count * sizeof *collecting->id);
 }
 
 /* A feature that only held-out rows of one pack have may be a column because of rows of another. */
@@ -101,7 +92,8 @@ static int add_packs(struct columns *columns, struct collecting *collecting) {
                              FEATURES_MAX);
     }
     columns->count = collecting->dictionary.count;
-    collecting->id = collecting->dictionary.id;
+    collecting->id = memory_new(columns->count, sizeof *collecting->id);
+    memcpy(collecting->id, collecting->dictionary.id, columns->count * sizeof *collecting->id);
     find_others(collecting, columns);
     return 0;
 }
@@ -119,61 +111,6 @@ static int collect(struct columns *columns, struct collecting *collecting) {
             error_set(ERROR_DATA, "%s: no row has a single feature", pack_source(split->packs[0]));
     return code;
 }
-
-/* ---- missing cells ---- */
-
-/* The number of each table column's own feature, or DICTIONARY_NONE. */
-static uint32_t *number_of_columns(const struct columns *columns,
-                                   const struct collecting *collecting) {
-    uint32_t width = columns->table->columns;
-    uint32_t *number = memory_new(width, sizeof *number);
-    for (uint32_t i = 0; i < width; i++)
-        number[i] = DICTIONARY_NONE;
-    for (uint32_t i = 0; i < columns->count; i++)
-        if (collecting->id[i] && collecting->id[i] <= width)
-            number[collecting->id[i] - 1] = i;
-    return number;
-}
-
-static bool marks_missing(const struct pack *pack, uint32_t feature) {
-    uint32_t column = pack->column[feature];
-    return pack->id[feature] >= FEATURE_HASHED &&
-           pack->table->column[column].kind == COLUMN_NUMBER &&
-           pack->id[feature] == table_feature(column, ROLE_MISSING, NULL, 0);
-}
-
-/* Finds which features of a pack say that a number is missing. */
-static uint32_t *find_marks(const struct pack *pack, const uint32_t *number_of_column) {
-    uint32_t *imputed = NULL, features = pack->facts->features;
-    for (uint32_t i = 0; pack->column && i < features; i++) {
-        if (!marks_missing(pack, i))
-            continue;
-        if (!imputed) {
-            imputed = memory_new(features, sizeof *imputed);
-            for (uint32_t f = 0; f < features; f++)
-                imputed[f] = DICTIONARY_NONE;
-        }
-        imputed[i] = number_of_column[pack->column[i]];
-    }
-    return imputed;
-}
-
-/* By first appearance, as of_pack. */
-static void find_missing(struct columns *columns, const struct collecting *collecting) {
-    const struct split *split = collecting->split;
-    for (uint32_t p = 0; p < columns->packs && !columns->table; p++)
-        if (split->packs[p]->table)
-            columns->table = table_copy(split->packs[p]->table);
-    columns->imputed = memory_new(columns->packs, sizeof *columns->imputed);
-    if (!columns->table)
-        return;
-    uint32_t *number = number_of_columns(columns, collecting);
-    for (uint32_t p = 0; p < columns->packs; p++)
-        columns->imputed[p] = find_marks(split->packs[p], number);
-    free(number);
-}
-
-/* ---- numbers ---- */
 
 /* The column of each number by first appearance: a counting sort over the frequency classes. */
 static uint32_t *sort_by_frequency(const uint64_t *values, uint32_t count) {
@@ -194,25 +131,15 @@ static uint64_t *sum_counts(const struct columns *columns, const struct collecti
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = collecting->split->packs[p];
         const uint64_t *count = collecting->trained[p] ? collecting->trained[p] : pack->count;
-        for (uint32_t i = 0; i < pack->facts->features; i++) {
-            uint32_t missing = columns_imputed(columns, p, i);
+        for (uint32_t i = 0; i < pack->facts->features; i++)
             if (columns->of_pack[p][i] != DICTIONARY_NONE)
                 values[columns->of_pack[p][i]] += count[i];
-            if (missing != DICTIONARY_NONE)
-                values[missing] += count[i];
-        }
     }
     return values;
 }
 
-static void renumber_all(uint32_t *number, uint32_t count, const uint32_t *column) {
-    for (uint32_t i = 0; i < count; i++)
-        if (number[i] != DICTIONARY_NONE)
-            number[i] = column[number[i]];
-}
-
-static void renumber(struct columns *columns, const struct collecting *collecting) {
-    uint64_t *values = sum_counts(columns, collecting);
+static void order_columns(struct columns *columns, const struct collecting *collecting) {
+    const uint64_t *values = collecting->values;
     uint32_t *column = sort_by_frequency(values, columns->count);
     columns->id = memory_new(columns->count, sizeof *columns->id);
     columns->values = memory_new(columns->count, sizeof *columns->values);
@@ -220,13 +147,7 @@ static void renumber(struct columns *columns, const struct collecting *collectin
         columns->id[column[i]] = collecting->id[i];
         columns->values[column[i]] = values[i];
     }
-    for (uint32_t p = 0; p < columns->packs; p++) {
-        uint32_t features = collecting->split->packs[p]->facts->features;
-        renumber_all(columns->of_pack[p], features, column);
-        if (columns->imputed[p])
-            renumber_all(columns->imputed[p], features, column);
-    }
-    free(values);
+    columns_renumber(columns, collecting->split, column);
     free(column);
 }
 
@@ -250,14 +171,16 @@ static int take_names(struct columns *columns, const struct split *split) {
         if (!columns->name)
             columns->name = memory_new(columns->count, sizeof *columns->name);
         for (uint32_t i = 0; i < pack->facts->features; i++) {
-            if (columns->of_pack[p][i] == DICTIONARY_NONE)
-                continue;
-            const char **name = &columns->name[columns->of_pack[p][i]];
+            uint32_t column = columns->of_pack[p][i];
+            if (column == DICTIONARY_NONE || columns->id[column] != pack->id[i])
+                continue; /* or it is among the rare ones */
+            const char **name = &columns->name[column];
             if (*name && strcmp(*name, pack->name[i]))
                 return refuse_name(pack, i, *name);
             *name = pack->name[i];
         }
     }
+    columns_make_names(columns);
     for (uint32_t i = 0; columns->name && i < columns->count; i++)
         if (!columns->name[i])
             columns->name[i] = "";
@@ -312,26 +235,31 @@ static void collecting_release(struct collecting *collecting) {
     for (uint32_t p = 0; p < collecting->split->count; p++)
         free(collecting->trained[p]);
     free(collecting->trained);
+    free(collecting->id);
+    free(collecting->values);
     bytes_release(&collecting->order);
     dictionary_release(&collecting->dictionary);
 }
 
-int columns_find(struct columns *columns, const struct split *split, unsigned threads) {
+int columns_find(struct columns *columns, const struct split *split,
+                 const struct set_options *options) {
     *columns = (struct columns){.packs = split->count};
     columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
+    columns->deriving = memory_new(split->count, sizeof *columns->deriving);
     struct collecting collecting = {.split = split};
     collecting.trained = memory_new(split->count, sizeof *collecting.trained);
     bytes_init(&collecting.order);
     dictionary_init(&collecting.dictionary);
     int code = collect(columns, &collecting);
     if (!code) {
-        find_missing(columns, &collecting);
-        renumber(columns, &collecting);
+        collecting.values = sum_counts(columns, &collecting);
+        code = columns_prepare(columns, &collecting, options);
+    }
+    if (!code) {
+        order_columns(columns, &collecting);
         sort_by_id(columns);
         code = take_names(columns, split);
     }
-    if (!code && columns->table)
-        means_find(columns, split, threads);
     collecting_release(&collecting);
     return code;
 }
@@ -339,11 +267,18 @@ int columns_find(struct columns *columns, const struct split *split, unsigned th
 void columns_release(struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->of_pack[p]);
-    for (uint32_t p = 0; columns->imputed && p < columns->packs; p++)
-        free(columns->imputed[p]);
+    for (uint32_t p = 0; columns->deriving && p < columns->packs; p++)
+        free(columns->deriving[p]);
+    for (uint32_t i = 0; columns->bin_column && i < columns->table->columns; i++)
+        free(columns->bin_column[i]);
+    for (uint32_t i = 0; i < columns->made_names; i++)
+        free(columns->made_name[i]);
     free(columns->of_pack);
-    free(columns->imputed);
-    free(columns->mean);
+    free(columns->deriving);
+    free(columns->bin_column);
+    free(columns->number_column);
+    free(columns->rare_column);
+    free(columns->made_name);
     table_free(columns->table);
     free(columns->id);
     free(columns->values);

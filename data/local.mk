@@ -3,7 +3,7 @@ libdata_a_SOURCES = \
 	data/batch.c data/batch.h \
 	data/blocks.c data/blocks.h \
 	data/chunk_fill.c data/chunk_fill.h \
-	data/columns.c \
+	data/collecting.h data/columns.c \
 	data/container.c data/container.h \
 	data/csv.c data/csv_kinds.c data/csv_layout.c data/csv_layout.h data/csv_match.c \
 	data/dictionary.c data/dictionary.h \
@@ -14,12 +14,12 @@ libdata_a_SOURCES = \
 	data/inspect.c \
 	data/labels.c \
 	data/libsvm.c \
-	data/means.c data/merge.h \
+	data/learn.c data/merge.h data/numbers.h \
 	data/moments.c data/moments.h \
 	data/number.c data/number.h \
 	data/origins.c data/origins.h \
 	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
-	data/plan.c \
+	data/plan.c data/prepare.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/split.c \
 	data/source.c data/source.h \

@@ -50,24 +50,50 @@ struct columns {
     uint32_t *order;    /* columns by rising id */
     uint32_t **of_pack; /* for each pack: column of each of its features, or DICTIONARY_NONE */
     uint32_t packs;
-    struct table *table; /* CSV: with the means; owned. Else NULL */
-    uint32_t **imputed;  /* for each pack, NULL if it misses no number: the column that a feature
-                            says is missing, or DICTIONARY_NONE */
-    double *mean;        /* of each column, which missing cells take */
+    struct table *table;                   /* CSV: with what the rows teach; owned. Else NULL */
+    uint32_t *number_column, *rare_column; /* of each column of the table, or DICTIONARY_NONE: that
+                                              of its number, and of its rare values */
+    uint32_t **bin_column;      /* of each column of the table: those of its bins, or NULL */
+    struct deriving **deriving; /* for each pack: of each of its features; NULL if it has none */
+    char **made_name;           /* names that no pack has; owned; `made_names` of them */
+    uint32_t made_names;
 };
 
-int columns_find(struct columns *columns, const struct split *split, unsigned threads);
-void columns_release(struct columns *columns);
+/* What the value of a feature brings with it: the mean of the number that it says is missing, or
+ * the bin that it is in. */
+struct deriving {
+    const struct table_column *column; /* of the table; NULL: nothing */
+    const uint32_t *bin_column;        /* of each of the bins; NULL: the mean */
+    const uint32_t *number_column;     /* the number's */
+};
 
-/* The column that a feature says is missing, or DICTIONARY_NONE. */
-static inline uint32_t columns_imputed(const struct columns *columns, uint32_t pack,
-                                       uint32_t feature) {
-    return columns->imputed[pack] ? columns->imputed[pack][feature] : DICTIONARY_NONE;
+struct derived {
+    uint32_t column;
+    double value;
+};
+
+/* Whether a feature brings something with it. */
+static inline bool columns_derive(const struct columns *columns, uint32_t pack, uint32_t feature) {
+    return columns->deriving[pack] && columns->deriving[pack][feature].column;
 }
 
-/* Finds the means of the numbers, over the training rows, to the 24 digits of a float. They do not
- * depend on how rows are ordered or spread. */
-void means_find(struct columns *columns, const struct split *split, unsigned threads);
+/* What its value brings. */
+static inline struct derived columns_derived(const struct columns *columns, uint32_t pack,
+                                             uint32_t feature, double value) {
+    const struct deriving *deriving = &columns->deriving[pack][feature];
+    if (deriving->bin_column)
+        return (struct derived){deriving->bin_column[table_bin(deriving->column, value)], 1};
+    return (struct derived){*deriving->number_column, deriving->column->mean};
+}
+
+int columns_find(struct columns *columns, const struct split *split,
+                 const struct set_options *options);
+void columns_release(struct columns *columns);
+
+/* Finds the means of the numbers over the training rows, to the 24 digits of a float, and with
+ * `bins` the quantiles that part them into so many. Neither depends on how rows are ordered or
+ * spread. */
+void numbers_learn(struct table *table, const struct split *split, uint32_t bins, unsigned threads);
 
 /* ---- labels ---- */
 

@@ -36,14 +36,14 @@ static void count_value(struct plan_part *part, double value) {
     part->type = type > part->type ? type : part->type;
 }
 
-/* Counts the means that a row's missing cells take. */
-static void count_imputed(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
+/* Counts what the values of a row bring with them. */
+static void count_derived(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
                           const struct columns *columns, uint32_t p) {
     uint64_t first, end = pack_row(rows, row, &first);
     for (uint64_t i = first; i < end; i++) {
-        uint32_t missing = columns_imputed(columns, p, pack_feature(rows, first, i));
-        if (missing != DICTIONARY_NONE)
-            count_value(part, columns->mean[missing]);
+        uint32_t feature = pack_feature(rows, first, i);
+        if (columns_derive(columns, p, feature))
+            count_value(part, columns_derived(columns, p, feature, pack_value(rows, i)).value);
     }
 }
 
@@ -52,8 +52,8 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
                       const struct columns *columns, uint32_t p) {
     const uint32_t *column = columns->of_pack[p];
     uint64_t first, end = pack_row(rows, row, &first);
-    if (columns->imputed[p])
-        count_imputed(part, rows, row, columns, p);
+    if (columns->deriving[p])
+        count_derived(part, rows, row, columns, p);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
         if (column[pack_feature(rows, first, i)] == DICTIONARY_NONE)
@@ -76,7 +76,7 @@ static void count_block(struct plan_part *part, const struct pack_block *block) 
 
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns) {
-    if (!split->side[p] && !columns->imputed[p]) {
+    if (!split->side[p] && !columns->deriving[p]) {
         if (part->side == ROW_TRAINED)
             count_block(part, &split->packs[p]->block[b]);
         return;
@@ -147,11 +147,11 @@ static uint64_t stored_values(const struct cutting *cutting, const struct split 
         return cutting->columns->count;
     uint64_t first, end = pack_row(rows, row, &first), values = end - first;
     const struct columns *columns = cutting->columns;
-    if (split->side[p] || columns->imputed[p])
+    if (split->side[p] || columns->deriving[p])
         for (uint64_t i = first; i < end; i++) {
             uint32_t feature = pack_feature(rows, first, i);
             values -= columns->of_pack[p][feature] == DICTIONARY_NONE;
-            values += columns_imputed(columns, p, feature) != DICTIONARY_NONE;
+            values += columns_derive(columns, p, feature);
         }
     return values;
 }

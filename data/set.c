@@ -218,8 +218,14 @@ static void add_packs(struct hash_stream *stream, struct pack *const *packs, uin
 static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
                        const struct set_options *options) {
     struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {SET_VERSION,           options->labels, options->positive != NULL,
-                          options->keep_holdout, count,           options->holdout_count};
+    uint64_t numbers[] = {SET_VERSION,
+                          options->labels,
+                          options->positive != NULL,
+                          options->keep_holdout,
+                          options->category_least,
+                          options->bins,
+                          count,
+                          options->holdout_count};
     hash_stream_add(stream, numbers, sizeof numbers);
     hash_stream_add(stream, &options->holdout, sizeof options->holdout);
     if (options->fold.folds) {

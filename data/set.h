@@ -68,6 +68,8 @@ struct set_options {
     const char *const *class_weight; /* "balanced" alone, or LABEL = WEIGHT for some classes, as of
                                         class_weight_parse(); NULL-terminated; or NULL: all 1 */
     bool keep_holdout;               /* put held-out rows into chunks after those of training */
+    uint32_t category_least; /* a category's texts that fewer training rows have are one feature */
+    uint32_t bins;           /* of each number of a table, beside it; 0: none */
     unsigned threads;
 };
 

@@ -340,7 +340,7 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
                                 .turn = PTHREAD_COND_INITIALIZER};
     int code = split_make(&writer.split, packs, count, options);
     if (!code)
-        code = columns_find(&writer.columns, &writer.split, options->threads);
+        code = columns_find(&writer.columns, &writer.split, options);
     if (!code)
         code = labels_find(&writer.labels, &writer.split, options->labels, options->positive);
     if (!code) {

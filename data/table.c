@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/number.h"
 
 const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
                                            "null", "NULL", "none", NULL};
@@ -39,8 +40,12 @@ static void free_words(char **words) {
 void table_free(struct table *table) {
     if (!table)
         return;
-    for (uint32_t i = 0; i < table->columns; i++)
+    for (uint32_t i = 0; i < table->columns; i++) {
         free(table->column[i].name);
+        free(table->column[i].edge);
+        free(table->column[i].in_bin);
+        free(table->column[i].rare);
+    }
     free(table->column);
     free_words(table->missing);
     free(table);
@@ -63,14 +68,24 @@ void table_set_name(struct table_column *column, const char *name) {
     json_decref(text);
 }
 
+static void *copy_array(const void *array, size_t count, size_t size) {
+    void *copy = array ? memory_new(count, size) : NULL;
+    if (count && array)
+        memcpy(copy, array, count * size);
+    return copy;
+}
+
 struct table *table_copy(const struct table *table) {
     struct table *copy = table_new(table->columns);
     copy->trim = table->trim;
     table_set_missing(copy, (const char *const *)table->missing);
     for (uint32_t i = 0; i < table->columns; i++) {
-        copy->column[i] = table->column[i];
-        if (table->column[i].name)
-            copy->column[i].name = memory_copy_string(table->column[i].name);
+        struct table_column *column = &copy->column[i];
+        *column = table->column[i];
+        column->name = column->name ? memory_copy_string(column->name) : NULL;
+        column->edge = copy_array(column->edge, column->edges, sizeof *column->edge);
+        column->rare = copy_array(column->rare, column->rares, sizeof *column->rare);
+        column->in_bin = NULL;
     }
     return copy;
 }
@@ -90,6 +105,23 @@ const char *table_describe(const struct table *table, uint32_t column, char text
 
 /* ---- JSON ---- */
 
+static void put_lists(json_t *object, const struct table_column *column) {
+    json_t *edges = json_array(), *rare = json_array();
+    for (uint32_t i = 0; i < column->edges; i++)
+        json_array_append_new(edges, json_real(column->edge[i]));
+    for (uint32_t i = 0; i < column->rares; i++) {
+        char id[20];
+        snprintf(id, sizeof id, "%016llx", (unsigned long long)column->rare[i]);
+        json_array_append_new(rare, json_string(id));
+    }
+    if (column->edges)
+        json_object_set(object, "edges", edges);
+    if (column->rares)
+        json_object_set(object, "rare", rare);
+    json_decref(edges);
+    json_decref(rare);
+}
+
 static json_t *column_json(const struct table_column *column) {
     json_t *object = json_object();
     if (column->name)
@@ -99,6 +131,7 @@ static json_t *column_json(const struct table_column *column) {
         json_object_set_new(object, "found", json_true());
     if (!isnan(column->mean))
         json_object_set_new(object, "mean", json_real(column->mean));
+    put_lists(object, column);
     return object;
 }
 
@@ -121,6 +154,32 @@ static bool read_kind(const char *name, enum column_kind *kind) {
     return false;
 }
 
+static bool read_edges(const json_t *list, struct table_column *column) {
+    column->edges = (uint32_t)json_array_size(list);
+    column->edge = memory_new(column->edges, sizeof *column->edge);
+    for (uint32_t i = 0; i < column->edges; i++) {
+        const json_t *edge = json_array_get(list, i);
+        column->edge[i] = json_number_value(edge);
+        if (!json_is_number(edge) || (i && column->edge[i] <= column->edge[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_rare(const json_t *list, struct table_column *column) {
+    column->rares = (uint32_t)json_array_size(list);
+    column->rare = memory_new(column->rares, sizeof *column->rare);
+    for (uint32_t i = 0; i < column->rares; i++) {
+        const char *id = json_string_value(json_array_get(list, i));
+        if (!id || strlen(id) != 16 || strspn(id, "0123456789abcdef") != 16)
+            return false;
+        column->rare[i] = strtoull(id, NULL, 16);
+        if (i && column->rare[i] <= column->rare[i - 1])
+            return false;
+    }
+    return true;
+}
+
 static bool read_column(const json_t *object, bool named, struct table_column *column) {
     const json_t *mean = json_object_get(object, "mean");
     const char *name = json_string_value(json_object_get(object, "name"));
@@ -129,7 +188,8 @@ static bool read_column(const json_t *object, bool named, struct table_column *c
     if (json_is_number(mean))
         column->mean = json_number_value(mean);
     column->found = json_is_true(json_object_get(object, "found"));
-    return named == (name != NULL) &&
+    return named == (name != NULL) && read_edges(json_object_get(object, "edges"), column) &&
+           read_rare(json_object_get(object, "rare"), column) &&
            read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
 }
 
@@ -189,12 +249,36 @@ uint64_t table_feature(uint32_t column, enum feature_role role, const char *text
     if (role == ROLE_NUMBER)
         return (uint64_t)column + 1;
     uint64_t seed = (uint64_t)(column + 1) << 8 | (uint64_t)role;
-    return hash64_seeded(text, role == ROLE_VALUE ? length : 0, seed) | FEATURE_HASHED;
+    bool texts = role == ROLE_VALUE || role == ROLE_BIN;
+    return hash64_seeded(text, texts ? length : 0, seed) | FEATURE_HASHED;
+}
+
+uint64_t table_bin_feature(uint32_t column, uint32_t bin) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%u", bin);
+    return table_feature(column, ROLE_BIN, text, (size_t)length);
 }
 
 /* A value that looks like a role's word is put in quotes. */
 static bool looks_like_role(const char *text) {
     return !strcmp(text, "(missing)") || !strcmp(text, "(rare)");
+}
+
+/* As "[25, 30)": the numbers of a bin. */
+static char *bin_range(const struct table_column *column, uint32_t bin) {
+    char low[NUMBER_TEXT] = "-inf", high[NUMBER_TEXT] = "inf";
+    if (bin)
+        number_format(column->edge[bin - 1], low);
+    if (bin < column->edges)
+        number_format(column->edge[bin], high);
+    return memory_format("%s%s, %s)", bin ? "[" : "(", low, high);
+}
+
+static char *bin_name(const struct table_column *column, const char *name, const char *bin) {
+    char *range = bin_range(column, (uint32_t)strtoul(bin, NULL, 10));
+    char *text = memory_format("%s=%s", name, range);
+    free(range);
+    return text;
 }
 
 char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
@@ -205,8 +289,10 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
         return memory_copy_string(name ? name : "");
     snprintf(number, sizeof number, "%u", column + 1);
     name = name ? name : number;
-    if (role == ROLE_MISSING)
-        return memory_format("%s=(missing)", name);
+    if (role == ROLE_MISSING || role == ROLE_RARE)
+        return memory_format("%s=(%s)", name, role == ROLE_RARE ? "rare" : "missing");
+    if (role == ROLE_BIN)
+        return bin_name(&table->column[column], name, text);
     const char *quote = looks_like_role(text) ? "\"" : "";
     return memory_format("%s=%s%s%s", name, quote, text, quote);
 }

@@ -22,7 +22,30 @@ struct table_column {
     enum column_kind kind;
     bool found;  /* the kind was found out and not said by the job */
     double mean; /* of a number's training rows; NaN while it is not known */
+
+    /* Of a number that is put into bins: where they part, rising. Bin 0 is below the first edge,
+     * and each edge the least of the next bin. */
+    double *edge; /* owned */
+    uint32_t edges;
+    uint64_t *in_bin; /* how many values training has in each, only when a set is made; owned */
+
+    /* Of a category: the ids of texts that training took for ROLE_RARE, rising. */
+    uint64_t *rare; /* owned */
+    uint32_t rares;
 };
+
+/* The bin of a number. */
+static inline uint32_t table_bin(const struct table_column *column, double value) {
+    uint32_t low = 0, high = column->edges;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (column->edge[middle] <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 struct table {
     uint32_t columns;
@@ -66,12 +89,16 @@ enum feature_role {
     ROLE_NUMBER,
     ROLE_VALUE,   /* of a category: the text */
     ROLE_MISSING, /* the cell is missing */
+    ROLE_RARE,    /* of a category: any text that training has in few rows */
+    ROLE_BIN,     /* of a number: it is in a bin, which `text` names by its number, "0" the first */
 };
 
 #define FEATURE_HASHED (UINT64_C(1) << 63)
 
-/* `column` from 0. The text is used by ROLE_VALUE alone. */
+/* `column` from 0. The text is used by ROLE_VALUE and ROLE_BIN alone. */
 uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length);
+
+uint64_t table_bin_feature(uint32_t column, uint32_t bin);
 
 /* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
  * name. Free the result. */

@@ -26,6 +26,7 @@ struct scorer {
     uint64_t unseen_features;
     struct missing *missing; /* a table's: what says that a number is missing, by rising id */
     uint32_t missing_count;
+    uint64_t **bins; /* of each column of a table: the rank of each of its bins, or NULL */
 };
 
 /* A number that a row may lack. */
@@ -55,6 +56,12 @@ static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_
     return from;
 }
 
+/* The rank of a feature in the model, or NO_FEATURE. */
+static uint64_t rank_of(const struct model_layout *layout, uint64_t id) {
+    uint64_t rank = seek(layout->feature_id, 0, layout->features, id);
+    return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
+}
+
 static int compare_missing(const void *a, const void *b) {
     const struct missing *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
@@ -69,26 +76,69 @@ static void list_missing(struct scorer *scorer) {
         const struct table_column *column = &layout->table->column[i];
         if (column->kind != COLUMN_NUMBER)
             continue;
-        uint64_t id = table_feature(i, ROLE_NUMBER, NULL, 0);
-        uint64_t rank = seek(layout->feature_id, 0, layout->features, id);
-        bool known = rank < layout->features && layout->feature_id[rank] == id;
+        uint64_t rank = rank_of(layout, table_feature(i, ROLE_NUMBER, NULL, 0));
         scorer->missing[scorer->missing_count++] =
             (struct missing){.id = table_feature(i, ROLE_MISSING, NULL, 0),
-                             .rank = known && !isnan(column->mean) ? rank : NO_FEATURE,
+                             .rank = isnan(column->mean) ? NO_FEATURE : rank,
                              .mean = column->mean};
     }
     qsort(scorer->missing, scorer->missing_count, sizeof *scorer->missing, compare_missing);
 }
 
+/* Lists the features of the bins of a table's numbers. */
+static void list_bins(struct scorer *scorer) {
+    const struct model_layout *layout = &scorer->model->layout;
+    uint32_t columns = layout->table ? layout->table->columns : 0;
+    scorer->bins = memory_new(columns, sizeof *scorer->bins);
+    for (uint32_t i = 0; i < columns; i++) {
+        const struct table_column *column = &layout->table->column[i];
+        if (!column->edges)
+            continue;
+        scorer->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
+        for (uint32_t bin = 0; bin <= column->edges; bin++)
+            scorer->bins[i][bin] = rank_of(layout, table_bin_feature(i, bin));
+    }
+}
+
+static void add_term(struct scorer *scorer, uint64_t rank, double value) {
+    const struct model *model = scorer->model;
+    for (uint32_t k = 0; rank != NO_FEATURE && k < model->layout.outputs; k++)
+        scorer->margins[k] += model->weight[k * model->layout.features + rank] * value;
+}
+
+/* Adds the bin of a table's number, if it has bins. */
+static void add_bin(struct scorer *scorer, uint64_t id, double value) {
+    const struct table *table = scorer->model->layout.table;
+    if (table && id && id <= table->columns && scorer->bins[id - 1])
+        add_term(scorer, scorer->bins[id - 1][table_bin(&table->column[id - 1], value)], 1);
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Adds what stands for a text that training has too rarely; false if it is no such text. */
+static bool add_rare(struct scorer *scorer, uint64_t id) {
+    const struct table *table = scorer->model->layout.table;
+    for (uint32_t i = 0; table && i < table->columns; i++) {
+        const struct table_column *column = &table->column[i];
+        if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
+            continue;
+        uint64_t rare = table_feature(i, ROLE_RARE, NULL, 0);
+        add_term(scorer, rank_of(&scorer->model->layout, rare), 1);
+        return true;
+    }
+    return false;
+}
+
 /* Adds the mean of a number that a row lacks; false if the feature says something else. */
 static bool add_mean(struct scorer *scorer, uint64_t id) {
-    const struct model *model = scorer->model;
     struct missing key = {.id = id};
     const struct missing *missing =
         bsearch(&key, scorer->missing, scorer->missing_count, sizeof key, compare_missing);
-    for (uint32_t k = 0; missing && missing->rank != NO_FEATURE && k < model->layout.outputs; k++)
-        scorer->margins[k] +=
-            model->weight[k * model->layout.features + missing->rank] * missing->mean;
+    if (missing)
+        add_term(scorer, missing->rank, missing->mean);
     return missing;
 }
 
@@ -105,9 +155,11 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
         margins[k] = 0;
     for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
         bool missing = *id >= FEATURE_HASHED && add_mean(scorer, *id);
+        add_bin(scorer, *id, rows->value[i]);
         column = seek(model->layout.feature_id, column, features, *id);
         if (column == features || model->layout.feature_id[column] != *id) {
-            scorer->unseen_features += !missing;
+            scorer->unseen_features +=
+                !missing && !(*id >= FEATURE_HASHED && add_rare(scorer, *id));
             continue;
         }
         known++;
@@ -321,6 +373,7 @@ static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
     list_missing(scorer);
+    list_bins(scorer);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
@@ -336,6 +389,10 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
     figures_free(scorer->figures);
     free(scorer->margins);
     free(scorer->missing);
+    for (uint32_t i = 0; scorer->model->layout.table && i < scorer->model->layout.table->columns;
+         i++)
+        free(scorer->bins[i]);
+    free(scorer->bins);
     return code;
 }
 

@@ -30,14 +30,15 @@ struct job {
     char *folder; /* of the job file */
     char *name;
     char *state;
-    char **data;                  /* patterns as written, NULL-terminated */
-    char **test;                  /* the same; may be empty */
-    char **weights;               /* the same, of weights of the rows of `data`, */
-    char **test_weights;          /* of `test` */
-    char **holdout_weights;       /* and of the holdout's files */
-    char **class_weight;          /* as in struct set_options; may be empty */
-    struct source_options source; /* points into this job */
-    char *positive;               /* or NULL */
+    char **data;                   /* patterns as written, NULL-terminated */
+    char **test;                   /* the same; may be empty */
+    char **weights;                /* the same, of weights of the rows of `data`, */
+    char **test_weights;           /* of `test` */
+    char **holdout_weights;        /* and of the holdout's files */
+    char **class_weight;           /* as in struct set_options; may be empty */
+    uint32_t category_least, bins; /* as in struct set_options */
+    struct source_options source;  /* points into this job */
+    char *positive;                /* or NULL */
     enum objective_kind objective;
     struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
     struct numbers l2, l1;

@@ -201,6 +201,8 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
                                   .keep_holdout = job->early_stopping > 0,
+                                  .category_least = job->category_least,
+                                  .bins = job->bins,
                                   .threads = threads_here()};
     int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);
     if (!code && made)

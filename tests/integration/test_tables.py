@@ -221,6 +221,89 @@ def kinds_are_as_the_job_says(folder):
 
 
 @test
+def rare_texts_share_a_feature_in_training_and_when_scored(folder):
+    rows = table(300, missing=0)
+    for k, text in enumerate(['lime', 'teal', 'teal', 'plum', 'plum', 'plum']):
+        rows[k * 7][1] = text
+    write_table(folder / 'data.csv', rows)
+    held = write_table(folder / 'held.csv', [[30, text, 1, 'N', 'yes'] for text in
+                                             ('lime', 'teal', 'plum', 'mauve')] + table(50, seed=9))
+    result = train(write_job(folder, data=['data.csv'], l2=1e-3, holdout=['held.csv'],
+                             early_stopping=500, csv={'category_least': 3}))
+    state = folder / 'job.state'
+    names = model_of(state)['feature_names']
+    assert 'color=(rare)' in names and 'color=plum' in names and 'color=lime' not in names, names
+    lime, teal, plum, mauve = margins(state, held)[:4]
+    weight = {f['name']: f['weights'][0] for f in exported(state)['features']}
+    assert lime == teal and abs(lime - mauve - weight['color=(rare)']) < 1e-9, (lime, mauve, weight)
+    assert result['holdout'] == dml('evaluate', state / 'models/1', held, '--json').json
+    assert result['holdout']['unseen_features'] == 1 + sum(
+        cell in ('', '?', 'NA') for row in table(50, seed=9) for cell in (row[1], row[3])), result
+
+
+@test
+def numbers_in_bins_add_the_weights_of_their_bins(folder):
+    rows = table(400)
+    order = [3, 1, 4, 0, 2]
+    hashes = set()
+    for first, data in (('data.csv', ['data.csv']), ('a.csv', ['a.csv', 'b.csv'])):
+        split = 400 if first == 'data.csv' else 150
+        write_table(folder / first, rows[:split])
+        write_table(folder / 'b.csv', rows[split:], order=order)
+        result = train(write_job(folder, data=data, l2=1e-3, csv={'bins': 4}), '--fresh')
+        hashes.add(result['model_sha256'])
+    assert len(hashes) == 1, hashes
+    state = folder / 'job.state'
+    age = model_of(state)['preparation']['columns'][0]
+    present = sorted(int(row[0]) for row in rows if row[0] not in ('', '?', 'NA'))
+    assert age['edges'] == [present[len(present) * k // 4] for k in (1, 2, 3)], age
+    weight = {f['name']: f['weights'][0] for f in exported(state)['features']}
+    low, high = (f'age=(-inf, {age["edges"][0]:g})', f'age=[{age["edges"][2]:g}, inf)')
+    data = write_table(folder / 'new.csv', [[age['edges'][0] - 1, 'red', 1, 'N', 'yes'],
+                                            [age['edges'][2], 'red', 1, 'N', 'yes'],
+                                            ['', 'red', 1, 'N', 'yes']])
+    below, above, gone = margins(state, data)
+    years = age['edges'][2] - age['edges'][0] + 1
+    assert abs(above - below - weight['age'] * years - weight[high] + weight[low]) < 1e-9
+    expected = below + weight['age'] * (age['mean'] - age['edges'][0] + 1) - weight[low] + \
+        weight['age=(missing)']
+    assert abs(gone - expected) < 1e-9, (gone, expected)
+
+
+@test
+def a_column_of_names_is_refused_unless_it_is_meant(folder):
+    rows = [[f'customer {k}', k % 5, 'yes' if k * 7 % 11 < 5 else 'no'] for k in range(200)]
+    write_table(folder / 'data.csv', rows, ['who', 'size', 'label'])
+    finished = dml('run', write_job(folder, data=['data.csv'], l2=1e-2))
+    assert finished.status == BAD_DATA, finished
+    for word in ('column 1 (who) holds 200 different texts in 200 rows', 'csv.skip',
+                 'csv.categories'):
+        assert word in finished.stderr, finished
+    result = train(write_job(folder, data=['data.csv'], l2=1e-2, csv={'categories': ['who']}))
+    assert result['features'] == 201, result
+    result = train(write_job(folder, data=['data.csv'], l2=1e-2, csv={'skip': ['who']}), '--fresh')
+    assert result['features'] == 1, result
+
+
+@test
+def a_column_with_missing_cells_alone_does_no_harm(folder):
+    write_table(folder / 'data.csv', [['', k % 5, 'yes' if k * 7 % 11 < 5 else 'no']
+                                      for k in range(100)], ['gone', 'size', 'label'])
+    assert train(write_job(folder, data=['data.csv'], l2=1e-2))['converged']
+    assert len(predictions(folder / 'job.state', folder / 'data.csv')) == 100
+
+
+@test
+def a_text_that_is_too_long_is_named(folder):
+    rows = table(60)
+    rows[30][1] = 'x' * 1000000
+    write_table(folder / 'data.csv', rows)
+    finished = dml('run', write_job(folder, data=['data.csv'], l2=1e-2))
+    assert finished.status == BAD_DATA and len(finished.stderr) < 3000, finished
+    assert 'data.csv:32: column 2 (color) holds a text of 1000000 bytes' in finished.stderr
+
+
+@test
 def names_and_texts_that_are_no_utf_8_are_kept_apart(folder):
     rows = b''.join(b'%s,%d,%s\n' % (text, k % 9, b'yes' if k % 3 else b'no')
                     for k in range(30) for text in (b'\xff\xfe', b'\xe9', 'é'.encode()))
@@ -252,6 +335,9 @@ def the_raw_adult_table_needs_three_lines(folder):
     figures = dml('evaluate', state / 'models/1', folder / 'adult.test', '--json').json
     assert figures['auc'] >= 0.9055 and figures['accuracy'] >= 0.853, figures
     assert len(predictions(state, raw)) == 16281
+    train(write_job(folder, data=[data], l2=1e-4, csv={'bins': 32}), '--fresh')
+    figures = dml('evaluate', state / 'models/2', folder / 'adult.test', '--json').json
+    assert figures['auc'] >= 0.912, figures
 
 
 sys.exit(main())

@@ -1,0 +1,172 @@
+/* What the training rows teach about a table's numbers: means, and quantiles that part bins.
+ *
+ * The sum of a column is one of whole numbers, so it is the same in every order: its numbers are
+ * counted in units of 2^(e − UNIT_BITS), where 2^e is above all of them; what is left below a unit
+ * is cut off. So there are two passes over the rows. */
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "data/numbers.h"
+
+#define UNIT_BITS 62
+
+/* So many columns are taken at a time: their sums stay in the cache. */
+#define COLUMNS_MOST 64
+
+__extension__ typedef __int128 wide;
+
+struct sum {
+    double most; /* the largest size of a number */
+    double unit; /* how many units are 1 */
+    wide units;
+    uint64_t values;
+    double *value; /* all of them, for bins */
+    uint64_t filled;
+};
+
+static void see(void *context, uint32_t place, double value) {
+    struct sum *sum = (struct sum *)context + place;
+    double size = fabs(value);
+    sum->most = size > sum->most ? size : sum->most;
+    sum->values++;
+}
+
+static void add(void *context, uint32_t place, double value) {
+    struct sum *sum = (struct sum *)context + place;
+    sum->units += (int64_t)(value * sum->unit);
+}
+
+static void keep(void *context, uint32_t place, double value) {
+    struct sum *sum = (struct sum *)context + place;
+    sum->value[sum->filled++] = value;
+}
+
+/* The sums of some columns of a table. */
+struct summing {
+    struct numbers numbers;
+    struct table *table;
+    uint32_t bins;
+    struct sum sum[COLUMNS_MOST];
+};
+
+/* To the 24 digits of a float: data that is otherwise stored as floats stays so. */
+static double rounded(double mean) {
+    int exponent;
+    double digits = frexp(mean, &exponent);
+    return ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
+}
+
+static int compare_values(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Parts the values at their quantiles. Each edge is a value, and the first of its bin; so no bin is
+ * empty. */
+static void find_edges(struct sum *sum, uint32_t bins, struct table_column *column) {
+    qsort(sum->value, sum->values, sizeof *sum->value, compare_values);
+    column->edge = memory_new(bins, sizeof *column->edge);
+    column->in_bin = memory_new(bins, sizeof *column->in_bin);
+    double before = sum->value[0];
+    uint64_t first = 0;
+    for (uint32_t i = 1; i < bins; i++) {
+        uint64_t at = sum->values * i / bins;
+        double edge = sum->value[at];
+        if (edge == before)
+            continue;
+        while (sum->value[at - 1] == edge)
+            at--;
+        column->in_bin[column->edges] = at - first;
+        column->edge[column->edges++] = before = edge;
+        first = at;
+    }
+    column->in_bin[column->edges] = sum->values - first;
+}
+
+static void bin_columns(struct summing *summing) {
+    for (uint32_t i = 0; i < summing->numbers.count; i++)
+        summing->sum[i].value = memory_new(summing->sum[i].values, sizeof(double));
+    numbers_each(&summing->numbers, keep, summing->sum);
+    for (uint32_t i = 0; i < summing->numbers.count; i++) {
+        if (summing->sum[i].values)
+            find_edges(&summing->sum[i], summing->bins,
+                       &summing->table->column[summing->numbers.first + i]);
+        free(summing->sum[i].value);
+    }
+}
+
+static void sum_columns(struct summing *summing) {
+    memset(summing->sum, 0, sizeof summing->sum);
+    numbers_each(&summing->numbers, see, summing->sum);
+    for (uint32_t i = 0; i < summing->numbers.count; i++) {
+        int exponent;
+        frexp(summing->sum[i].most, &exponent);
+        summing->sum[i].unit = ldexp(1, exponent < -900 ? 900 : UNIT_BITS - exponent);
+    }
+    numbers_each(&summing->numbers, add, summing->sum);
+    for (uint32_t i = 0; i < summing->numbers.count; i++) {
+        const struct sum *sum = &summing->sum[i];
+        if (sum->values)
+            summing->table->column[summing->numbers.first + i].mean =
+                rounded((double)sum->units / (double)sum->values / sum->unit);
+    }
+    if (summing->bins)
+        bin_columns(summing);
+}
+
+/* Threads take some columns each. */
+struct work {
+    const struct split *split;
+    struct table *table;
+    uint32_t step, bins;
+    pthread_mutex_t mutex; /* guards next */
+    uint32_t next;
+};
+
+static uint32_t take_columns(struct work *work, uint32_t *first) {
+    pthread_mutex_lock(&work->mutex);
+    *first = work->next;
+    uint32_t left = work->table->columns - *first, count = left < work->step ? left : work->step;
+    work->next += count;
+    pthread_mutex_unlock(&work->mutex);
+    return count;
+}
+
+static void *sum_in_thread(void *argument) {
+    struct work *work = argument;
+    struct summing *summing = memory_new(1, sizeof *summing);
+    summing->numbers.split = work->split;
+    summing->table = work->table;
+    summing->bins = work->bins;
+    while ((summing->numbers.count = take_columns(work, &summing->numbers.first)))
+        sum_columns(summing);
+    free(summing->numbers.place);
+    free(summing);
+    return NULL;
+}
+
+static uint32_t columns_each(uint32_t columns, unsigned threads) {
+    uint32_t each = columns / threads + (columns % threads != 0);
+    return each > COLUMNS_MOST ? COLUMNS_MOST : each;
+}
+
+void numbers_learn(struct table *table, const struct split *split, uint32_t bins,
+                   unsigned threads) {
+    threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
+    struct work work = {.split = split,
+                        .table = table,
+                        .bins = bins,
+                        .step = columns_each(table->columns, threads),
+                        .mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t others[THREADS_MAX];
+    unsigned started = 0;
+    for (unsigned i = 1; i < threads && i * work.step < table->columns; i++)
+        if (!pthread_create(&others[started], NULL, sum_in_thread, &work))
+            started++;
+    sum_in_thread(&work);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+}

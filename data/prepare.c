@@ -1,0 +1,252 @@
+/* Prepares the columns of a table: bins, missing numbers, rare values of categories. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/collecting.h"
+
+/* Fewer rows than this say nothing about how many values a category has. */
+#define ROWS_TELLING 100
+#define DIFFERING_SHARE 0.9
+
+static void add_column(struct columns *columns, struct collecting *collecting, uint64_t id,
+                       uint64_t values) {
+    uint32_t number = columns->count++;
+    collecting->id = memory_resize(collecting->id, columns->count, sizeof *collecting->id);
+    collecting->values =
+        memory_resize(collecting->values, columns->count, sizeof *collecting->values);
+    collecting->id[number] = id;
+    collecting->values[number] = values;
+}
+
+/* Adds the columns of the bins behind those that the text has. */
+static void add_bins(struct columns *columns, struct collecting *collecting) {
+    struct table *table = columns->table;
+    columns->bin_column = memory_new(table->columns, sizeof *columns->bin_column);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        const struct table_column *column = &table->column[i];
+        if (!column->edges)
+            continue;
+        columns->bin_column[i] = memory_new(column->edges + (size_t)1, sizeof(uint32_t));
+        for (uint32_t bin = 0; bin <= column->edges; bin++) {
+            columns->bin_column[i][bin] = columns->count;
+            add_column(columns, collecting, table_bin_feature(i, bin), column->in_bin[bin]);
+        }
+    }
+}
+
+static uint32_t *no_columns(uint32_t count) {
+    uint32_t *column = memory_new(count, sizeof *column);
+    for (uint32_t i = 0; i < count; i++)
+        column[i] = DICTIONARY_NONE;
+    return column;
+}
+
+static void find_numbers(struct columns *columns, const struct collecting *collecting) {
+    uint32_t width = columns->table->columns;
+    columns->number_column = no_columns(width);
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (collecting->id[i] && collecting->id[i] <= width)
+            columns->number_column[collecting->id[i] - 1] = i;
+}
+
+/* What a feature of a pack brings with it. */
+static struct deriving derive(const struct columns *columns, const struct pack *pack,
+                              uint32_t feature) {
+    uint32_t column = pack->column[feature];
+    const struct table_column *here = &columns->table->column[column];
+    struct deriving deriving = {.column = here, .number_column = &columns->number_column[column]};
+    if (pack->id[feature] == (uint64_t)column + 1)
+        deriving.bin_column = columns->bin_column[column];
+    bool missing = here->kind == COLUMN_NUMBER &&
+                   pack->id[feature] == table_feature(column, ROLE_MISSING, NULL, 0) &&
+                   *deriving.number_column != DICTIONARY_NONE;
+    return deriving.bin_column || missing ? deriving : (struct deriving){0};
+}
+
+static void find_deriving(struct columns *columns, const struct split *split) {
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = split->packs[p];
+        uint32_t features = pack->facts->features, some = 0;
+        if (!pack->table)
+            continue;
+        struct deriving *deriving = memory_new(features, sizeof *deriving);
+        for (uint32_t i = 0; i < features; i++) {
+            deriving[i] = derive(columns, pack, i);
+            some += deriving[i].column != NULL;
+        }
+        columns->deriving[p] = some ? deriving : NULL;
+        if (!some)
+            free(deriving);
+    }
+}
+
+/* Missing numbers take a mean, which is a value of their column. */
+static void count_missing(const struct columns *columns, struct collecting *collecting) {
+    bool *counted = memory_new(columns->count, sizeof *counted);
+    for (uint32_t p = 0; p < columns->packs; p++)
+        for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++) {
+            uint32_t number = columns->of_pack[p][i];
+            if (number == DICTIONARY_NONE || counted[number] || !columns_derive(columns, p, i) ||
+                columns->deriving[p][i].bin_column)
+                continue;
+            counted[number] = true;
+            collecting->values[*columns->deriving[p][i].number_column] +=
+                collecting->values[number];
+        }
+    free(counted);
+}
+
+/* ---- categories ---- */
+
+/* The column of the table whose text a number of the columns is, or DICTIONARY_NONE. */
+static uint32_t *find_texts(const struct columns *columns, const struct split *split) {
+    uint32_t *of = no_columns(columns->count);
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = split->packs[p];
+        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++) {
+            uint32_t number = columns->of_pack[p][i], column = pack->column[i];
+            if (number != DICTIONARY_NONE && pack->id[i] >= FEATURE_HASHED &&
+                columns->table->column[column].kind == COLUMN_CATEGORY &&
+                pack->id[i] != table_feature(column, ROLE_MISSING, NULL, 0))
+                of[number] = column;
+        }
+    }
+    return of;
+}
+
+/* Refuses a category that was found out, and is none: names, numbers of customers. */
+static int check_texts(const struct columns *columns, const struct collecting *collecting,
+                       const uint32_t *of) {
+    uint32_t width = columns->table->columns;
+    uint64_t *texts = memory_new(width, sizeof *texts), *values = memory_new(width, sizeof *values);
+    char name[COLUMN_TEXT];
+    int code = 0;
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (of[i] != DICTIONARY_NONE) {
+            texts[of[i]]++;
+            values[of[i]] += collecting->values[i];
+        }
+    for (uint32_t c = 0; c < width && !code; c++)
+        if (columns->table->column[c].found && values[c] >= ROWS_TELLING &&
+            (double)texts[c] > DIFFERING_SHARE * (double)values[c])
+            code = error_set(ERROR_DATA,
+                             "%s: %s holds %llu different texts in %llu rows, which is no category "
+                             "to learn from; leave it out with csv.skip, or list it in "
+                             "csv.categories if it is meant",
+                             pack_source(collecting->split->packs[0]),
+                             table_describe(columns->table, c, name), (unsigned long long)texts[c],
+                             (unsigned long long)values[c]);
+    free(texts);
+    free(values);
+    return code;
+}
+
+static void note_rare(struct table_column *column, uint64_t id) {
+    column->rare = memory_resize(column->rare, column->rares + (size_t)1, sizeof *column->rare);
+    column->rare[column->rares++] = id;
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Puts the rare texts of a column together: the first to appear stands for all. */
+static void merge_rare(struct columns *columns, struct collecting *collecting, const uint32_t *of,
+                       uint32_t least) {
+    struct table *table = columns->table;
+    uint32_t *to = memory_new(columns->count, sizeof *to), next = 0;
+    for (uint32_t i = 0; i < columns->count; i++) {
+        uint32_t column = of[i];
+        uint64_t id = collecting->id[i], values = collecting->values[i];
+        bool rare = column != DICTIONARY_NONE && values < least;
+        if (rare)
+            note_rare(&table->column[column], id);
+        if (rare && columns->rare_column[column] != DICTIONARY_NONE) {
+            to[i] = columns->rare_column[column];
+            collecting->values[to[i]] += values;
+            continue;
+        }
+        if (rare)
+            columns->rare_column[column] = next;
+        collecting->id[next] = rare ? table_feature(column, ROLE_RARE, NULL, 0) : id;
+        collecting->values[next] = values;
+        to[i] = next++;
+    }
+    for (uint32_t c = 0; c < table->columns; c++)
+        if (table->column[c].rares)
+            qsort(table->column[c].rare, table->column[c].rares, sizeof(uint64_t), compare_ids);
+    uint32_t *rare_column = columns->rare_column;
+    columns->rare_column = no_columns(table->columns); /* it has new numbers already */
+    columns_renumber(columns, collecting->split, to);
+    free(columns->rare_column);
+    columns->rare_column = rare_column;
+    columns->count = next;
+    free(to);
+}
+
+int columns_prepare(struct columns *columns, struct collecting *collecting,
+                    const struct set_options *options) {
+    const struct split *split = collecting->split;
+    for (uint32_t p = 0; p < columns->packs && !columns->table; p++)
+        if (split->packs[p]->table)
+            columns->table = table_copy(split->packs[p]->table);
+    if (!columns->table)
+        return 0;
+    uint32_t *of = find_texts(columns, split);
+    int code = check_texts(columns, collecting, of);
+    columns->rare_column = no_columns(columns->table->columns);
+    if (!code && options->category_least > 1)
+        merge_rare(columns, collecting, of, options->category_least);
+    free(of);
+    if (code)
+        return code;
+    numbers_learn(columns->table, split, options->bins, options->threads);
+    add_bins(columns, collecting);
+    find_numbers(columns, collecting);
+    find_deriving(columns, split);
+    count_missing(columns, collecting);
+    return 0;
+}
+
+/* ---- numbers and names ---- */
+
+static void renumber(uint32_t *number, uint32_t count, const uint32_t *to) {
+    for (uint32_t i = 0; number && i < count; i++)
+        if (number[i] != DICTIONARY_NONE)
+            number[i] = to[number[i]];
+}
+
+void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to) {
+    for (uint32_t p = 0; p < columns->packs; p++)
+        renumber(columns->of_pack[p], split->packs[p]->facts->features, to);
+    uint32_t width = columns->table ? columns->table->columns : 0;
+    renumber(columns->number_column, width, to);
+    renumber(columns->rare_column, width, to);
+    for (uint32_t c = 0; columns->bin_column && c < width; c++)
+        renumber(columns->bin_column[c], columns->table->column[c].edges + 1, to);
+}
+
+static void make_name(struct columns *columns, uint32_t number, uint32_t column,
+                      enum feature_role role, uint32_t bin) {
+    char text[16];
+    snprintf(text, sizeof text, "%u", bin);
+    if (!columns->name)
+        columns->name = memory_new(columns->count, sizeof *columns->name);
+    columns->made_name = memory_resize(columns->made_name, columns->made_names + (size_t)1,
+                                       sizeof *columns->made_name);
+    columns->name[number] = columns->made_name[columns->made_names++] =
+        table_feature_name(columns->table, column, role, text);
+}
+
+void columns_make_names(struct columns *columns) {
+    for (uint32_t c = 0; columns->table && c < columns->table->columns; c++) {
+        if (columns->rare_column[c] != DICTIONARY_NONE)
+            make_name(columns, columns->rare_column[c], c, ROLE_RARE, 0);
+        for (uint32_t bin = 0; columns->bin_column[c] && bin <= columns->table->column[c].edges;
+             bin++)
+            make_name(columns, columns->bin_column[c][bin], c, ROLE_BIN, bin);
+    }
+}
