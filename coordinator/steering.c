@@ -145,8 +145,8 @@ static int next_derivative_exponent(const struct coordinator *c) {
     if (!objective->bound)
         return 0;
     if (!objective->adapts || !c->steering->optimizer.started)
-        return fixed_derivative_exponent(
-            objective->bound(&c->settings.shape.loss, c->settings.data->label_max_abs));
+        return fixed_derivative_exponent(objective->bound(
+            &c->settings.shape.loss, c->settings.shape.start, c->settings.data->label_max_abs));
     return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 

@@ -1,8 +1,15 @@
 /* Half the deviance of values y > 0 with mean μ = e^m, whose deviation is proportional to μ:
  * y/μ − 1 − log(y/μ), 0 at best. With t = log y − m it is e^t − 1 − t. The derivative is 1 − y/μ,
  * which has no bound. */
+#include <math.h>
+
 #include "numeric/special.h"
 #include "objective/parts.h"
+
+static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
+    (void)parameters;
+    return fmax(1, label_max_abs * log_link_exp(-start));
+}
 
 static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, double *margins, double *loss, double *work) {
@@ -51,7 +58,7 @@ const struct objective objective_gamma = {
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
     .start = log_link_start,
-    .bound = log_link_bound,
+    .bound = bound,
     .adapts = true,
     .losses = losses,
     .second = second,

@@ -6,7 +6,8 @@
 
 enum { DELTA };
 
-static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+static double bound(const struct loss_parameters *parameters, double at, double label_max_abs) {
+    (void)at;
     (void)label_max_abs;
     return parameters->value[DELTA];
 }

@@ -12,10 +12,10 @@ bool log_link_not_negative(double label) {
     return label >= 0 && label <= LOG_LINK_LABEL_MAX;
 }
 
-/* The derivative there is at most the largest label, and 1 at margin 0 if that is smaller. */
-double log_link_bound(const struct loss_parameters *parameters, double label_max_abs) {
-    (void)parameters;
-    return label_max_abs > 1 ? label_max_abs : 1;
+double log_link_exp(double x) {
+    double e;
+    special_exp(1, &e, &x);
+    return e < LOG_LINK_BOUND_MAX ? e : LOG_LINK_BOUND_MAX;
 }
 
 double log_link_start(const struct loss_parameters *parameters,

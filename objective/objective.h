@@ -69,9 +69,10 @@ struct objective {
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
     /* The bound on |derivative|, given the largest |label|; NULL: 1. If it `adapts`, this is only
-     * what the first evaluation assumes. Later ones take their bound from the derivatives found so
-     * far, and an evaluation that exceeds its bound is done again. */
-    double (*bound)(const struct loss_parameters *parameters, double label_max_abs);
+     * what the first evaluation assumes, where the margins are `start`. It should not be far too
+     * large: derivatives are rounded to a share of it. Later ones take their bound from the
+     * derivatives found so far, and an evaluation that exceeds its bound is done again. */
+    double (*bound)(const struct loss_parameters *parameters, double start, double label_max_abs);
     bool adapts;
 
     /* Takes rows×K margins, row-major. Writes the loss of each row, and replaces the margins by the

@@ -23,7 +23,8 @@
 #define LOG_LINK_NOT_NEGATIVE "a number from 0 to 1e150"
 bool log_link_positive(double label);
 bool log_link_not_negative(double label);
-double log_link_bound(const struct loss_parameters *parameters, double label_max_abs);
+#define LOG_LINK_BOUND_MAX 1e150
+double log_link_exp(double x); /* e^x, at most that */
 double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
 void log_link_predict(size_t outputs, double *margins);
 

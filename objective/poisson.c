@@ -1,8 +1,15 @@
 /* Half the deviance of counts y with mean μ = e^m: μ − y − y·log(μ/y), 0 at best. With t = m − log
  * y it is y·(e^t − 1 − t), which keeps its digits where μ is close to y; μ for y = 0. The
  * derivative is μ − y, which has no bound. */
+#include <math.h>
+
 #include "numeric/special.h"
 #include "objective/parts.h"
+
+static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
+    (void)parameters;
+    return fmax(log_link_exp(start), label_max_abs);
+}
 
 static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, double *margins, double *loss, double *work) {
@@ -53,7 +60,7 @@ const struct objective objective_poisson = {
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
     .start = log_link_start,
-    .bound = log_link_bound,
+    .bound = bound,
     .adapts = true,
     .losses = losses,
     .second = second,

@@ -1,7 +1,8 @@
 /* ½(margin − target)²: the derivative is the residual, which has no bound. */
 #include "objective/parts.h"
 
-static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
+    (void)start;
     (void)parameters;
     return label_max_abs;
 }

@@ -2,7 +2,8 @@
 #include "objective/parts.h"
 
 /* |derivative| at margin 0. */
-static double bound(const struct loss_parameters *parameters, double label_max_abs) {
+static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
+    (void)start;
     (void)parameters;
     (void)label_max_abs;
     return 2;

@@ -2,10 +2,17 @@
  * zeros, and values that are sums of a random number of amounts. With a = 2 − p, b = p − 1,
  * t = m − log y and q(x) = e^x − 1 − x it is y^a·(q(at)/a + q(−bt)/b); μ^a/a for y = 0. The
  * derivative is μ^a − y·μ^−b, which has no bound. */
+#include <math.h>
+
 #include "numeric/special.h"
 #include "objective/parts.h"
 
 enum { POWER };
+
+static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
+    double a = 2 - parameters->value[POWER], b = parameters->value[POWER] - 1;
+    return fmax(log_link_exp(a * start), label_max_abs * log_link_exp(-b * start));
+}
 
 /* As `losses`, of at most PIECE rows. */
 static void piece(double power, size_t rows, const double *label, double *margins, double *loss,
@@ -81,7 +88,7 @@ const struct objective objective_tweedie = {
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
     .start = log_link_start,
-    .bound = log_link_bound,
+    .bound = bound,
     .adapts = true,
     .losses = losses,
     .second = second,

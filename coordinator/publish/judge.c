@@ -8,31 +8,41 @@
 #include "base/memory.h"
 #include "coordinator/job/gate.h"
 
-static int score_opened(const struct holdout *holdout, const struct model *model,
-                        const char *objective, struct score_figures *figures) {
-    if (objective && strcmp(model->layout.objective, objective))
-        return error_set(ERROR_DATA, "its objective is %s, not %s", model->layout.objective,
-                         objective);
-    return holdout_score(holdout, model, figures);
-}
-
-/* `objective` is the one that the model must have; NULL: any. */
-static int score(const struct holdout *holdout, const char *folder, const char *objective,
-                 struct score_figures *figures) {
+static int score(const struct holdout *holdout, const char *folder, struct score_figures *figures) {
     struct model *model = NULL;
     int code = model_open(folder, &model);
     if (!code)
-        code = score_opened(holdout, model, objective, figures);
+        code = holdout_score(holdout, model, figures);
     model_close(model);
     return code;
 }
 
 /* A live model with another objective is not scored: losses of different objectives cannot be
- * compared. */
+ * compared. Those of one objective can, with the same parameters: the new model's. */
+static int score_alike(const struct holdout *holdout, struct model *live, const struct model *new,
+                       struct score_figures *figures) {
+    if (strcmp(live->layout.objective, new->layout.objective))
+        return error_set(ERROR_DATA, "its objective is %s, not %s", live->layout.objective,
+                         new->layout.objective);
+    live->layout.loss = new->layout.loss;
+    return holdout_score(holdout, live, figures);
+}
+
+static int open_and_score(const struct trial *trial, struct score_figures *figures) {
+    struct model *live = NULL, *new = NULL;
+    int code = model_open(trial->live, &live);
+    if (!code)
+        code = model_open(trial->new, &new);
+    if (!code)
+        code = score_alike(trial->holdout, live, new, figures);
+    model_close(live);
+    model_close(new);
+    return code;
+}
+
 static void score_live(const struct trial *trial, struct judgement *judgement,
                        struct score_figures *figures) {
-    const char *objective = objective_name(trial->job->objective);
-    if (score(trial->holdout, trial->live, objective, figures)) {
+    if (open_and_score(trial, figures)) {
         log_error("the live model %s cannot be compared with: %s", trial->live, error_text());
         error_clear();
         *figures = score_no_figures(); /* no condition holds for them */
@@ -68,7 +78,7 @@ static void apply_gate(const struct job *job, const struct score_figures *new,
 static int score_new(const struct trial *trial, struct score_figures *figures,
                      const struct score_figures **known) {
     *known = trial->figures ? trial->figures : figures;
-    return trial->figures ? 0 : score(trial->holdout, trial->new, NULL, figures);
+    return trial->figures ? 0 : score(trial->holdout, trial->new, figures);
 }
 
 int judge(const struct trial *trial, struct judgement *judgement) {

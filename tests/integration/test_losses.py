@@ -310,6 +310,21 @@ def a_loss_has_the_same_bits_whoever_is_killed(folder):
 
 
 @test
+def the_live_model_is_judged_by_the_parameters_of_the_new_one(folder):
+    loss = LOSSES[0]
+    data, _ = write_data(folder, loss)
+    job = write_job(folder, data=[data], holdout='0.3', gate=['loss <= 1.1 * live'],
+                    objective='huber', huber={'delta': 0.1})
+    assert dml('retrain', job, '--json').status == 0
+    with open(data, 'a') as file:
+        file.write('1.5 1:0.1\n')
+    finished = dml('retrain', job, '--json', '--set', 'huber.delta=5')
+    assert finished.status == 0, finished  # by its own parameter the live model's loss is far less
+    live, new = finished.json['holdout_live'], finished.json['holdout']
+    assert 1 < live['loss'] / new['loss'] < 1.1, (live, new)
+
+
+@test
 def one_vs_rest_is_a_logistic_model_for_each_class(folder):
     source = random.Random(8)
     rows = []

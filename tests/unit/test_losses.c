@@ -173,6 +173,13 @@ static void an_intercept_starts_at_the_link_of_the_mean(void **state) {
         for (int i = 0; i < 3; i++)
             assert_true(
                 objective->start(&shapes[s].loss, &(struct label_summary){.mean = odd[i]}) == 0);
+        for (double label = 1e-3; label < 1e9; label *= 10) {
+            double bound = objective->bound(&shapes[s].loss, start, label);
+            double derivative = fabs(at(&shapes[s], label, start).derivative);
+            double at_zero =
+                objective->label_fits(0) ? fabs(at(&shapes[s], 0, start).derivative) : 1;
+            assert_true(fmax(derivative, at_zero) <= bound && bound <= 2 * fmax(derivative, 20));
+        }
         struct objective_shape shape = shapes[s];
         shape.start = start;
         struct layout layout = objective_layout(&shape);
