@@ -98,11 +98,11 @@ static int work_on_scaling(void *context) {
 /* What follows from the data: shape, layout of the model, sizes. */
 static int size_up(struct training *run) {
     const struct set_info *info = set_info(run->set);
-    if (run->job->early_stopping && !info->holdout_rows)
+    if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
         return error_set(ERROR_DATA,
                          "%s: key `early_stopping`: the holdout has no row with a label that "
-                         "training knows; give it others, or set early_stopping = off",
-                         run->job->file);
+                         "training knows%s; give it others, or set early_stopping = off",
+                         run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
     run->shape = (struct objective_shape){
         .kind = run->job->objective,
         .features = info->features,

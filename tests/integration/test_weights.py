@@ -288,6 +288,9 @@ def the_holdout_stops_early_by_its_weighted_loss(folder):
     for one in mixed, clean:
         loss = one['early_stopping']['holdout_loss']
         assert abs(loss - one['holdout']['loss']) < 1e-12, one
+    (folder / 'zeros').write_text('0\n' * 500)
+    assert_refused(write_job(folder, 'zero', holdout=['clean'], holdout_weights=['zeros'],
+                             **settings), BAD_DATA, 'early_stopping', 'a weight other than 0')
     share = train(write_job(folder, 'share', holdout=0.2, **settings))
     assert abs(share['early_stopping']['holdout_loss'] - share['holdout']['loss']) < 1e-12, share
 
@@ -309,6 +312,23 @@ def retrain_and_the_gate_know_weights(folder):
     models.add(json.loads((folder / 'job.state/models/current/model.json').read_text())
                ['model_sha256'])
     assert len(models) == 2, models
+
+
+@test
+def folds_of_weighted_rows_are_those_of_repeated_rows(folder):
+    """Equal rows have one hash, so they are in the same fold."""
+    lines, weights = made_rows('logistic', False, 1500)
+    write_data(folder, 'data', lines, weights)
+    write_data(folder, 'repeated', [line for line, w in zip(lines, weights) for _ in range(w)])
+    settings = {'l2': [0.1, 0.001], 'folds': 3, **CLOSE}
+    tables = []
+    for data, more in ('data', {'weights': ['data.weights']}), ('repeated', {}):
+        result = train(write_job(folder, f'job-{data}', data=[data], **more, **settings))
+        tables.append([value for row in result['path']
+                       for value in (row['loss'], *row['folds']['losses'])])
+    assert len(tables[0]) == 8 and len(tables[1]) == 8, tables
+    for a, b in zip(*tables):
+        assert abs(a / b - 1) < 1e-8, tables
 
 
 @test
