@@ -30,26 +30,27 @@ void run_pseudo_gradient(const struct operation *operation, struct block *block)
     }
 }
 
-void run_project(const struct operation *operation, struct block *block) {
-    double *t = block_elements(block, operation->a);
-    const double *x = block_elements(block, operation->b);
-    const double *q = block_elements(block, operation->c);
+/* What a kernel makes of regularised elements of a, given those of b and c. */
+typedef void element_kernel(size_t n, double *a, const double *b, const double *c);
+
+static void run_kernel(const struct operation *operation, struct block *block,
+                       element_kernel *kernel) {
+    double *a = block_elements(block, operation->a);
+    const double *b = block_elements(block, operation->b);
+    const double *c = block_elements(block, operation->c);
     struct spans spans = regularized(block);
     for (uint32_t i = 0; i < spans.count; i++) {
         struct layout_span part = block_within(block, &spans.items[i]);
-        orthant_project(part.count, t + part.first, x + part.first, q + part.first);
+        kernel(part.count, a + part.first, b + part.first, c + part.first);
     }
 }
 
+void run_project(const struct operation *operation, struct block *block) {
+    run_kernel(operation, block, orthant_project);
+}
+
 void run_align(const struct operation *operation, struct block *block) {
-    double *d = block_elements(block, operation->a);
-    const double *x = block_elements(block, operation->b);
-    const double *q = block_elements(block, operation->c);
-    struct spans spans = regularized(block);
-    for (uint32_t i = 0; i < spans.count; i++) {
-        struct layout_span part = block_within(block, &spans.items[i]);
-        orthant_align(part.count, d + part.first, x + part.first, q + part.first);
-    }
+    run_kernel(operation, block, orthant_align);
 }
 
 void run_mask(const struct operation *operation, struct block *block) {
