@@ -12,7 +12,7 @@ enum { SHIFT_LANES = 8 };
 
 bool coordinate_is_sound(const struct coordinate *coordinate) {
     return isfinite(coordinate->mean) && isfinite(coordinate->scale) && coordinate->scale > 0 &&
-           isfinite(coordinate->penalty) && coordinate->penalty >= 0;
+           isfinite(coordinate->penalty) && coordinate->penalty > 0;
 }
 
 bool coordinates_suit(const struct layout *layout) {

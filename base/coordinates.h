@@ -10,9 +10,9 @@
  *
  *     ∂/∂z_jk = s_j·(∂/∂w_jk − m_j·∂/∂b_k)        ∂/∂c_k = ∂/∂b_k
  *
- * and l2 regularises Σ penalty_j·z_jk². A model speaks of weights and biases: what comes in is
- * entered into these coordinates, what goes out leaves them. Elements are those of the layout
- * (base/layout.h); a row of its tensor "weight" is a column of the data. */
+ * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk|. A model speaks of weights and
+ * biases: what comes in is entered into these coordinates, what goes out leaves them. Elements are
+ * those of the layout (base/layout.h); a row of its tensor "weight" is a column of the data. */
 #ifndef DML_BASE_COORDINATES_H
 #define DML_BASE_COORDINATES_H
 
@@ -25,7 +25,7 @@
 struct coordinate {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
-    double penalty; /* finite, not below 0 */
+    double penalty; /* finite, above 0 */
 };
 _Static_assert(sizeof(struct coordinate) == 24, "no padding");
 

@@ -15,12 +15,13 @@ struct yield {
 struct block {
     struct registers *registers;
     int derivative_exponent;
-    size_t offset, count; /* elements */
-    double *s, *q;        /* the pair formed last, rounded, without B */
-    double *difference;   /* room for a y that is not q */
-    double *y;            /* of the pair formed last */
-    double *penalised;    /* room for the part of a register that l2 acts on */
-    struct yield *yields; /* of the operation at hand */
+    size_t offset, count;              /* elements */
+    double *s, *q;                     /* the pair formed last, rounded, without B */
+    double *difference;                /* room for a y that is not q */
+    double *y;                         /* of the pair formed last */
+    double *penalised;                 /* room for the part of a register that l2 acts on */
+    double (*weighed)[BLOCK_ELEMENTS]; /* the same for l1: four of them */
+    struct yield *yields;              /* of the operation at hand */
 };
 
 static inline double *block_elements(const struct block *block, uint8_t number) {

@@ -1,5 +1,6 @@
 #include "shard/frame.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ void frame_release(struct frame *frame) {
     free(frame->mean);
     free(frame->scale);
     free(frame->penalty);
+    free(frame->root);
     free(frame->bias_sum);
     free(frame->bias_gradient);
     *frame = (struct frame){0};
@@ -19,7 +21,7 @@ void frame_release(struct frame *frame) {
 /* Biases are what they are: nobody sends coordinates for them. */
 static void set_biases(struct frame *frame) {
     while (frame->set < frame->count && frame->first + frame->set >= frame->weights) {
-        frame->scale[frame->set] = frame->penalty[frame->set] = 1;
+        frame->scale[frame->set] = frame->penalty[frame->set] = frame->root[frame->set] = 1;
         frame->set++;
     }
 }
@@ -40,6 +42,7 @@ void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
     frame->mean = memory_new(frame->count, sizeof *frame->mean);
     frame->scale = memory_new(frame->count, sizeof *frame->scale);
     frame->penalty = memory_new(frame->count, sizeof *frame->penalty);
+    frame->root = memory_new(frame->count, sizeof *frame->root);
     frame->bias_sum = memory_new(frame->outputs, sizeof *frame->bias_sum);
     frame->bias_gradient = memory_new(frame->outputs, sizeof *frame->bias_gradient);
     set_biases(frame);
@@ -60,6 +63,7 @@ int frame_take(struct frame *frame, uint64_t first, const struct coordinate *col
         frame->mean[frame->set] = columns[column - first].mean;
         frame->scale[frame->set] = columns[column - first].scale;
         frame->penalty[frame->set] = columns[column - first].penalty;
+        frame->root[frame->set] = sqrt(columns[column - first].penalty);
         frame->set++;
     }
     set_biases(frame);
@@ -90,6 +94,13 @@ void frame_penalise(const struct frame *frame, size_t offset, size_t count, doub
                     const double *in) {
     for (size_t i = 0; i < count; i++)
         out[i] = frame->penalty[offset + i] * in[i];
+}
+
+void frame_weigh(const struct frame *frame, size_t offset, size_t count, double *out,
+                 const double *in, bool inverse) {
+    const double *root = frame->root + offset;
+    for (size_t i = 0; i < count; i++)
+        out[i] = inverse ? in[i] / root[i] : in[i] * root[i];
 }
 
 double frame_weight_penalty(const struct frame *frame, size_t element) {

@@ -18,6 +18,7 @@ struct frame {
     uint64_t outputs;
     size_t biases;                  /* of the whole model: `outputs` or 0 */
     double *mean, *scale, *penalty; /* of each element; a bias has 0, 1 and 1; owned */
+    double *root;                   /* √penalty; owned */
     size_t set;                     /* elements that have theirs, from the first */
     int bias_exponent;              /* base exponent of the biases */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
@@ -46,6 +47,10 @@ void frame_turn_gradient(const struct frame *frame, size_t offset, size_t count,
 /* out = penalty·in; elements offset… of the range. */
 void frame_penalise(const struct frame *frame, size_t offset, size_t count, double *out,
                     const double *in);
+
+/* out = √penalty·in, or in/√penalty; `out` may be `in`. Elements offset… of the range. */
+void frame_weigh(const struct frame *frame, size_t offset, size_t count, double *out,
+                 const double *in, bool inverse);
 
 /* What l2 is for a weight itself, relative to l2, where penalty·z² is what is regularised. */
 double frame_weight_penalty(const struct frame *frame, size_t element);

@@ -307,14 +307,15 @@ static void run_factor(const struct operation_list *list, struct block *block,
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      int derivative_exponent, struct bytes *scalars) {
     _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS],
-        penalised[BLOCK_ELEMENTS];
+        penalised[BLOCK_ELEMENTS], weighed[4][BLOCK_ELEMENTS];
     struct yield *yields = new_yields(list);
     struct block block = {.registers = registers,
                           .derivative_exponent = derivative_exponent,
                           .s = s,
                           .q = q,
                           .difference = difference,
-                          .penalised = penalised};
+                          .penalised = penalised,
+                          .weighed = weighed};
     frame_read_biases(&registers->frame, derivative_exponent, registers->weight_sum);
     run_factor(list, &block, yields);
     run_sweeps(list, &block, yields);

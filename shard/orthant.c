@@ -17,6 +17,29 @@ static struct spans others(const struct block *block) {
     return (struct spans){block->registers->biases, block->registers->biases_count};
 }
 
+/* Where vectors are in coordinates, l1 is that of the columns, √penalty·|z|: as if with each point
+ * multiplied by √penalty, and each gradient divided by it. These answer the elements of a register
+ * like that, in room `room` of the block unless they are what they are. */
+static const double *point_of(const struct block *block, struct layout_span part, uint8_t number,
+                              unsigned room) {
+    const double *in = block_elements(block, number) + part.first;
+    if (!block->registers->frame.used)
+        return in;
+    frame_weigh(&block->registers->frame, block->offset + part.first, part.count,
+                block->weighed[room], in, false);
+    return block->weighed[room];
+}
+
+static const double *gradient_of(const struct block *block, struct layout_span part, uint8_t number,
+                                 unsigned room) {
+    const double *in = block_elements(block, number) + part.first;
+    if (!block->registers->frame.used)
+        return in;
+    frame_weigh(&block->registers->frame, block->offset + part.first, part.count,
+                block->weighed[room], in, true);
+    return block->weighed[room];
+}
+
 void run_pseudo_gradient(const struct operation *operation, struct block *block) {
     double *q = block_elements(block, operation->a);
     const double *x = block_elements(block, operation->b);
@@ -25,8 +48,11 @@ void run_pseudo_gradient(const struct operation *operation, struct block *block)
     vector_scale(block->count, q, 1, g);
     for (uint32_t i = 0; i < spans.count; i++) {
         struct layout_span part = block_within(block, &spans.items[i]);
-        orthant_pseudo_gradient(part.count, q + part.first, x + part.first, q + part.first,
-                                operation->l1);
+        orthant_pseudo_gradient(part.count, q + part.first, x + part.first,
+                                gradient_of(block, part, operation->a, 0), operation->l1);
+        if (block->registers->frame.used)
+            frame_weigh(&block->registers->frame, block->offset + part.first, part.count,
+                        q + part.first, q + part.first, false);
     }
 }
 
@@ -68,26 +94,36 @@ void run_mask(const struct operation *operation, struct block *block) {
 }
 
 void run_norm_1(const struct operation *operation, struct block *block) {
-    const double *a = block_elements(block, operation->a);
     struct spans spans = regularized(block);
     for (uint32_t i = 0; i < spans.count; i++) {
         struct layout_span part = block_within(block, &spans.items[i]);
-        exact_add(&block->yields[0].sum, orthant_norm(part.count, a + part.first));
-        exact_add(&block->yields[1].sum, (double)orthant_nonzeros(part.count, a + part.first));
+        const double *a = point_of(block, part, operation->a, 0);
+        exact_add(&block->yields[0].sum, orthant_norm(part.count, a));
+        exact_add(&block->yields[1].sum, (double)orthant_nonzeros(part.count, a));
     }
+}
+
+/* |t − x|², as it is. */
+static double square_of_step(const struct operation *operation, const struct block *block,
+                             struct layout_span part) {
+    double *step = block->weighed[0];
+    vector_add(part.count, step, block_elements(block, operation->a) + part.first, -1,
+               block_elements(block, operation->b) + part.first);
+    return vector_dot(part.count, step, step);
 }
 
 static void add_descent(const struct operation *operation, struct block *block, struct spans spans,
                         double l1) {
-    const double *t = block_elements(block, operation->a);
-    const double *x = block_elements(block, operation->b);
-    const double *q = block_elements(block, operation->c);
-    const double *h = block_elements(block, operation->d);
     for (uint32_t i = 0; i < spans.count; i++) {
         struct layout_span part = block_within(block, &spans.items[i]);
+        const double *t = point_of(block, part, operation->a, 0);
+        const double *x = point_of(block, part, operation->b, 1);
+        const double *q = gradient_of(block, part, operation->c, 2);
+        const double *h = gradient_of(block, part, operation->d, 3);
         double sums[3];
-        orthant_descent(part.count, t + part.first, x + part.first, q + part.first, h + part.first,
-                        l1, sums);
+        orthant_descent(part.count, t, x, q, h, l1, sums);
+        if (block->registers->frame.used)
+            sums[2] = square_of_step(operation, block, part);
         for (size_t k = 0; k < 3; k++)
             exact_add(&block->yields[k].sum, sums[k]);
     }
@@ -100,13 +136,12 @@ void run_descent(const struct operation *operation, struct block *block) {
 }
 
 void run_excess(const struct operation *operation, struct block *block) {
-    const double *a = block_elements(block, operation->a);
-    const double *b = block_elements(block, operation->b);
     struct spans spans = regularized(block);
     for (uint32_t i = 0; i < spans.count; i++) {
         struct layout_span part = block_within(block, &spans.items[i]);
         exact_add(&block->yields[0].sum,
-                  orthant_excess(part.count, a + part.first, operation->alpha, b + part.first,
+                  orthant_excess(part.count, gradient_of(block, part, operation->a, 0),
+                                 operation->alpha, point_of(block, part, operation->b, 1),
                                  operation->l1));
     }
 }

@@ -7,9 +7,9 @@
 #include "base/memory.h"
 #include "coordinator/job/sizing.h"
 
-/* l1 is a penalty of the coordinates themselves: with it they are scaled only if the job says so.
- * Else `auto` has a diagonal where the scales of columns are so far apart, and where a column has
- * so many values as a rule: doc/ARCHITECTURE.md has the counts. */
+/* `auto` has a diagonal where a column has so many values as a rule, and where the scales of
+ * columns are so far apart, or with l1, where columns as they are gain from it at any scales:
+ * doc/ARCHITECTURE.md has the counts. */
 #define SPREAD_LEAST 100.0
 #define VALUES_A_COLUMN 100.0
 
@@ -18,7 +18,7 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
     if (job->precondition == PRECONDITION_DIAGONAL)
         return true;
     return job->precondition == PRECONDITION_AUTO && form == PRECONDITION_NONE &&
-           job->l1.value == 0 && (double)data->values >= VALUES_A_COLUMN * data->features;
+           (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
@@ -91,6 +91,10 @@ static double spread_of(const struct set_info *data, const struct moments *momen
     return sqrt(most / least);
 }
 
+static bool is_worth_while(const struct job *job, double spread) {
+    return spread >= SPREAD_LEAST || (job->l1.value > 0 && !job->standardise);
+}
+
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling) {
@@ -107,7 +111,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     int code = find_columns(data, &wanted, moments, scaling->columns);
     bool needed = job->standardise || !automatic;
     if (wanted.diagonal && automatic &&
-        (code || spread_of(data, moments, scaling->columns) < SPREAD_LEAST)) {
+        (code || !is_worth_while(job, spread_of(data, moments, scaling->columns)))) {
         error_clear();
         struct column plain = wanted;
         plain.diagonal = scaling->diagonal = false;

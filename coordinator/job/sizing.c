@@ -185,11 +185,6 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
             "`none`, or no l1",
             job->file);
-    if (job->precondition == PRECONDITION_DIAGONAL && job->l1.value > 0)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `precondition`: `diagonal` and l1 do not go together; take "
-                         "`standardise = true`, or no l1",
-                         job->file);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_DIAGONAL ||
         job->l1.value > 0 || !fits)
         return 0;

@@ -163,7 +163,7 @@ for objective, kind in ('logistic', 'sparse'), ('squared', 'dense'), ('softmax',
 # ---- in centred and scaled columns ----
 
 COORDINATES = [{'precondition': 'diagonal'}, {'standardise': 'true', 'precondition': 'none'},
-               {'standardise': 'true', 'l1': '1e-3'}]
+               {'precondition': 'diagonal', 'l1': '1e-3'}, {'standardise': 'true', 'l1': '1e-3'}]
 
 
 def same_bits_in_coordinates(objective, kind, form, folder):
@@ -176,7 +176,7 @@ def same_bits_in_coordinates(objective, kind, form, folder):
 
 
 for (objective, kind), form in zip((('logistic', 'sparse'), ('softmax', 'dense'),
-                                    ('softmax', 'sparse')), COORDINATES):
+                                    ('logistic', 'sparse'), ('softmax', 'sparse')), COORDINATES):
     def behaviour(folder, objective=objective, kind=kind, form=form):
         same_bits_in_coordinates(objective, kind, form, folder)
     behaviour.__name__ = (f'{objective}_with_{"_and_".join(form)}_on_{kind}_rows_has_the_same_bits_'

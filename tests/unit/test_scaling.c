@@ -132,6 +132,11 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &level, &scaling),
                      0);
     assert_true(!scaling.diagonal && !scaling.columns);
+    const struct job sparse = {.precondition = PRECONDITION_AUTO, .l1 = {.value = 0.1}};
+    assert_int_equal(scaling_choose(&sparse, &data, &logistic, PRECONDITION_NONE, &level, &scaling),
+                     0);
+    assert_true(scaling.diagonal && scaling.columns);
+    scaling_release(&scaling);
     const struct moments *const either[] = {&level, &steep};
     for (size_t i = 0; i < 2; i++) { /* standardised columns are not apart */
         assert_int_equal(

@@ -43,13 +43,14 @@ static void draw(void) {
     sums[WEIGHTS + 1] = -(9 << 20);
 }
 
-static void set_up(struct bench *bench, unsigned shards, unsigned shard) {
+static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool orthants) {
     uint64_t first = first_of(shards, shard), count = end_of(shards, shard) - first;
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
     draw();
     struct message message = setup(ALL, first, count);
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.coordinates = 1;
+    message.shard_setup.orthants = orthants;
     message.shard_setup.bias_exponent = 20;
     bench_init(bench, message);
     assert_int_equal(bench->out.count, 0); /* not ready without the coordinates */
@@ -59,6 +60,14 @@ static void set_up(struct bench *bench, unsigned shards, unsigned shard) {
     assert_int_equal(bench->out.count, 0);
     tell(bench, COORDINATOR_LINK, coordinates(from + 10, to - from - 10));
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+}
+
+static void set_up(struct bench *bench, unsigned shards, unsigned shard) {
+    set_up_as(bench, shards, shard, false);
+}
+
+static void set_up_with_orthants(struct bench *bench) {
+    set_up_as(bench, 1, 0, true);
 }
 
 static struct message slice(unsigned shards, unsigned shard, uint32_t sequence) {
@@ -138,6 +147,42 @@ static void l2_acts_on_each_column_by_its_penalty(void **state) {
     bench_release(&bench);
 }
 
+/* The pseudo-gradient where all weights are 0, and Σ √penalty·|a|. */
+static void l1_acts_on_each_column_by_the_root_of_its_penalty(void **state) {
+    (void)state;
+    struct bench bench;
+    const double l1 = 50;
+    set_up_with_orthants(&bench);
+    fold_two(&bench, 1, 0);
+    const struct operation operations[] = {{.code = OPERATION_GRADIENT, .a = REGISTER_H},
+                                           {.code = OPERATION_ZERO, .a = REGISTER_T},
+                                           {.code = OPERATION_PSEUDO_GRADIENT,
+                                            .a = REGISTER_D,
+                                            .b = REGISTER_T,
+                                            .c = REGISTER_H,
+                                            .l1 = l1},
+                                           {.code = OPERATION_NORM_1, .a = REGISTER_H}};
+    run_operations(&bench, operations, 4);
+    struct message result = answer(&bench, 0);
+    struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
+    struct exact norm;
+    assert_true(exact_decode(&norm, &cursor));
+    const double *q = read_register(&bench, REGISTER_D, 0, ALL);
+    double sum = 0;
+    unsigned zeros = 0;
+    for (uint64_t i = 0; i < WEIGHTS; i++) {
+        double g = expected_gradient(i), least = l1 * sqrt(columns[i / OUTPUTS].penalty);
+        double expected = fabs(g) <= least ? 0 : g - copysign(least, g);
+        sum += sqrt(columns[i / OUTPUTS].penalty) * fabs(g);
+        zeros += expected == 0;
+        assert_true(fabs(q[i] - expected) <= 1e-14 * fabs(g));
+    }
+    assert_true(zeros > 0 && zeros < WEIGHTS);
+    assert_true(q[WEIGHTS] == expected_gradient(WEIGHTS));
+    assert_true(fabs(exact_value(&norm) - sum) <= 1e-11 * sum);
+    bench_release(&bench);
+}
+
 static void sums_of_an_evaluation_without_flushes_are_zero(void **state) {
     (void)state;
     struct bench bench;
@@ -192,6 +237,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
+        cmocka_unit_test(l1_acts_on_each_column_by_the_root_of_its_penalty),
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
         cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),
         cmocka_unit_test(coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused),
