@@ -50,7 +50,7 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     if (kind == FIGURES_LABELS)
         return figures;
     if (!figures->labels)
-        figures->residuals = residuals_new();
+        figures->residuals = residuals_new(layout->loss.value[0]);
     else
         figures->confusion = confusion_new(layout->classes);
     if (figures->objective->figures & FIGURE_AUC)

@@ -27,6 +27,7 @@ const struct score_figure score_figure_table[] = {
     FIGURE(mae,               SCORE_LOWER,  INFINITY, FIGURE_RMSE, false),
     FIGURE(r2,                SCORE_HIGHER, 1,        FIGURE_RMSE, false),
     FIGURE(deviance,          SCORE_LOWER,  INFINITY, FIGURE_DEVIANCE, false),
+    FIGURE(pinball,           SCORE_LOWER,  INFINITY, FIGURE_COVERAGE, false),
     FIGURE(coverage,          SCORE_NEITHER, 1,       FIGURE_COVERAGE, false),
 };
 /* clang-format on */

@@ -22,7 +22,7 @@ static bool is_binary(const struct lines *lines) {
 int score_check_output(const struct model_layout *layout, const struct score_output *output) {
     const struct objective *objective = objective_find(layout->objective);
     bool classes = objective->labels != LABEL_TARGET;
-    bool chances = objective->figures & FIGURE_LOG_LOSS;
+    bool chances = classes && objective->predict;
     if (output->shown == SCORE_LABELS && !classes)
         return error_set(ERROR_USAGE,
                          "the model predicts numbers and has no labels (objective %s): leave out "

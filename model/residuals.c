@@ -9,14 +9,17 @@
 
 struct residuals {
     struct weight_sum all, covered; /* covered: the target is at most the prediction */
-    struct exact half_squares, absolutes;
-    struct exact targets, target_squares; /* weighted, without rounding */
+    double quantile;
+    struct exact half_squares, above, below; /* the last two: of |residual| by its sign */
+    struct exact targets, target_squares;    /* weighted, without rounding */
 };
 
-struct residuals *residuals_new(void) {
+struct residuals *residuals_new(double quantile) {
     struct residuals *residuals = memory_new(1, sizeof *residuals);
+    residuals->quantile = quantile;
     exact_init(&residuals->half_squares);
-    exact_init(&residuals->absolutes);
+    exact_init(&residuals->above);
+    exact_init(&residuals->below);
     exact_init(&residuals->targets);
     exact_init(&residuals->target_squares);
     return residuals;
@@ -52,7 +55,7 @@ void residuals_add(struct residuals *residuals, double prediction, double target
     if (target <= prediction)
         weight_sum_add(&residuals->covered, weight);
     exact_add(&residuals->half_squares, weight * (0.5 * residual * residual));
-    exact_add(&residuals->absolutes, weight * fabs(residual));
+    exact_add(residual > 0 ? &residuals->above : &residuals->below, weight * fabs(residual));
     split(weight, target, &high, &low);
     exact_add(&residuals->targets, high);
     exact_add(&residuals->targets, low);
@@ -82,7 +85,9 @@ void residuals_finish(const struct residuals *residuals, struct score_figures *r
         return;
     double half_squares = exact_value(&residuals->half_squares);
     result->rmse = sqrt(2 * (half_squares / weights));
-    result->mae = exact_value(&residuals->absolutes) / weights;
+    double above = exact_value(&residuals->above), below = exact_value(&residuals->below);
+    result->mae = (above + below) / weights;
+    result->pinball = ((1 - residuals->quantile) * above + residuals->quantile * below) / weights;
     result->coverage = weight_sum_value(&residuals->covered) / weights;
     double around_mean = spread(residuals);
     if (around_mean > EQUAL * exact_value(&residuals->target_squares))

@@ -6,12 +6,13 @@
 
 struct residuals; /* opaque */
 
-struct residuals *residuals_new(void);
+/* `quantile` is that of the pinball loss. */
+struct residuals *residuals_new(double quantile);
 void residuals_free(struct residuals *residuals); /* harmless on NULL */
 
 void residuals_add(struct residuals *residuals, double prediction, double target, double weight);
 
-/* Sets rmse, mae, r2 and coverage. r2 is NaN if all targets are equal. */
+/* Sets rmse, mae, r2, pinball and coverage. r2 is NaN if all targets are equal. */
 void residuals_finish(const struct residuals *residuals, struct score_figures *result);
 
 #endif

@@ -46,7 +46,8 @@ struct score_figures {
     double rmse, mae; /* of prediction − target */
     double r2;        /* 1 − squared residuals / squared distances of the targets to their mean */
     double deviance;  /* mean half deviance */
-    double coverage;  /* the share of targets that are at most the prediction */
+    double pinball; /* mean of τ·(target − prediction), or else (1 − τ)·(prediction − target) */
+    double coverage; /* the share of targets that are at most the prediction */
 
     uint64_t unseen_labels;   /* labels that training never saw; each counts as wrong */
     uint64_t unseen_features; /* values of features that training never saw; ignored */

@@ -36,7 +36,8 @@ enum objective_figure {
     FIGURE_LOG_LOSS = 8,  /* the loss is minus the logarithm of the probability of the label; also
                              the Brier score */
     FIGURE_DEVIANCE = 16, /* targets: the loss is half a deviance */
-    FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction */
+    FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction, and the
+                             pinball loss: the first parameter is the quantile */
 };
 
 /* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss

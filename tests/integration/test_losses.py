@@ -353,6 +353,8 @@ def one_vs_rest_is_a_logistic_model_for_each_class(folder):
         for line, chance in zip(found, chances):
             assert abs(line['probabilities'][k] - float(chance)) < 1e-7, (k, line, chance)
     assert abs(whole['loss'] - loss) <= 1e-10 * loss, (whole['loss'], loss)
+    shown = dml('predict', folder / 'job.state', data, '--probabilities')
+    assert shown.stdout == dml('predict', folder / 'job.state', data).stdout, shown
     for line in found:
         assert int(line['class']) == line['probabilities'].index(max(line['probabilities'])), line
     figures = dml('evaluate', folder / 'job.state', data, '--json').json
@@ -373,6 +375,10 @@ def a_smoothed_quantile_has_its_share_of_the_labels_below(folder):
         assert abs(parameters['epsilon'] - 0.02 * quartiles) < 0.001 * quartiles, parameters
         figures = dml('evaluate', folder / 'job.state', data, '--json').json
         assert abs(figures['coverage'] - tau) < 0.01, figures
+        values = [float(line) for line in dml('predict', folder / 'job.state', data).stdout.split()]
+        pinball = math.fsum(max(tau * (y - v), (tau - 1) * (y - v))
+                            for v, (y, _) in zip(values, rows)) / len(rows)
+        assert math.isclose(figures['pinball'], pinball, rel_tol=1e-12), (figures, pinball)
 
 
 @test
