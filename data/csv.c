@@ -230,7 +230,14 @@ static bool take_category(struct csv_line *line, uint32_t column) {
     struct source_origin origin = {.text = missing ? NULL : cell,
                                    .column = format->column[column].number,
                                    .role = missing ? ROLE_MISSING : ROLE_VALUE};
-    batch_add_text(line->batch, table_feature(origin.column, origin.role, cell, length), &origin);
+    uint64_t id = table_feature(origin.column, origin.role, cell, length);
+    if (!missing && format->table->hash) {
+        origin.text = NULL;
+        origin.role = ROLE_HASHED;
+        origin.hash = table_hash(format->table, origin.column, cell, length);
+        id = table_hashed_feature(origin.column, origin.hash);
+    }
+    batch_add_text(line->batch, id, &origin);
     return true;
 }
 

@@ -279,6 +279,7 @@ static int make_table(struct format *format, const struct csv_cells *first,
                                                                      : table_missing_words;
     format->table = table_new(first->count);
     format->table->trim = options->trim;
+    format->table->hash = options->hash_bits;
     if (words)
         table_set_missing(format->table, words);
     keep_words(format);

@@ -10,6 +10,8 @@ struct numbers {
     const struct split *split;
     uint32_t first, count;
     uint32_t *place; /* scratch; free() it at the end */
+    uint32_t run;    /* of the pack: its first feature that has a place, if they follow in order */
+    bool runs;
 };
 
 /* What is done with a number; `place` is that of its column among those of the pass. */
@@ -22,14 +24,25 @@ static inline void numbers_find_places(struct numbers *numbers, const struct pac
         bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
         numbers->place[i] = here ? place : DICTIONARY_NONE;
     }
+    numbers->run = 0;
+    while (numbers->run < pack->facts->features && numbers->place[numbers->run])
+        numbers->run++;
+    numbers->runs = numbers->run + (uint64_t)numbers->count <= pack->facts->features;
+    for (uint32_t i = 0; numbers->runs && i < numbers->count; i++)
+        numbers->runs = numbers->place[numbers->run + i] == i;
 }
 
 /* The type and `take` are constants for the compiler. */
-static inline void numbers_of_row(const struct numbers *numbers, struct pack_rows rows,
-                                  uint32_t row, enum value_type type, numbers_take *take,
-                                  void *context) {
+__attribute__((always_inline)) static inline void
+numbers_of_row(const struct numbers *numbers, struct pack_rows rows, uint32_t row,
+               enum value_type type, numbers_take *take, void *context) {
     uint64_t first, end = pack_row(&rows, row, &first);
     rows.type = type;
+    if (!rows.feature && numbers->runs) {
+        for (uint32_t i = 0; i < numbers->count; i++)
+            take(context, i, pack_value(&rows, first + numbers->run + i));
+        return;
+    }
     for (uint64_t i = first; i < end; i++) {
         uint32_t place = numbers->place[pack_feature(&rows, first, i)];
         if (place != DICTIONARY_NONE)
@@ -37,7 +50,8 @@ static inline void numbers_of_row(const struct numbers *numbers, struct pack_row
     }
 }
 
-static inline void numbers_each(struct numbers *numbers, numbers_take *take, void *context) {
+__attribute__((always_inline)) static inline void numbers_each(struct numbers *numbers,
+                                                               numbers_take *take, void *context) {
     const struct split *split = numbers->split;
     for (uint32_t p = 0; p < split->trained; p++) {
         const struct pack *pack = split->packs[p];

@@ -162,9 +162,9 @@ static void add_table(struct hash_stream *stream, const struct table *table) {
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {options->format,         options->header,         options->bad_lines_max,
-                          options->label_optional, options->columns,        options->trim,
-                          options->numbers_only,   options->weights != NULL};
+    uint64_t numbers[] = {options->format,         options->header,    options->bad_lines_max,
+                          options->label_optional, options->columns,   options->trim,
+                          options->numbers_only,   options->hash_bits, options->weights != NULL};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
     add_text(stream, options->weight);

@@ -103,7 +103,7 @@ static void count_missing(const struct columns *columns, struct collecting *coll
 /* The column of the table whose text a number of the columns is, or DICTIONARY_NONE. */
 static uint32_t *find_texts(const struct columns *columns, const struct split *split) {
     uint32_t *of = no_columns(columns->count);
-    for (uint32_t p = 0; p < columns->packs; p++) {
+    for (uint32_t p = 0; p < columns->packs && !columns->table->hash; p++) {
         const struct pack *pack = split->packs[p];
         for (uint32_t i = 0; pack->table && i < pack->facts->features; i++) {
             uint32_t number = columns->of_pack[p][i], column = pack->column[i];
@@ -133,8 +133,8 @@ static int check_texts(const struct columns *columns, const struct collecting *c
             (double)texts[c] > DIFFERING_SHARE * (double)values[c])
             code = error_set(ERROR_DATA,
                              "%s: %s holds %llu different texts in %llu rows, which is no category "
-                             "to learn from; leave it out with csv.skip, or list it in "
-                             "csv.categories if it is meant",
+                             "to learn from; leave it out with csv.skip, hash all categories with "
+                             "csv.hash, or list it in csv.categories if it is meant",
                              pack_source(collecting->split->packs[0]),
                              table_describe(columns->table, c, name), (unsigned long long)texts[c],
                              (unsigned long long)values[c]);

@@ -27,6 +27,7 @@ struct source_options {
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
+    uint32_t hash_bits;         /* CSV: texts of categories are hashed to so many bits; 0: not */
     bool trim;                  /* CSV: blanks around the text of a category do not count */
     bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */
     const struct table *table;  /* CSV: what the columns are, found out before; NULL: find it out.
@@ -52,6 +53,7 @@ struct source_origin {
     const char *text; /* of ROLE_VALUE; else NULL */
     uint32_t column;  /* from 0, as the table counts */
     enum feature_role role;
+    uint32_t hash; /* of ROLE_HASHED */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */

@@ -78,6 +78,7 @@ static void *copy_array(const void *array, size_t count, size_t size) {
 struct table *table_copy(const struct table *table) {
     struct table *copy = table_new(table->columns);
     copy->trim = table->trim;
+    copy->hash = table->hash;
     table_set_missing(copy, (const char *const *)table->missing);
     for (uint32_t i = 0; i < table->columns; i++) {
         struct table_column *column = &copy->column[i];
@@ -141,8 +142,11 @@ json_t *table_json(const struct table *table) {
         json_array_append_new(columns, column_json(&table->column[i]));
     for (char **word = table->missing; *word; word++)
         json_array_append_new(missing, text_to_json(*word));
-    return json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim",
-                     table->trim);
+    json_t *object =
+        json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim", table->trim);
+    if (table->hash)
+        json_object_set_new(object, "hash", json_integer(table->hash));
+    return object;
 }
 
 static bool read_kind(const char *name, enum column_kind *kind) {
@@ -212,6 +216,10 @@ static bool read_table(const json_t *object, struct table *table) {
         if (!read_column(json_array_get(columns, i), named, &table->column[i]))
             return false;
     table->trim = json_is_true(json_object_get(object, "trim"));
+    json_int_t hash = json_integer_value(json_object_get(object, "hash"));
+    table->hash = hash > 0 && hash <= HASH_BITS_MAX ? (uint32_t)hash : 0;
+    if (hash != table->hash)
+        return false;
     return read_missing(json_object_get(object, "missing"), table);
 }
 
@@ -264,6 +272,17 @@ static bool looks_like_role(const char *text) {
     return !strcmp(text, "(missing)") || !strcmp(text, "(rare)");
 }
 
+uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length) {
+    return (uint32_t)(hash64_seeded(text, length, (uint64_t)column + 1) >> (64 - table->hash));
+}
+
+uint64_t table_hashed_feature(uint32_t column, uint32_t hash) {
+    uint8_t bytes[4] = {(uint8_t)hash, (uint8_t)(hash >> 8), (uint8_t)(hash >> 16),
+                        (uint8_t)(hash >> 24)};
+    uint64_t seed = (uint64_t)(column + 1) << 8 | ROLE_HASHED;
+    return hash64_seeded(bytes, sizeof bytes, seed) | FEATURE_HASHED;
+}
+
 /* As "[25, 30)": the numbers of a bin. */
 static char *bin_range(const struct table_column *column, uint32_t bin) {
     char low[NUMBER_TEXT] = "-inf", high[NUMBER_TEXT] = "inf";
@@ -291,6 +310,8 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
     name = name ? name : number;
     if (role == ROLE_MISSING || role == ROLE_RARE)
         return memory_format("%s=(%s)", name, role == ROLE_RARE ? "rare" : "missing");
+    if (role == ROLE_HASHED)
+        return memory_format("%s#%s", name, text);
     if (role == ROLE_BIN)
         return bin_name(&table->column[column], name, text);
     const char *quote = looks_like_role(text) ? "\"" : "";

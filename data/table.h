@@ -50,7 +50,8 @@ static inline uint32_t table_bin(const struct table_column *column, double value
 struct table {
     uint32_t columns;
     struct table_column *column; /* owned */
-    bool trim;                   /* blanks around a text do not count */
+    uint32_t hash;  /* texts of categories are hashed to so many bits; 0: they are kept */
+    bool trim;      /* blanks around a text do not count */
     char **missing; /* the words that stand for a missing cell; NULL-terminated; owned */
 };
 
@@ -90,15 +91,21 @@ enum feature_role {
     ROLE_VALUE,   /* of a category: the text */
     ROLE_MISSING, /* the cell is missing */
     ROLE_RARE,    /* of a category: any text that training has in few rows */
+    ROLE_HASHED,  /* of a category: texts of one hash */
     ROLE_BIN,     /* of a number: it is in a bin, which `text` names by its number, "0" the first */
 };
 
 #define FEATURE_HASHED (UINT64_C(1) << 63)
+#define HASH_BITS_MAX 28
 
 /* `column` from 0. The text is used by ROLE_VALUE and ROLE_BIN alone. */
 uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length);
 
 uint64_t table_bin_feature(uint32_t column, uint32_t bin);
+
+/* The hash of a category's text, and the feature of such a hash. */
+uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length);
+uint64_t table_hashed_feature(uint32_t column, uint32_t hash);
 
 /* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
  * name. Free the result. */

@@ -109,6 +109,8 @@ const struct key keys[] = {
      .help = "what stands for a missing cell besides an empty one; by default ?, NA and others"},
     {"csv.trim", KEY_FLAG, AT(source.trim), .initial = "true",
      .help = "whether blanks around the text of a category are taken off"},
+    {"csv.hash", KEY_COUNT32, AT(source.hash_bits), RANGE(1, HASH_BITS_MAX), WORD("off", 0),
+     .initial = "off", .help = "bits that texts of categories are hashed to, which keeps no names"},
     {"csv.category_least", KEY_COUNT32, AT(category_least), RANGE(1, 1e9), .initial = "1",
      .help = "texts of a category that fewer training rows have are put together"},
     {"csv.bins", KEY_COUNT32, AT(bins), RANGE(2, 256), WORD("off", 0), .initial = "off",

@@ -242,6 +242,19 @@ def rare_texts_share_a_feature_in_training_and_when_scored(folder):
 
 
 @test
+def hashed_categories_keep_no_names_and_score_alike(folder):
+    state = trained(folder, csv={'hash': 3})
+    model = model_of(state)
+    assert model['preparation']['hash'] == 3, model['preparation']
+    hashed = [name for name in model['feature_names'] if '#' in name]
+    assert hashed and all(name.split('#')[0] in ('color', 'town') for name in hashed), hashed
+    assert all(int(name.split('#')[1]) < 8 for name in hashed), hashed
+    assert not any('=' in name for name in model['feature_names'] if '(missing)' not in name)
+    figures = dml('evaluate', state / 'models/1', folder / 'data.csv', '--json').json
+    assert figures['auc'] > 0.85 and 'unseen_features' not in figures, figures
+
+
+@test
 def numbers_in_bins_add_the_weights_of_their_bins(folder):
     rows = table(400)
     order = [3, 1, 4, 0, 2]

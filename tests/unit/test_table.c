@@ -1,0 +1,180 @@
+#include "data/table.h"
+
+#include "data/set_file.h"
+#include "tests/unit/data_fixture.h"
+
+/* What was handed out: a row is its label and its features by name. */
+struct taken {
+    struct bytes text;
+    const struct source_report *report;
+};
+
+static void put(struct taken *taken, const char *text) {
+    bytes_append(&taken->text, text, strlen(text));
+}
+
+static int take(void *context, const struct source_rows *rows) {
+    struct taken *taken = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const uint64_t *id = source_row_ids(rows, row);
+        for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++) {
+            const struct source_origin *origin = rows->origin ? &rows->origin[i] : NULL;
+            uint64_t here = id[i - rows->start[row]];
+            uint32_t column = origin ? origin->column : (uint32_t)here - 1;
+            enum feature_role role = origin ? origin->role : ROLE_NUMBER;
+            char *name = table_feature_name(taken->report->table, column, role,
+                                            origin && origin->text ? origin->text : "");
+            char *word = memory_format("%s:%g ", name, rows->value[i]);
+            if (i > rows->start[row])
+                assert_true(here > id[i - rows->start[row] - 1]);
+            put(taken, word);
+            free(word);
+            free(name);
+        }
+        put(taken, "\n");
+    }
+    return 0;
+}
+
+static int read_with(const char *text, const struct source_options *options, struct taken *taken,
+                     struct source_report *report) {
+    *taken = (struct taken){.report = report};
+    int code = source_read(fixture_text("table", text), options, 2, take, taken, report);
+    bytes_put_u8(&taken->text, 0);
+    return code;
+}
+
+static void assert_has(const char *text, const struct source_options *options,
+                       const char *const *words) {
+    struct taken taken;
+    struct source_report report;
+    if (read_with(text, options, &taken, &report))
+        fail_msg("%s", error_text());
+    for (; *words; words++)
+        if (!strstr((const char *)taken.text.data, *words))
+            fail_msg("\"%s\" is not in \"%s\"", *words, (const char *)taken.text.data);
+    source_report_release(&report);
+    bytes_release(&taken.text);
+}
+
+static void assert_lacks(const char *text, const struct source_options *options,
+                         const char *words) {
+    struct taken taken;
+    struct source_report report;
+    if (!read_with(text, options, &taken, &report) || !strstr(error_text(), words))
+        fail_msg("\"%s\" instead of \"%s\"", error_text(), words);
+    error_clear();
+    bytes_release(&taken.text);
+}
+
+static const struct source_options usual = {.format = FORMAT_CSV, .trim = true};
+
+static void a_column_is_what_most_of_its_cells_are(void **state) {
+    (void)state;
+    static const char *const words[] = {"\na:1 b=x:1 \n", "\na:2 b=7:1 \n", "\na:3 b=y:1 \n", NULL};
+    assert_has("a,b,y\n0,z,0\n1,x,1\n2,7,0\n3,y,1\n", &usual, words);
+    assert_lacks("a,b,y\n1,x,1\n2,x,0\no,y,1\n", &usual, "table:4: column 1 (a) holds \"o\"");
+}
+
+static void missing_cells_are_marked(void **state) {
+    (void)state;
+    static const char *const words[] = {"a=(missing):1", "b=(missing):1", "b=\"(missing)\":1",
+                                        NULL};
+    assert_has("a,b,y\n1,x,1\n,?,0\n2,(missing),0\nNA,,1\n5,(rare),1\n", &usual, words);
+    static const char *const own[] = {"-", NULL};
+    struct source_options options = usual;
+    options.missing = own;
+    static const char *const others[] = {"b=?:1", "a=(missing):1", NULL};
+    assert_has("a,b,y\n1,x,1\n-,?,0\n2,NA,0\n", &options, others);
+    assert_lacks("a,b,y\n1,x,-\n", &options, "table:2: column 3 (y): the label is missing");
+}
+
+static void a_label_may_be_a_word_for_a_missing_cell(void **state) {
+    (void)state;
+    static const char *const words[] = {"a:1", NULL};
+    assert_has("a,y\n1,none\n2,some\n", &usual, words);
+    assert_lacks("a,y\n1,none\n2,\n", &usual, "table:3: column 2 (y): the label is empty");
+}
+
+static void blanks_around_a_text_count_if_the_job_says_so(void **state) {
+    (void)state;
+    static const char *const trimmed[] = {"b=x:1", "b=y z:1", NULL};
+    assert_has("a,b,y\n1, x ,1\n2,\" y z\t\",0\n", &usual, trimmed);
+    struct source_options options = usual;
+    options.trim = false;
+    static const char *const kept[] = {"b= x :1", "b= y z\t:1", NULL};
+    assert_has("a,b,y\n1, x ,1\n2,\" y z\t\",0\n", &options, kept);
+}
+
+static void columns_of_one_name_keep_their_order(void **state) {
+    (void)state;
+    struct taken taken;
+    struct source_report report, other;
+    assert_int_equal(read_with("a,a,y,b\n1,2,0,3\n4,5,1,6\n",
+                               &(struct source_options){.label = "y"}, &taken, &report),
+                     0);
+    bytes_release(&taken.text);
+    struct source_options options = {.table = report.table};
+    assert_int_equal(read_with("b,a,y,a\n3,1,0,2\n", &options, &taken, &other), 0);
+    assert_string_equal((const char *)taken.text.data, "a:1 a:2 b:3 \n");
+    source_report_release(&other);
+    bytes_release(&taken.text);
+    assert_lacks("b,a,y\n3,1,0\n", &options, "table:1: the column \"a\" is missing");
+    source_report_release(&report);
+}
+
+static void lists_that_contradict_each_other_are_refused(void **state) {
+    (void)state;
+    static const char *const a[] = {"a", NULL}, *const y[] = {"y", NULL};
+    struct source_options options = {.numbers = a, .categories = a};
+    assert_lacks("a,y\n1,0\n", &options, "column \"a\" cannot be read as a category");
+    options = (struct source_options){.categories = y};
+    assert_lacks("a,y\n1,0\n", &options, "it is the label");
+}
+
+static void a_table_comes_back_as_it_was_stored(void **state) {
+    (void)state;
+    struct taken taken;
+    struct source_report report;
+    assert_int_equal(read_with("a,b\xff,y\n1,x,1\n", &usual, &taken, &report), 0);
+    report.table->column[0].mean = 0.1;
+    char *text = table_text(report.table), *again;
+    struct table *table;
+    assert_int_equal(table_of_text(text, "here", &table), 0);
+    again = table_text(table);
+    assert_string_equal(text, again);
+    assert_string_equal(table->column[1].name, "b\xc3\xbf");
+    table_free(table);
+    free(again);
+    free(text);
+    assert_int_equal(table_of_text("{\"columns\":[{\"kind\":\"odd\"}]}", "here", &table),
+                     ERROR_DATA);
+    assert_non_null(strstr(error_text(), "here does not describe"));
+    error_clear();
+    source_report_release(&report);
+    bytes_release(&taken.text);
+}
+
+static void a_bin_begins_with_its_edge(void **state) {
+    (void)state;
+    double edge[] = {-1, 0, 2.5};
+    struct table_column column = {.edge = edge, .edges = 3};
+    assert_int_equal(table_bin(&column, -2), 0);
+    assert_int_equal(table_bin(&column, -1), 1);
+    assert_int_equal(table_bin(&column, 2.4), 2);
+    assert_int_equal(table_bin(&column, 1e300), 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_column_is_what_most_of_its_cells_are),
+        cmocka_unit_test(missing_cells_are_marked),
+        cmocka_unit_test(a_label_may_be_a_word_for_a_missing_cell),
+        cmocka_unit_test(blanks_around_a_text_count_if_the_job_says_so),
+        cmocka_unit_test(columns_of_one_name_keep_their_order),
+        cmocka_unit_test(lists_that_contradict_each_other_are_refused),
+        cmocka_unit_test(a_table_comes_back_as_it_was_stored),
+        cmocka_unit_test(a_bin_begins_with_its_edge),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}
