@@ -27,6 +27,26 @@ double log_link_start(const struct loss_parameters *parameters,
     return isfinite(start) ? start : 0;
 }
 
+double log_link_loss(void (*losses)(const struct loss_parameters *parameters, size_t rows,
+                                    size_t outputs, const double *label, double *margins,
+                                    double *loss, double *work),
+                     const struct loss_parameters *parameters, double margin, double label) {
+    double loss, work;
+    losses(parameters, 1, 1, &label, &margin, &loss, &work);
+    return loss;
+}
+
+void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                     const double *label, const double *derivatives, const double *work,
+                     double *diagonal) {
+    (void)parameters;
+    (void)outputs;
+    (void)label;
+    (void)derivatives;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = work[i];
+}
+
 void log_link_predict(size_t outputs, double *margins) {
     (void)outputs;
     margins[0] = exp(margins[0]);

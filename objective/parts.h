@@ -26,6 +26,15 @@ bool log_link_not_negative(double label);
 #define LOG_LINK_BOUND_MAX 1e150
 double log_link_exp(double x); /* e^x, at most that */
 double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
+double log_link_loss(void (*losses)(const struct loss_parameters *parameters, size_t rows,
+                                    size_t outputs, const double *label, double *margins,
+                                    double *loss, double *work),
+                     const struct loss_parameters *parameters, double margin, double label);
+
+/* `losses` leaves the second derivatives in `work`. */
+void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                     const double *label, const double *derivatives, const double *work,
+                     double *diagonal);
 void log_link_predict(size_t outputs, double *margins);
 
 /* Intermediate results that a loss keeps on the stack. */

@@ -27,18 +27,6 @@ static void losses(const struct loss_parameters *parameters, size_t rows, size_t
     }
 }
 
-/* μ. */
-static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, const double *derivatives, const double *work,
-                   double *diagonal) {
-    (void)parameters;
-    (void)outputs;
-    (void)label;
-    (void)derivatives;
-    for (size_t i = 0; i < rows; i++)
-        diagonal[i] = work[i];
-}
-
 static double second_bound(const struct loss_parameters *parameters, double derivative_max,
                            double label_max_abs) {
     (void)parameters;
@@ -47,9 +35,8 @@ static double second_bound(const struct loss_parameters *parameters, double deri
 
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
-    double margin = margins[0], loss, work;
-    losses(parameters, 1, outputs, &label, &margin, &loss, &work);
-    return loss;
+    (void)outputs;
+    return log_link_loss(losses, parameters, margins[0], label);
 }
 
 const struct objective objective_poisson = {
@@ -63,7 +50,7 @@ const struct objective objective_poisson = {
     .bound = bound,
     .adapts = true,
     .losses = losses,
-    .second = second,
+    .second = log_link_second, /* μ */
     .second_bound = second_bound,
     .loss = loss_of_one,
     .predict = log_link_predict,

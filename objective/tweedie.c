@@ -53,18 +53,6 @@ static void losses(const struct loss_parameters *parameters, size_t rows, size_t
               loss + i, work + i);
 }
 
-/* a·μ^a + b·y·μ^−b, which the derivative alone does not tell. */
-static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, const double *derivatives, const double *work,
-                   double *diagonal) {
-    (void)parameters;
-    (void)outputs;
-    (void)label;
-    (void)derivatives;
-    for (size_t i = 0; i < rows; i++)
-        diagonal[i] = work[i];
-}
-
 /* It lies between μ^a and y·μ^−b. The smaller of these is at most y^a, and the other one larger by
  * the derivative. */
 static double second_bound(const struct loss_parameters *parameters, double derivative_max,
@@ -75,9 +63,8 @@ static double second_bound(const struct loss_parameters *parameters, double deri
 
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
-    double margin = margins[0], loss, work;
-    losses(parameters, 1, outputs, &label, &margin, &loss, &work);
-    return loss;
+    (void)outputs;
+    return log_link_loss(losses, parameters, margins[0], label);
 }
 
 const struct objective objective_tweedie = {
@@ -91,7 +78,7 @@ const struct objective objective_tweedie = {
     .bound = bound,
     .adapts = true,
     .losses = losses,
-    .second = second,
+    .second = log_link_second, /* a·μ^a + b·y·μ^−b */
     .second_bound = second_bound,
     .loss = loss_of_one,
     .predict = log_link_predict,
