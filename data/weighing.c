@@ -1,4 +1,5 @@
 /* The weights of rows as a set stores them, and their sums. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,18 +57,19 @@ static int take_class_weight(struct weighing *weighing, const struct labels *lab
     if (!class_weight_parse(text, &length, &weight))
         return error_set(ERROR_DATA, "\"%s\" is no class weight", text);
     char *label = memory_format("%.*s", (int)length, text);
-    uint32_t class = 0;
-    while (class < labels->classes && !label_means(labels, class, label))
-        class ++;
+    uint32_t i = 0;
+    while (i < labels->classes && !label_means(labels, i, label))
+        i++;
     int code = 0;
-    if (class == labels->classes)
+    if (i == labels->classes)
         code = no_such_class(labels, label);
-    else if (given[class])
+    else if (given[i])
         code = error_set(ERROR_DATA, "class_weight has two weights for the label \"%s\"",
-                         labels->class_name[class]);
-    else
-        weighing->of_class[class] = weight;
-    given[class % labels->classes] = true;
+                         labels->class_name[i]);
+    if (!code) {
+        weighing->of_class[i] = weight;
+        given[i] = true;
+    }
     free(label);
     return code;
 }
@@ -177,7 +179,7 @@ static int scale(struct weighing *weighing, const struct split *split,
     if (!(all > 0))
         return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
                          pack_source(split->packs[0]));
-    weighing->exponent = -ilogb(all / (double)sums.rows);
+    weighing->exponent = -ilogb(fmax(all / (double)sums.rows, DBL_MIN));
     add_rows(weighing, split, labels, &sums);
     weighing->sum = exact_value(&sums.all);
     weighing->held_sum = exact_value(&sums.held);

@@ -105,6 +105,20 @@ static void only_ratios_of_weights_matter(void **state) {
     set_close(plain);
 }
 
+static void the_least_and_the_largest_weights_are_scaled(void **state) {
+    (void)state;
+    static const char *const weights[] = {"5e-324\n0\n0\n0\n", "1e100\n0\n1e100\n1\n",
+                                          "1e-320\n1\n1e-9\n0\n"};
+    for (int i = 0; i < 3; i++) {
+        const struct wanted wanted = {
+            .text = {"1 1:3\n0 2:1\n1 1:1\n0 1:1\n"}, .weights = {weights[i]}, .count = 1};
+        struct set *set = make_set(&wanted);
+        assert_true(set_info(set)->weight_sum > 0 && set_info(set)->weight_sum < 8);
+        assert_true(set_info(set)->weight_total > 0);
+        set_close(set);
+    }
+}
+
 /* Weights count in the exponents as fixed_weight() says, in sparse rows of every type and in dense
  * ones. */
 static void exponents_follow_the_weighted_sums(void **state) {
@@ -319,6 +333,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_stored_scaled),
         cmocka_unit_test(only_ratios_of_weights_matter),
+        cmocka_unit_test(the_least_and_the_largest_weights_are_scaled),
         cmocka_unit_test(exponents_follow_the_weighted_sums),
         cmocka_unit_test(class_weights_multiply_those_of_rows),
         cmocka_unit_test(balanced_classes_weigh_the_same),
