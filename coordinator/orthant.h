@@ -44,7 +44,7 @@ bool orthant_keeps_pair(double sy, double step_square, double yy);
 struct orthant_gap {
     double mean_loss, norm_1, square; /* L, |w|₁, w·w */
     double wr;                        /* w·r */
-    double excess;                    /* l2 > 0: Σ max(|r_j| − l1, 0)²; else max |r_j| */
+    double excess; /* l2 > 0: Σ max(|r_j| − l1, 0)²; else max |r_j| or more */
 };
 
 /* How far F at w is above the minimum at most, for a loss that is convex and nowhere negative, and

@@ -173,14 +173,11 @@ static bool wants_products(const struct optimizer *o) {
 
 static void add_gap(const struct optimizer *o, struct bytes *program) {
     add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
-    if (o->settings.l2 > 0)
-        program_add(program, &(struct operation){.code = OPERATION_EXCESS,
-                                                 .a = REGISTER_H,
-                                                 .b = REGISTER_T,
-                                                 .alpha = o->settings.l2,
-                                                 .l1 = o->settings.l1});
-    else
-        add(program, OPERATION_MAX_ABS, REGISTER_H, 0);
+    program_add(program, &(struct operation){.code = OPERATION_EXCESS,
+                                             .a = REGISTER_H,
+                                             .b = REGISTER_T,
+                                             .alpha = o->settings.l2,
+                                             .l1 = o->settings.l1});
 }
 
 static void add_orthant_measures(const struct optimizer *o, struct bytes *program) {
@@ -221,13 +218,18 @@ void programs_measures(const struct optimizer *o, struct bytes *program) {
 static double gap_bound(const struct optimizer *o, const double *scalars) {
     if (!o->settings.bounds_gap)
         return NAN;
-    double square = scalars[MEASURED_NORM], l2 = o->settings.l2;
+    double square = scalars[MEASURED_NORM], l1 = o->settings.l1, l2 = o->settings.l2;
+    double excess = scalars[MEASURED_GAP_EXCESS];
+    /* Without l2 the largest component counts. What it exceeds l1 by is at most the root of the
+     * sum, of weights in any coordinates. */
+    if (l2 <= 0)
+        excess = l1 + sqrt(excess);
     struct orthant_gap gap = {.mean_loss = o->mean_loss,
                               .norm_1 = scalars[MEASURED_NORM_1],
                               .square = square,
                               .wr = scalars[MEASURED_GAP_PRODUCT] - l2 * square,
-                              .excess = scalars[MEASURED_GAP_EXCESS]};
-    return orthant_gap_bound(o->settings.l1, l2, &gap);
+                              .excess = excess};
+    return orthant_gap_bound(l1, l2, &gap);
 }
 
 static void read_orthant_measures(const struct optimizer *o, const double *scalars,

@@ -43,7 +43,7 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
 
 /* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the
  * shape of the data alone. With l1 it has none. ERROR_CONFIG if the job asks for one that the model
- * is too large for, or for any with l1. */
+ * is too large for, or with l1. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);

@@ -152,6 +152,18 @@ def with_l1_a_diagonal_ends_where_plain_columns_do_in_far_fewer_steps(folder):
 
 
 @test
+def the_bound_on_the_gap_holds_in_scaled_columns(folder):
+    for l2 in 0, 1e-4:
+        job = job_of(folder, 'logistic', l1=1e-2, l2=l2, intercept=False, precondition='diagonal')
+        least = train(job, '--fresh')
+        for steps in range(1, 30, 4):
+            result = train(job, '--fresh', *words({'max_steps': steps}))
+            gap = result['loss'] - least['loss']
+            assert result['gap_bound'] >= gap - 1e-12, (l2, steps, gap, result)
+        assert least['gap_bound'] <= 1e-4 * least['loss'], least
+
+
+@test
 def the_loss_is_that_of_the_model_and_of_its_standardised_weights(folder):
     job = job_of(folder, 'logistic', standardise=True)
     result = train(job)
