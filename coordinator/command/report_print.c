@@ -224,6 +224,13 @@ static void print_run_figures(const json_t *run, const char *over, bool colors) 
     free(words);
 }
 
+static void print_sweep(const json_t *sweep, bool colors) {
+    char *words = memory_format("sweep %lld, run %lld of it", member_count(sweep, "number"),
+                                member_count(sweep, "member") + 1);
+    print_note(sweep ? words : "", colors);
+    free(words);
+}
+
 void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
     json_t *run;
@@ -235,6 +242,7 @@ void report_print_runs(const json_t *runs, bool colors) {
     bool live = false, refused = false;
     json_array_foreach(json_object_get(runs, "runs"), i, run) {
         print_run(run, colors);
+        print_sweep(json_object_get(run, "sweep"), colors);
         print_changes(json_object_get(run, "changed"), colors);
         print_run_figures(run, "holdout", colors);
         print_run_figures(run, "test", colors);

@@ -153,6 +153,10 @@ static int take_run(void *context, const struct store_run *run) {
         (json_int_t)run->evaluations, "loss", number_json(run->loss), "gradient_max",
         number_json(run->gradient_max), "model", text_or_null(folder), "model_sha256",
         text_or_null(sha256), "publication", publication_of(&runs->history, run->run));
+    if (run->sweep)
+        json_object_set_new(of_run, "sweep",
+                            json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
+                                      (json_int_t)run->member));
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     add_members(of_run, result, told);
     json_decref(result);

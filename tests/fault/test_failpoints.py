@@ -28,9 +28,10 @@ class Scenario:
     """A job, what goes wrong in it anyway, and how often the command is given for that."""
 
     def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None,
-                 warm=False, anew=()):
+                 warm=False, anew=(), anew_role='shard'):
         self.name, self.rules, self.starts, self.warm = name, rules, starts, warm
-        self.anew = anew  # places that are walked here though another scenario came to them
+        # Places that are walked here though another scenario came to them.
+        self.anew, self.anew_role = anew, anew_role
         self.environment = environment or {}
         self.settings = {'checkpoint_seconds': 0, 'max_steps': 12, **(settings or {})}
         self.drive = drive or go_on
@@ -107,13 +108,15 @@ def exists(path):
 
 # Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
 # (test_prune.py), only workers that someone else started under the name of a host to the third
-# (test_loop.py), only sweeps to the others (test_path.py).
-WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'sweep_begun', 'sweep_ended'}
+# (test_loop.py).
+WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup'}
 
 SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),
     Scenario('scaled'),
     Scenario('it starts from a model', warm=True),
+    Scenario('a path', settings={'l2': [1e-2, 1e-3, 1e-4], 'holdout': 0.2, 'max_steps': 5},
+             anew=('start_', 'model_', 'run_ended', 'publish_'), anew_role='coordinator'),
     Scenario('a shard with a preconditioner is lost', rules='shard.factor_done:2:kill',
              settings={**PRECONDITIONED, 'portion_chunks': 1},
              anew=('checkpoint_', 'restore_', 'retain_', 'file_', 'send_RESULT', 'send_STAGED')),
@@ -186,7 +189,7 @@ class Walk:
                 for line in log.read_text().splitlines()}
         new = {(role, name) for role, name in here
                if (role, name) not in self.visited
-               or role == 'shard' and name.startswith(scenario.anew)}
+               or role == scenario.anew_role and name.startswith(scenario.anew)}
         self.visited |= here
         return exists(f'{fired}.0'), sorted(new)
 
