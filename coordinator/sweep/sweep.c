@@ -218,16 +218,20 @@ static void close_fold(struct sweep *sweep) {
     free(path);
 }
 
-/* Opens the data of a member: of all rows, or of all but those of its fold. */
-static int choose_data(struct sweep *sweep, uint32_t fold, const struct dataset **data) {
+/* Opens the data of a member: of all rows, or of all but those of its fold. The time that this took
+ * is that of the first member. The struct is a view. */
+static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data) {
     int code = 0;
-    *data = fold ? &sweep->left : sweep->data;
-    if (sweep->fold == fold)
-        return 0;
-    close_fold(sweep);
-    sweep->fold = fold;
-    if (fold)
+    bool open = sweep->fold == fold && sweep->trained;
+    if (sweep->fold != fold)
+        close_fold(sweep);
+    if (sweep->fold != fold && fold) {
+        sweep->fold = fold;
         code = loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_fold, sweep);
+    }
+    *data = fold ? sweep->left : *sweep->data;
+    if (open)
+        data->seconds = 0;
     return code;
 }
 
@@ -240,13 +244,13 @@ static int train_member(struct sweep *sweep, uint32_t member) {
     char *start = start_folder(sweep, member);
     announce(sweep, member);
     double value = value_of(sweep, place.value);
-    const struct dataset *data;
+    struct dataset data;
     int code = choose_data(sweep, place.fold, &data);
     *path = (struct numbers){.value = value, .all = &value, .count = 1};
     prepare(sweep, member, start);
     progress_open(!training->options->quiet);
     if (!code)
-        code = training_run(training, data, data->set);
+        code = training_run(training, &data, data.set);
     if (!code)
         code = training_conclude(training);
     training_release(training, code);
