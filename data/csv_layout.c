@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "data/csv_layout.h"
 #include "data/number.h"
@@ -232,6 +233,26 @@ static int set_weight(struct format *format, const struct csv_cells *first, bool
     return 0;
 }
 
+/* Names the columns that were found to be categories, in one line of log. */
+static void tell_of_categories(const struct format *format, const char *path) {
+    char *list = NULL;
+    for (uint32_t i = 0; i < format->columns; i++) {
+        const struct table_column *column = &format->table->column[i];
+        if (!column->found || column->kind != COLUMN_CATEGORY)
+            continue;
+        char *before = list;
+        list = before ? memory_format("%s, ", before) : memory_copy_string("");
+        free(before);
+        before = list;
+        list = column->name ? memory_format("%s%.100s", before, column->name)
+                            : memory_format("%s%u", before, i + 1);
+        free(before);
+    }
+    if (list)
+        log_info("%s: columns of texts are taken for categories: %.1000s", path, list);
+    free(list);
+}
+
 /* Gives all columns their kinds. */
 static int find_kinds(struct format *format, const struct csv_cells *first,
                       const struct text_line *text) {
@@ -250,6 +271,8 @@ static int find_kinds(struct format *format, const struct csv_cells *first,
     if (!code && !options->numbers_only)
         csv_kinds_find(format, text, known);
     free(known);
+    if (!code)
+        tell_of_categories(format, first->path);
     return code;
 }
 

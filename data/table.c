@@ -69,9 +69,10 @@ void table_set_name(struct table_column *column, const char *name) {
 }
 
 static void *copy_array(const void *array, size_t count, size_t size) {
-    void *copy = array ? memory_new(count, size) : NULL;
-    if (count && array)
-        memcpy(copy, array, count * size);
+    if (!array || !count)
+        return NULL;
+    void *copy = memory_new(count, size);
+    memcpy(copy, array, count * size);
     return copy;
 }
 

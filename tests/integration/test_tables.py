@@ -40,7 +40,9 @@ def write_table(path, rows, header=HEADER, order=None):
 
 def trained(folder, header=HEADER, **settings):
     write_table(folder / 'data.csv', table(400), header)
-    train(write_job(folder, data=['data.csv'], l2=1e-3, **settings))
+    finished = dml('run', write_job(folder, data=['data.csv'], l2=1e-3, **settings))
+    assert finished.status == 0, finished
+    assert 'taken for categories: color, town' in finished.stderr, finished
     return folder / 'job.state'
 
 
