@@ -80,9 +80,10 @@ static const double *predict(struct figures *figures, const double *margins) {
 
 static void count(struct figures *figures, const double *margins, double label, double weight) {
     size_t outputs = figures->layout->outputs;
-    exact_add(&figures->loss,
-              weight * figures->objective->loss(&figures->layout->loss, outputs, margins, label));
     weight_sum_add(&figures->all, weight);
+    if (weight > 0) /* else the label may be one that the loss does not allow */
+        exact_add(&figures->loss, weight * figures->objective->loss(&figures->layout->loss, outputs,
+                                                                    margins, label));
 }
 
 /* The squared distance of the predicted probabilities to those of whoever knows the label. */

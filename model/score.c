@@ -224,7 +224,8 @@ static bool is_out_of_reach(const struct scorer *scorer, double margin) {
 static int check_label(const struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     const struct objective *objective = scorer->objective;
     double label = rows->label[row];
-    if (!objective->label_fits || isnan(label) || objective->label_fits(label))
+    bool counts = !isnan(label) && !(rows->weight && rows->weight[row] == 0);
+    if (!objective->label_fits || !counts || objective->label_fits(label))
         return 0;
     return error_set(ERROR_DATA, "%s: about line %llu: the label is %g; a model for %s needs %s",
                      scorer->path, (unsigned long long)(rows->first_line + row), label,

@@ -250,6 +250,21 @@ def a_label_that_a_loss_does_not_allow_is_named_with_its_row(folder):
 
 
 @test
+def a_label_of_weight_0_may_be_any(folder):
+    good = ''.join(f'{y},{x},1.5\n' for y, x in [(1, 1), (3, 2), (2, 1), (5, 3)])
+    losses = []
+    for text in (good, good + '-1,2,0\n'):
+        (folder / 'data.csv').write_text('y,x,w\n' + text)
+        job = write_job(folder, data=[folder / 'data.csv'], objective='poisson',
+                        csv={'label': 'y', 'weight': 'w'})
+        trained = train(job, '--fresh')['loss']
+        figures = dml('evaluate', folder / 'job.state', folder / 'data.csv', '--json').json
+        assert abs(figures['loss'] - trained) <= 1e-12 * trained, (figures, trained)
+        losses.append(figures['loss'])
+    assert abs(losses[0] - losses[1]) <= 1e-9 * losses[0], losses
+
+
+@test
 def a_prediction_that_is_beyond_all_numbers_is_refused(folder):
     (folder / 'data').write_text('1 1:1\n2 1:2\n3 1:3\n')
     (folder / 'far').write_text('1 1:1\n2 1:20000\n')
