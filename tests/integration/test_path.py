@@ -128,6 +128,22 @@ def a_sweep_that_was_killed_anywhere_gives_the_table_of_the_quiet_one(folder):
 
 
 @test
+def prune_leaves_a_sweep_that_was_killed_all_that_it_goes_on_with(folder):
+    job = path_job(folder, keep_models=1)
+    expected = table_of(quiet(folder, job))
+    for kill in 'run_ended:2', 'sweep_ended:1', 'publish_decided:1':
+        state = folder / f'{kill}.state'
+        train(job, '--state', state, '--set', 'l2=0.5')  # a decision comes before the sweep
+        killed('run', job, kill, '--state', state)
+        pruned = dml('prune', state)
+        assert pruned.status == 0, pruned
+        result = train(job, '--state', state)
+        assert table_of(result) == expected, (kill, pruned, result['path'])
+        if kill == 'run_ended:2':
+            assert len(rows_of(state, 'SELECT run FROM runs')) == 5, kill
+
+
+@test
 def a_sweep_that_was_cancelled_goes_on_with_the_same_command(folder):
     job = path_job(folder)
     expected = quiet(folder, job)
