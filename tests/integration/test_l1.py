@@ -171,6 +171,22 @@ def badly_scaled_columns_are_penalised_as_they_are_unless_standardised(folder):
 
 
 @test
+def the_bound_on_the_gap_holds_in_scaled_columns(folder):
+    x, labels = table('logistic', rows=150)
+    scales = [1, 30, 1, 0.1, 0.03, 1, 1]
+    x = [[v * scale for v, scale in zip(row, scales)] for row in x]
+    for l2 in 0, 1e-3:
+        job = job_of(folder, x, labels, l1=0.02, l2=l2, intercept=False)
+        least = train(job, '--fresh')
+        assert 0 <= least['gap_bound'] <= 1e-6 * least['loss'], least
+        for form in 'auto', 'none', 'diagonal':
+            for steps in range(0, 8):
+                early = train(job, '--fresh', '--set', f'max_steps={steps}', '--set',
+                              f'precondition={form}')
+                assert early['gap_bound'] >= early['loss'] - least['loss'] - 1e-12, (form, early)
+
+
+@test
 def an_l1_that_is_no_weight_of_a_penalty_is_refused(folder):
     x, labels = table('logistic')
     for value in '-1', 'nan', 'inf', 'much', '1e21', '{ 0.1, much }':
