@@ -452,6 +452,7 @@ static void make_data(struct small_cluster *cluster) {
         cluster->point[2 * PARAMETERS + i] = curvature((uint32_t)i);
     }
     cluster->data = (struct set_info){.rows = 100,
+                                      .weight_sum = 100,
                                       .values = 1000,
                                       .features = FEATURES,
                                       .chunks = CHUNKS,

@@ -53,7 +53,8 @@ check_PROGRAMS += tests/unit/test_state
 TESTS += tests/unit/test_state
 tests_unit_test_state_SOURCES = tests/unit/test_state.c
 tests_unit_test_state_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_state_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_state_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) \
+	$(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 STEPPED_LIBS = $(COORDINATOR_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
