@@ -296,7 +296,8 @@ static json_t *parameters_json(const struct model_layout *layout) {
     int kind = objective_from_name(layout->objective);
     const struct loss_parameter *parameter;
     json_t *all = NULL;
-    for (uint32_t i = 0; kind >= 0 && (parameter = objective_parameter(kind, i)); i++) {
+    for (uint32_t i = 0;
+         kind >= 0 && (parameter = objective_parameter((enum objective_kind)kind, i)); i++) {
         all = all ? all : json_object();
         json_object_set_new(all, parameter->name, json_real(layout->loss.value[i]));
     }

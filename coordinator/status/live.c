@@ -141,6 +141,6 @@ static json_t *full_json(const struct live *live) {
 
 json_t *live_json(const struct live *live) {
     json_t *status = live->coordinator ? full_json(live) : bare_json(live);
-    result_add_end(status, live->result);
+    report_add_end(status, live->result);
     return status;
 }

@@ -27,7 +27,7 @@ const char *live_phase(enum coordinator_phase phase);
 /* What the command does now: "packing", "running", …; a constant. */
 const char *live_state(const struct live *live);
 
-/* Members: job, run, pid, state, what result_add_end() says, step, loss, gradient_max, evaluation
+/* Members: job, run, pid, state, what report_add_end() says, step, loss, gradient_max, evaluation
  * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
  * attempt, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host, state,
  * portions, chunks, rate, restarts, threads}], objective, examples, features, parameters, history,

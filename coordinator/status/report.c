@@ -11,7 +11,6 @@
 #include "coordinator/status/changes.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/members.h"
-#include "coordinator/status/result.h"
 
 static json_t *text_or_null(const char *text) {
     return text && *text ? text_to_json(text) : json_null();
@@ -45,6 +44,12 @@ static void add_members(json_t *to, const json_t *result, const char *const *nam
     }
 }
 
+void report_add_end(json_t *status, const json_t *result) {
+    static const char *const members[] = {"reason", "converged", "shortfall",    "holdout",
+                                          "test",   "model",     "model_sha256", NULL};
+    add_members(status, result, members);
+}
+
 /* What else the result says of the run. A run without a result is told by its settings alone. */
 static void add_result(json_t *status, const struct store_run *run) {
     static const char *const members[] = {
@@ -53,7 +58,7 @@ static void add_result(json_t *status, const struct store_run *run) {
         NULL};
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *settings = json_loads(run->settings, 0, NULL);
-    result_add_end(status, result);
+    report_add_end(status, result);
     json_object_set_new(status, "reason", text_or_null(run->reason));
     json_object_set_new(status, "converged", converged_json(run->reason));
     add_members(status, result, members);

@@ -9,12 +9,16 @@
 #include "store/store.h"
 
 /* The last state of the newest run: job, run, state ("ended", or "interrupted" if its coordinator
- * was lost), what result_add_end() says, step, loss, gradient_max, evaluation {number, chunks,
+ * was lost), what report_add_end() says, step, loss, gradient_max, evaluation {number, chunks,
  * counted, map}, evaluations, started_ms, seconds, version, processes [{role, index, pid, host,
  * state, portions, rate}], settings; and of the result, null before the end: objective, examples,
  * features, parameters, history, backup_copies, safeguards, preconditioner, l1, l2, nonzero,
  * gap_bound. What only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
+
+/* Puts into a status what a result says of the end: reason, converged, shortfall, the figures
+ * `holdout` and `test`, model, model_sha256. Null is what it does not say; `result` may be NULL. */
+void report_add_end(json_t *status, const json_t *result);
 
 /* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,
  * evaluations, loss, gradient_max, l1, l2, nonzero, model, model_sha256, publication}]}, oldest

@@ -101,15 +101,6 @@ void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
 
-void result_add_end(json_t *status, const json_t *result) {
-    static const char *const members[] = {"reason", "converged", "shortfall",   "holdout",
-                                          "test",   "model",     "model_sha256"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        json_t *value = json_object_get(result, members[i]);
-        json_object_set_new(status, members[i], value ? json_incref(value) : json_null());
-    }
-}
-
 /* Prints a line with a text that may come from outside, such as a path. */
 static void print_text(const char *heading, const char *text) {
     printf("%-12s ", heading);

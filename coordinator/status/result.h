@@ -36,10 +36,6 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job);
 json_t *result_penalty_json(const struct coordinator_view *view,
                             const struct optimizer_point *point);
 
-/* Puts into a status what a result says of the end: reason, converged, shortfall, the figures
- * `holdout` and `test`, model, model_sha256. Null is what it does not say; `result` may be NULL. */
-void result_add_end(json_t *status, const json_t *result);
-
 /* The preconditioner: kind ("none", "block", "diagonal"), whether it is in force, refreshes,
  * evaluations of the curvature, passes (what they cost, in passes for a gradient, by the
  * optimizer's measure), and rows that the last one drew. */
