@@ -49,13 +49,13 @@ FOLDERS = ('--data', '--work')
 PACKAGES = ('numpy', 'scipy', 'scikit-learn')
 
 
-def environment(work):
+def environment(work, packages=PACKAGES):
     """The interpreter of a virtual environment with the peers, made if it is not there."""
     python = work / 'venv/bin/python'
     if not (work / 'venv/complete').exists():
-        print('installing ' + ', '.join(PACKAGES), flush=True)
+        print('installing ' + ', '.join(packages), flush=True)
         subprocess.run([sys.executable, '-m', 'venv', work / 'venv'], check=True)
-        subprocess.run([python, '-m', 'pip', 'install', '-q', *PACKAGES], check=True)
+        subprocess.run([python, '-m', 'pip', 'install', '-q', *packages], check=True)
         (work / 'venv/complete').touch()
     return python
 
@@ -215,11 +215,11 @@ def machine():
     return f'{len(os.sched_getaffinity(0))} processors of {model[1] if model else "unknown model"}'
 
 
-def versions(python):
+def versions(python, packages=PACKAGES):
     listed = subprocess.run([python, '-m', 'pip', 'list', '--format=json'], capture_output=True,
                             text=True, check=True).stdout
     return ', '.join(f'{entry["name"]} {entry["version"]}' for entry in json.loads(listed)
-                     if entry['name'] in PACKAGES)
+                     if entry['name'] in packages)
 
 
 def without_folders(words):
@@ -240,9 +240,10 @@ def report(table, parts, python):
 
 
 def write(text):
-    """Replaces the section in RESULTS.md; the others stay."""
+    """Replaces the section of the same heading in RESULTS.md; the others stay."""
     before = RESULTS.read_text() if RESULTS.exists() else '# Results of the benchmarks\n'
-    sections = [s for s in re.split(r'(?m)^(?=## )', before) if not s.startswith(HEADING)]
+    heading = text.partition('\n')[0] + '\n'
+    sections = [s for s in re.split(r'(?m)^(?=## )', before) if not s.startswith(heading)]
     RESULTS.write_text('\n\n'.join(section.strip() for section in [*sections, text]) + '\n')
 
 
