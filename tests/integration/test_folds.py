@@ -1,49 +1,27 @@
 #!/usr/bin/env python3
 """Cross-validation: folds by the hash of a row, and sweeps with folds that were broken off."""
 
-import contextlib
 import math
 import os
 import random
 import signal
-import sqlite3
 import statistics
 import sys
 
 from harness import BAD_DATA, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
 from row_hash import fold_of, libsvm_hash
+from sweeps import killed, rows_of, table_of, write_rows
 
 VALUES = [0.3, 0.01, 0.0003]
 FOLDS = 3
 KILLS = 60 if os.environ.get('DML_FAULTS') == 'all' else 6
 
 
-def write_rows(path, rows=300, seed=1, features=8):
-    rng = random.Random(seed)
-    with open(path, 'w') as file:
-        for _ in range(rows):
-            values = [round(rng.gauss(0, 1), 3) for _ in range(features)]
-            margin = sum(v / (j + 1) for j, v in enumerate(values)) + rng.gauss(0, 1)
-            file.write(f'{1 if margin > 0 else -1} ' +
-                       ' '.join(f'{j + 1}:{v}' for j, v in enumerate(values)) + '\n')
-
-
 def fold_job(folder, **settings):
     if not (folder / 'rows.libsvm').exists():
-        write_rows(folder / 'rows.libsvm')
+        write_rows(folder / 'rows.libsvm', 300, 1, features=8)
     return write_job(folder, **{'data': ['rows.libsvm'], 'l2': VALUES, 'folds': FOLDS,
                                 'precondition': 'none', 'shards': 1, **settings})
-
-
-def rows_of(state, query):
-    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
-        return database.execute(query).fetchall()
-
-
-def table_of(result):
-    """What two sweeps of the same must agree in, to the bit."""
-    keys = 'l2', 'loss', 'steps', 'evaluations', 'model_sha256', 'folds', 'chosen'
-    return [[row.get(key) for key in keys] for row in result['path']]
 
 
 def hashes(state):
@@ -123,7 +101,7 @@ def other_seeds_give_other_folds(folder):
 
 @test
 def more_folds_than_rows_are_refused_by_name(folder):
-    write_rows(folder / 'rows.libsvm', rows=12)
+    write_rows(folder / 'rows.libsvm', 12, 1)
     finished = dml('run', fold_job(folder, folds=60))
     assert finished.status == BAD_DATA and 'of 60 has none of the 12 rows' in finished.stderr
     finished = dml('check', fold_job(folder, folds=1))
@@ -161,10 +139,7 @@ def a_cross_validation_killed_at_random_moments_gives_the_table_of_the_quiet_one
 def a_fold_that_is_cut_short_leaves_no_set_behind(folder):
     job = fold_job(folder)
     for visit in 5, 7, 12:
-        process = Process(COORDINATOR, 'run', job,
-                          DML_FAILPOINT=f'coordinator.run_ended:{visit}:kill')
-        process.wait()
-        process.end()
+        killed('run', job, f'run_ended:{visit}')
         train(job)
         assert len(list((folder / 'job.state/packs').glob('*.set'))) == 1, visit
         kept = [path.name for path in (folder / 'job.state/models').iterdir()]

@@ -1,30 +1,16 @@
 #!/usr/bin/env python3
 """Lists of l2: a path of runs, the choice among them, and sweeps that were broken off."""
 
-import contextlib
 import json
 import os
-import random
 import signal
-import sqlite3
 import sys
 import time
 
-from harness import AGAIN, CONFIG, Process, COORDINATOR, dml, main, test, train, write_job
+from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
+from sweeps import killed, rows_of, table_of, write_rows
 
 VALUES = [0.3, 0.03, 0.003, 0.0003]
-
-
-def write_rows(path, rows, seed, mode='w', features=12, decades=0):
-    """Two classes that a plane separates badly, of columns whose sizes span so many decades."""
-    rng = random.Random(seed)
-    with open(path, mode) as file:
-        for _ in range(rows):
-            values = [round(rng.gauss(0, 1), 3) for _ in range(features)]
-            scale = [10 ** (decades * j / features) for j in range(features)]
-            margin = sum(v / (j + 1) for j, v in enumerate(values)) + rng.gauss(0, 1)
-            file.write(f'{1 if margin > 0 else -1} ' +
-                       ' '.join(f'{j + 1}:{v * scale[j]!r}' for j, v in enumerate(values)) + '\n')
 
 
 def path_job(folder, **settings):
@@ -32,26 +18,6 @@ def path_job(folder, **settings):
         write_rows(folder / 'rows.libsvm', 400, 1)
     return write_job(folder, **{'data': ['rows.libsvm'], 'l2': VALUES, 'holdout': '0.3',
                                 'precondition': 'none', 'shards': 1, **settings})
-
-
-def rows_of(state, query):
-    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
-        return database.execute(query).fetchall()
-
-
-def table_of(result):
-    """What two sweeps of the same must agree in, to the bit."""
-    keys = 'l2', 'loss', 'holdout_loss', 'steps', 'evaluations', 'model_sha256', 'folds', 'chosen'
-    return [[row.get(key) for key in keys] for row in result['path']]
-
-
-def killed(command, job, place, *arguments):
-    """Gives the command; its coordinator is killed at that place, and then its workers."""
-    process = Process(COORDINATOR, command, job, *arguments,
-                      DML_FAILPOINT=f'coordinator.{place}:kill')
-    finished = process.wait()
-    process.end()
-    assert finished.status == -signal.SIGKILL, finished
 
 
 def quiet(folder, job):
