@@ -5,4 +5,5 @@ dist_man_MANS += \
 	man/dml.conf.5 \
 	man/dml-protocol.7 \
 	man/dml-retrain.7 \
+	man/dml-tasks.7 \
 	man/dml-status.7

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The manual pages are sound and say what the programs say."""
 
+import random
 import re
 import shutil
 import sys
@@ -83,6 +84,28 @@ def every_key_is_on_the_page_with_its_default(folder):
             assert default == str(value).lower(), (key, default, value)
         else:
             assert float(default) == value, (key, default, value)
+
+
+def jobs_of(page):
+    """The examples of a page that are whole job files: they begin with a comment of the name."""
+    return re.findall(r'^\.Bd -literal.*?\n(# \w+\.conf\n.*?)^\.Ed', page, re.M | re.S)
+
+
+@test
+def every_task_trains_with_the_job_file_of_its_page(folder):
+    rng = random.Random(5)
+    people = [f'{i},{rng.randint(18, 80)},{rng.choice(["Rome", "Oslo", "?"])},'
+              f'{rng.choice([1000, 2000])},{rng.choice(["yes", "no"])}' for i in range(300)]
+    (folder / 'people.csv').write_text('\n'.join(['id,age,city,zip,bought', *people]) + '\n')
+    (folder / 'counts.csv').write_text('x,y\n' + ''.join(f'{i % 7},{i % 3}\n' for i in range(90)))
+    small_data(folder, 'train.libsvm')
+    jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
+    assert len(jobs) == 6, jobs
+    for number, job in enumerate(jobs):
+        path = folder / f'{number}.conf'
+        path.write_text(job)
+        finished = dml('run', path, '--json')
+        assert finished.status == 0 and finished.json['converged'], (job, finished)
 
 
 @test
