@@ -94,6 +94,18 @@ static bool is_first(const struct rule *rule) {
     return descriptor >= 0;
 }
 
+/* A signal that asks the process to end cuts it short; the end of a child does not. */
+static void delay(long milliseconds) {
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
+    nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000,
+                                 .tv_nsec = milliseconds % 1000 * NS_PER_MS},
+              NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static int act(const struct rule *rule) {
     if (once_path && !is_first(rule))
         return 0;
@@ -109,9 +121,7 @@ static int act(const struct rule *rule) {
     case ACTION_ENOSPC:
         return errno = ENOSPC;
     case ACTION_DELAY:
-        nanosleep(&(struct timespec){.tv_sec = rule->delay_ms / 1000,
-                                     .tv_nsec = rule->delay_ms % 1000 * NS_PER_MS},
-                  NULL);
+        delay(rule->delay_ms);
         break;
     case ACTION_HIT:
         return 1;

@@ -65,7 +65,8 @@ static void take_only_pack(struct columns *columns, struct collecting *collectin
     for (uint32_t i = 0; i < columns->count; i++)
         columns->of_pack[0][i] = i;
     collecting->id = memory_new(columns->count, sizeof *collecting->id);
-    memcpy(collecting->id, pack->id, columns->count * sizeof *collecting->id);
+    if (columns->count)
+        memcpy(collecting->id, pack->id, columns->count * sizeof *collecting->id);
 }
 
 /* A feature that only held-out rows of one pack have may be a column because of rows of another. */

@@ -114,6 +114,7 @@ WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup'}
 SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),
     Scenario('scaled'),
+    Scenario('in coordinates', settings={'standardise': True}),
     Scenario('it starts from a model', warm=True),
     Scenario('a path', settings={'l2': [1e-2, 1e-3, 1e-4], 'holdout': 0.2, 'max_steps': 5},
              anew=('start_', 'model_', 'run_ended', 'publish_'), anew_role='coordinator'),
