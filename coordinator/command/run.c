@@ -4,6 +4,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
+#include "coordinator/run/sets.h"
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
@@ -70,6 +71,9 @@ static int train(struct training *training, struct dataset *data) {
         code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen);
     if (!code)
         code = publish(training, &publisher, &chosen);
+    if (!code)
+        code = sets_keep(&training->loop, training->job->state, set_info(data->set)->fingerprint,
+                         training->job->keep_sets);
     json_decref(chosen.result);
     return code;
 }

@@ -73,6 +73,7 @@ struct job {
     enum vanished vanished;
     char **gate; /* conditions as written, NULL-terminated; may be empty */
     uint32_t keep_models;
+    uint32_t keep_sets;
     char *on_publish; /* or NULL */
     char *http;       /* or NULL */
     void *parsed;     /* libconfuse's tree */

@@ -191,6 +191,8 @@ const struct key keys[] = {
      .help = "what a new model must fulfil on the holdout before retrain publishes it"},
     {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
      .help = "versions of the model that retrain keeps, the live one included"},
+    {"keep_sets", KEY_COUNT32, AT(keep_sets), RANGE(1, 1e6), CHANGES, .initial = "3",
+     .help = "merged sets of data that run keeps, for other settings of reading"},
     {"on_publish", KEY_TEXT, AT(on_publish), CHANGES, .allowed = "a command for /bin/sh",
      .help = "is run when another model has become live"},
     {"http", KEY_TEXT, AT(http), .fits = is_host_and_port, .allowed = "ADDRESS:PORT",

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -62,6 +64,7 @@ struct set *sets_find(const char *state, const char *fingerprint) {
 struct pruning {
     const char *state, *ending;
     const char *keep, *keep_too;           /* sets: fingerprints of their data */
+    uint32_t count;                        /* sets: how many */
     const struct dataset_sources *sources; /* packs: those of these files */
     bool (*is_kept)(const struct pruning *pruning, const char *path);
     const char *why; /* the others are removed */
@@ -93,6 +96,40 @@ int sets_prune(struct loop *loop, const char *state, const char *keep, const cha
                               .keep_too = keep_too,
                               .is_kept = is_kept_set,
                               .why = "other data is trained on now"};
+    return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
+}
+
+static int64_t made_ns(const char *path) {
+    struct stat status = {0};
+    (void)stat(path, &status);
+    return status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+}
+
+/* Whether a set is the one to keep, or of the others so new that there is room for it. */
+static bool is_recent_set(const struct pruning *pruning, const char *path) {
+    struct set *set = open_quietly(path);
+    bool kept = set && is_of(set, pruning->keep);
+    set_close(set);
+    if (kept || !set)
+        return kept;
+    uint32_t newer = 0;
+    char **found = find_all(pruning->state, ".set");
+    for (char **other = found; *other; other++) {
+        struct set *of_other = made_ns(*other) > made_ns(path) ? open_quietly(*other) : NULL;
+        newer += of_other && !is_of(of_other, pruning->keep);
+        set_close(of_other);
+    }
+    names_free(found);
+    return newer + 1 < pruning->count;
+}
+
+int sets_keep(struct loop *loop, const char *state, const char *keep, uint32_t count) {
+    struct pruning pruning = {.state = state,
+                              .ending = ".set",
+                              .keep = keep,
+                              .count = count,
+                              .is_kept = is_recent_set,
+                              .why = "newer ones take its place (keep_sets)"};
     return loop_beside(loop, loop->stage, work_on_pruning, &pruning);
 }
 

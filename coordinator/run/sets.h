@@ -14,6 +14,10 @@ struct set *sets_find(const char *state, const char *fingerprint);
  * NULL). A file that cannot be removed stays; ERROR_UNAVAILABLE if no thread can be started. */
 int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too);
 
+/* Keeps the set with this fingerprint and, of the others, those made last, `count` in all; removes
+ * the rest beside the loop. Errors as of sets_prune(). */
+int sets_keep(struct loop *loop, const char *state, const char *keep, uint32_t count);
+
 /* Removes, beside the loop, the sets of folds. Errors as of sets_prune(). */
 int sets_prune_folds(struct loop *loop, const char *state);
 

@@ -120,6 +120,18 @@ def what_a_killed_run_left_half_written_goes(folder):
 
 
 @test
+def run_keeps_the_newest_sets_and_makes_one_that_is_gone_again(folder):
+    job = small_job(folder, keep_sets=2)
+    sets, hashes = [], []
+    for share in '0.1', '0.2', '0.3', '0.1':
+        hashes.append(train(job, '--set', f'holdout={share}')['model_sha256'])
+        sets.append({path.name for path in (folder / 'job.state/packs').glob('*.set')})
+    assert [len(names) for names in sets] == [1, 2, 2, 2], sets
+    assert sets[1] - sets[0] <= sets[2] and not sets[0] & sets[2] and sets[0] < sets[3], sets
+    assert hashes[3] == hashes[0] and len(set(hashes)) == 3, hashes
+
+
+@test
 def a_live_run_and_a_folder_without_runs_are_refused(folder):
     job = endless_job(folder)
     process = Process(COORDINATOR, 'run', job, '--quiet')
