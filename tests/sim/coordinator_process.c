@@ -231,6 +231,7 @@ static void conclude(struct process *process) {
     struct coordinator_view view = coordinator_view(self->machine);
     cluster->outcome.reason = view.reason;
     cluster->outcome.steps = view.step;
+    cluster->outcome.evaluations = view.evaluations;
     cluster->outcome.answer = view.answer;
     cluster->outcome.ended_ns = process->world->now_ns;
     dismiss(process, "the run has ended");

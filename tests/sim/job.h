@@ -22,6 +22,7 @@ struct job_step {
 struct outcome {
     enum reason reason;
     uint64_t steps;
+    uint64_t evaluations; /* made, as many as it took */
     struct optimizer_point answer;
     struct job_step step[JOB_STEPS_MAX + 1];
     double *model; /* owned; parameters */

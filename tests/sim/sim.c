@@ -113,8 +113,10 @@ static bool run_seed(uint64_t seed, enum say say) {
         shape.chunk_ns * (int64_t)(job.data.chunks * (job.expected.steps + 2)) / shape.replicas +
         shape.delay_ns * 12 * (int64_t)(job.expected.steps + 2);
     int64_t last_ns = schedule_faults(&cluster, usual_ns);
+    /* A step may take many evaluations. */
+    int64_t trials = 1 + (int64_t)(job.expected.evaluations / (job.expected.steps + 2));
     trace_log(trace);
-    cluster_run(&cluster, last_ns + 20 * usual_ns + PATIENCE_NS);
+    cluster_run(&cluster, last_ns + 20 * trials * usual_ns + PATIENCE_NS);
     if (!cluster.world.failure[0] && !cluster.refused)
         compare(&cluster);
     trace_log(false);
