@@ -72,6 +72,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/dataset.c coordinator/run/dataset.h \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
+	coordinator/run/leftovers.c coordinator/run/leftovers.h \
 	coordinator/run/lock.c coordinator/run/lock.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
@@ -81,7 +82,6 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/showing.c coordinator/run/showing.h \
 	coordinator/run/sockets.c coordinator/run/sockets.h \
 	coordinator/run/start.c coordinator/run/start.h \
-	coordinator/run/sweep.c coordinator/run/sweep.h \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/run/workers.c coordinator/run/workers.h \
 	coordinator/sweep/plan.c coordinator/sweep/plan.h \

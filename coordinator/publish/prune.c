@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "coordinator/publish/needs.h"
 #include "coordinator/publish/versions.h"
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 #include "data/pack.h"
 #include "data/set.h"
 

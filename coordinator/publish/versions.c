@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 
 /* ---- versions of the model ---- */
 

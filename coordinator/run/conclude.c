@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/shortfall.h"
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 #include "coordinator/run/training.h"
 #include "model/score.h"
 #include "numeric/setup.h"

@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();
@@ -446,7 +446,7 @@ int dataset_open(const struct job *job, struct dataset *data) {
         code = dataset_make_state(job);
     if (!code)
         code = folder_make(folder, 0700);
-    state_sweep(job->state);
+    leftovers_remove(job->state);
     if (!code)
         code = pack_and_merge(job, folder, &paths, data);
     data->seconds = seconds_since(start);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/recall.h"
 #include "coordinator/sweep/record.h"

@@ -37,6 +37,11 @@ def combinations():
     return covering(everything)
 
 
+def further_combinations():
+    """For what divides the work as the first tests do: of the covering array every second."""
+    return combinations()[::2 if GRID == 'pairs' else 1]
+
+
 def pairs_of(combination):
     return set(itertools.combinations(combination.items(), 2))
 
@@ -147,7 +152,7 @@ def same_bits_with_l1(objective, kind, folder):
     job = make_job(folder, objective, kind)
     l1 = '0.1' if objective == 'squared' else '1e-3'
     results = {str(s): train(job, '--fresh', '--set', f'l1={l1}', *words(s))
-               for s in combinations()}
+               for s in further_combinations()}
     for result in results.values():
         assert 0 < result['nonzero'] < result['parameters'] - 1, result
     assert_same_bits(results)
@@ -168,7 +173,8 @@ COORDINATES = [{'precondition': 'diagonal'}, {'standardise': 'true', 'preconditi
 
 def same_bits_in_coordinates(objective, kind, form, folder):
     job = make_job(folder, objective, kind)
-    results = {str(s): train(job, '--fresh', *words(form), *words(s)) for s in combinations()}
+    results = {str(s): train(job, '--fresh', *words(form), *words(s))
+               for s in further_combinations()}
     for result in results.values():
         assert (result['preconditioner']['kind'] == 'diagonal') == ('precondition' in form and
                                                                     'standardise' not in form)

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "coordinator/run/sweep.h"
+#include "coordinator/run/leftovers.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void sweep_folder(const char *state, const char *folder) {
     free(place);
 }
 
-void state_sweep(const char *state) {
+void leftovers_remove(const char *state) {
     sweep_folder(state, "packs");
     sweep_folder(state, "models");
 }

@@ -1,11 +1,11 @@
 /* Removing files of the state folder that are no longer needed. */
-#ifndef DML_COORDINATOR_RUN_SWEEP_H
-#define DML_COORDINATOR_RUN_SWEEP_H
+#ifndef DML_COORDINATOR_RUN_LEFTOVERS_H
+#define DML_COORDINATOR_RUN_LEFTOVERS_H
 
 /* Removes files and folders named NAME.tmp.PID from STATE/packs and STATE/models: what a process
  * that was killed left half-written. The caller holds the state's lock, so nobody is writing them.
  * What cannot be removed stays. */
-void state_sweep(const char *state);
+void leftovers_remove(const char *state);
 
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */
 void folder_remove(const char *folder);
