@@ -147,7 +147,7 @@ ROWS = [
         ('auc', 'accuracy')),
     Row('adult, 32 bins', adult, FILES + 'l2 = 1e-4\ncsv { bins = 32 }\n',
         binned(PLAIN, 32561, 1e-4), ('auc', 'accuracy')),
-    Row('kddcup', kddcup, FILES + 'objective = softmax\nl2 = 1e-6\nstandardise = true\n',
+    Row('kddcup', kddcup, FILES + 'objective = softmax\nl2 = 1e-6\n',
         logistic(PLAIN, 494021, 1e-6), ('accuracy',)),
     Row('cal_housing', housing, FILES + 'objective = squared\n',
         READ.format(options="") + RIDGE.format(alpha=0), ('r2',)),
