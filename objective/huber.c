@@ -40,14 +40,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = fabs(derivatives[i]) < parameters->value[DELTA] ? 1 : 0;
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 1;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)outputs;
@@ -68,7 +60,7 @@ const struct objective objective_huber = {
     .bound = bound,
     .losses = losses,
     .second = second,
-    .second_bound = second_bound,
+    .second_most = 1,
     .loss = loss_of_one,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",

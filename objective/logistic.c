@@ -71,14 +71,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
     }
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 0.25;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -101,7 +93,7 @@ const struct objective objective_logistic = {
     .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
     .losses = losses,
     .second = second,
-    .second_bound = second_bound,
+    .second_most = 0.25,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probability",

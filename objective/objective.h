@@ -85,14 +85,16 @@ struct objective {
     /* The second derivatives of the loss of an example by its margins, a positive semidefinite K×K
      * matrix, from the label and what `losses` left in the margins and in `work`. `second` writes
      * the diagonals of rows×K; `second_row` row k of the matrix of one example, NULL if K is always
-     * 1. No element is beyond ±second_bound(), which is given the largest |derivative| and |label|
-     * of all rows. `second_constant`: they are the same at all margins. No `second`: the loss has
-     * none, and its directions cannot be preconditioned. */
+     * 1. No element is beyond ±second_most; if there is a second_bound(), beyond ±that, which is
+     * given the largest |derivative| and |label| of all rows.
+     * `second_constant`: they are the same at all margins. No `second`: the loss has none, and its
+     * directions cannot be preconditioned. */
     void (*second)(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, const double *derivatives, const double *work,
                    double *diagonal);
     void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
                        double *row);
+    double second_most;
     double (*second_bound)(const struct loss_parameters *parameters, double derivative_max,
                            double label_max_abs);
     bool second_constant;

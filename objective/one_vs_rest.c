@@ -61,14 +61,6 @@ static void second_row(size_t outputs, double label, const double *derivatives, 
     out[k] = variance(derivatives[k]);
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 0.25;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -100,7 +92,7 @@ const struct objective objective_one_vs_rest = {
     .losses = losses,
     .second = second,
     .second_row = second_row,
-    .second_bound = second_bound,
+    .second_most = 0.25,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probabilities",

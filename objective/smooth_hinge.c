@@ -34,14 +34,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
     }
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 1;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -56,7 +48,7 @@ const struct objective objective_smooth_hinge = {
     .figures = FIGURE_ACCURACY | FIGURE_AUC,
     .losses = losses,
     .second = second,
-    .second_bound = second_bound,
+    .second_most = 1,
     .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",

@@ -64,14 +64,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
                 variance(derivatives[i * outputs + k], k == (size_t)label[i]);
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 0.25;
-}
-
 /* −p_k·p_k' beside the diagonal. */
 static void second_row(size_t outputs, double label, const double *derivatives, size_t k,
                        double *out) {
@@ -115,7 +107,7 @@ const struct objective objective_softmax = {
     .losses = losses,
     .second = second,
     .second_row = second_row,
-    .second_bound = second_bound,
+    .second_most = 0.25,
     .loss = loss_of_one,
     .predict = predict,
     .prediction = "probabilities",

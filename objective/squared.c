@@ -31,14 +31,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = 1;
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 1;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -56,7 +48,7 @@ const struct objective objective_squared = {
     .adapts = true,
     .losses = losses,
     .second = second,
-    .second_bound = second_bound,
+    .second_most = 1,
     .second_constant = true,
     .loss = loss_of_one,
     .prediction = "value",

@@ -41,14 +41,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = derivatives[i] != 0 ? 2 : 0;
 }
 
-static double second_bound(const struct loss_parameters *parameters, double derivative_max,
-                           double label_max_abs) {
-    (void)parameters;
-    (void)derivative_max;
-    (void)label_max_abs;
-    return 2;
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -66,7 +58,7 @@ const struct objective objective_squared_hinge = {
     .adapts = true,
     .losses = losses,
     .second = second,
-    .second_bound = second_bound,
+    .second_most = 2,
     .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",
