@@ -69,18 +69,28 @@ int place_socket(const struct place *place) {
 
 /* ---- listening ---- */
 
-/* A program listens before its loop begins, so getaddrinfo() may block here. `host` is as given, ""
- * for a Unix socket. */
-static int find_place(const char *address, struct place *place, char host[PLACE_HOST_BYTES]) {
+/* "any" is not a wildcard character, which the shells that a command passes through would expand.
+ */
+static bool is_any(const char *host) {
+    return !strcmp(host, "any");
+}
+
+/* A program listens before its loop begins, so getaddrinfo() may block here. "any" is an address of
+ * IPv6, which serves both families, unless `family` says another. `host` is as given, "" for a Unix
+ * socket. */
+static int find_place(const char *address, int family, struct place *place,
+                      char host[PLACE_HOST_BYTES]) {
     char port[PLACE_PORT_BYTES];
-    struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     *host = '\0';
     if (place_unix_path(address))
         return place_of_unix(address, place);
     int code = place_split(address, host, port);
     if (code)
         return code;
-    int failed = getaddrinfo(host, port, &hints, &found);
+    if (is_any(host))
+        hints.ai_family = family;
+    int failed = getaddrinfo(is_any(host) ? NULL : host, port, &hints, &found);
     if (failed)
         return error_set(ERROR_UNAVAILABLE, "%s: %s", address, gai_strerror(failed));
     *place = place_of_info(found);
@@ -128,7 +138,9 @@ static int prepare_unix(const char *address, const struct place *place) {
 }
 
 static int bind_and_listen(int descriptor, const struct place *place) {
-    const int on = 1;
+    const int on = 1, off = 0;
+    if (place->address.ss_family == AF_INET6)
+        (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (place->address.ss_family != AF_UNIX)
         (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     else if (fchmod(descriptor, 0600)) /* before bind(), so that the file never has another mode */
@@ -149,17 +161,42 @@ static char *bound_address(const char *address, int descriptor, const char *give
     if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
         (void)getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof port,
                           NI_NUMERICSERV);
-    bool any = !strcmp(given, "0.0.0.0") || !strcmp(given, "::");
+    bool any = is_any(given) || !strcmp(given, "0.0.0.0") || !strcmp(given, "::");
     if (!any || gethostname(host, sizeof host - 1))
         snprintf(host, sizeof host, "%s", given);
     return strchr(host, ':') ? memory_format("[%s]:%s", host, port)
                              : memory_format("%s:%s", host, port);
 }
 
+/* The descriptor, or −1 with errno. */
+static int listen_at(const struct place *place) {
+    int descriptor = place_socket(place);
+    if (descriptor < 0 || !bind_and_listen(descriptor, place))
+        return descriptor;
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return -1;
+}
+
+/* The descriptor, or −1 with errno. A system without IPv6 has no such address. */
+static int listen_any(const char *address, const struct place *place) {
+    struct place of_ipv4;
+    char host[PLACE_HOST_BYTES];
+    int descriptor = listen_at(place);
+    if (descriptor >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+        return descriptor;
+    if (find_place(address, AF_INET, &of_ipv4, host))
+        error_clear();
+    else
+        descriptor = listen_at(&of_ipv4);
+    return descriptor;
+}
+
 int address_listen(const char *address, bool anywhere, int *descriptor, char **bound) {
     struct place place;
     char host[PLACE_HOST_BYTES];
-    int code = find_place(address, &place, host);
+    int code = find_place(address, AF_INET6, &place, host);
     if (code)
         return code;
     if (!anywhere && !on_loopback(&place))
@@ -168,16 +205,11 @@ int address_listen(const char *address, bool anywhere, int *descriptor, char **b
                          address);
     if (place.address.ss_family == AF_UNIX && (code = prepare_unix(address, &place)))
         return code;
-    *descriptor = place_socket(&place);
-    if (*descriptor >= 0 && !bind_and_listen(*descriptor, &place)) {
-        *bound = bound_address(address, *descriptor, host);
-        return 0;
-    }
-    code = errno == EADDRINUSE
-               ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
-               : error_set_errno(ERROR_UNAVAILABLE, "%s: cannot listen", address);
-    if (*descriptor >= 0)
-        close(*descriptor);
-    *descriptor = -1;
-    return code;
+    *descriptor = is_any(host) ? listen_any(address, &place) : listen_at(&place);
+    if (*descriptor < 0)
+        return errno == EADDRINUSE
+                   ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
+                   : error_set_errno(ERROR_UNAVAILABLE, "%s: cannot listen", address);
+    *bound = bound_address(address, *descriptor, host);
+    return 0;
 }

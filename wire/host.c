@@ -390,10 +390,10 @@ static void start_events(struct host *host) {
  * the worker is about to be ended. */
 static void announce(const struct host *host) {
     if (host->options.parent_pid) {
-        (void)!dprintf(STDOUT_FILENO, "listening on %s\n", host->bound);
+        (void)!dprintf(STDOUT_FILENO, "listening %s\n", host->bound);
         return;
     }
-    printf("listening on %s\n", host->bound);
+    printf("listening %s\n", host->bound);
     fflush(stdout);
 }
 

@@ -54,7 +54,7 @@ struct host_role {
     void (*after)(void *state, int64_t now_ns, struct outbox *out);
 };
 
-/* Listens, and prints "listening on ADDRESS" as a line on standard output.
+/* Listens, and prints "listening ADDRESS" as a line on standard output.
  * NULL after an error, with its code in *code. */
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code);
 void host_free(struct host *host); /* closes everything and removes the file of a Unix socket */

@@ -28,7 +28,7 @@ static const struct option long_options[] = {
 
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
-           "  --listen ADDRESS   unix:PATH, or HOST:PORT (port 0: any that is free)\n"
+           "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: one that is free)\n"
            "  --anywhere         allow to listen beyond this machine\n"
            "  --folder DIR       write below DIR only; over TCP without it, nowhere\n"
            "  --once             end when the coordinator is lost, wait for no other\n"

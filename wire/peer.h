@@ -53,7 +53,8 @@ void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
 
 /* ---- addresses: "unix:PATH" or "HOST:PORT"; wire/connecting.h connects to one ---- */
 
-/* Listens. The file of a Unix socket gets mode 0600. If there is such a file already, it is
+/* Listens. The host "any" stands for all addresses of this machine. The file of a Unix socket gets
+ * mode 0600. If there is such a file already, it is
  * replaced unless a process answers there. An address beyond loopback needs `anywhere`. For port 0
  * the system chooses a port. *bound is the address as others use it; free it. ERROR_UNAVAILABLE,
  * ERROR_PERMISSION or ERROR_USAGE. */

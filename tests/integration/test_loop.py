@@ -70,7 +70,7 @@ def goes_on(run, worker, url):
 def worker(program, address, *arguments):
     process = Process(program, '--listen', address, *arguments)
     try:
-        process.until(lambda: 'listening on' in process.so_far(process.output), 'it listens')
+        process.until(lambda: 'listening' in process.so_far(process.output), 'it listens')
         yield process
     finally:
         process.end()
@@ -89,7 +89,7 @@ def running(job, *arguments, program=COORDINATOR, **environment):
 
 
 def address_of(process):
-    return re.search(r'listening on (\S+)', process.so_far(process.output))[1]
+    return re.search(r'listening (\S+)', process.so_far(process.output))[1]
 
 
 def at_last_cancelled(job, run):

@@ -81,12 +81,30 @@ static void listening_beyond_this_machine_needs_to_be_allowed(void **state) {
     error_clear();
 }
 
+static void any_stands_for_all_addresses_of_this_machine(void **state) {
+    (void)state;
+    int listener, other;
+    char *bound, address[64], name[256] = "";
+    assert_int_equal(address_listen("any:0", false, &listener, &bound), ERROR_PERMISSION);
+    error_clear();
+    assert_int_equal(address_listen("any:0", true, &listener, &bound), 0);
+    gethostname(name, sizeof name - 1);
+    const char *port = strrchr(bound, ':');
+    assert_memory_equal(bound, name, (size_t)(port - bound));
+    snprintf(address, sizeof address, "127.0.0.1%s", port);
+    assert_int_equal(connect_now(address, 1000, &other), 0);
+    close(other);
+    close(listener);
+    free(bound);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_a_live_one_refused),
         cmocka_unit_test(a_file_in_the_way_of_a_socket_is_left_alone),
         cmocka_unit_test(port_0_gives_an_address_to_connect_to),
         cmocka_unit_test(listening_beyond_this_machine_needs_to_be_allowed),
+        cmocka_unit_test(any_stands_for_all_addresses_of_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void worker_start(struct worker *worker, struct host_options options) {
     close(told[1]);
     char line[128] = "", expected[128];
     assert_true(read(told[0], line, sizeof line - 1) > 0);
-    snprintf(expected, sizeof expected, "listening on %s\n", worker->address);
+    snprintf(expected, sizeof expected, "listening %s\n", worker->address);
     assert_string_equal(line, expected);
     close(told[0]);
 }
