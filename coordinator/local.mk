@@ -65,6 +65,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/result.c coordinator/status/result.h \
 	coordinator/status/stage.c coordinator/status/stage.h \
 	coordinator/status/tally.c coordinator/status/tally.h \
+	coordinator/run/awaiting.c coordinator/run/awaiting.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
 	coordinator/run/conclude.c \

@@ -12,9 +12,10 @@
 /* clang-format off */
 static const struct command commands[] = {
     {"run", command_run, "JOBFILE", 1, 1,
-     OPTION_DRY_RUN | OPTION_FRESH | OPTION_START | OPTION_STRICT, false,
+     OPTION_DRY_RUN | OPTION_FRESH | OPTION_START | OPTION_STRICT | OPTION_WAIT, false,
      "trains a model"},
-    {"retrain", command_retrain, "JOBFILE", 1, 1, OPTION_CRON | OPTION_FRESH | OPTION_STRICT, false,
+    {"retrain", command_retrain, "JOBFILE", 1, 1,
+     OPTION_CRON | OPTION_FRESH | OPTION_STRICT | OPTION_WAIT, false,
      "for cron: trains on new data and publishes what the gate lets through"},
     {"rollback", command_rollback, "[JOBFILE or STATE]", 0, 1, OPTION_TO, false,
      "puts the version live that was live before"},

@@ -193,14 +193,14 @@ void setup_begin(struct coordinator *c, struct output *out) {
 
 /* ---- ready, restored, and off ---- */
 
-/* Ready are all shards, and all replicas that were not lost: one at least. A lost replica joins
- * later. */
+/* Ready are all shards and all replicas that have come: one at least. Others join later: a host may
+ * be down for the night. */
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         const struct member *worker = &c->membership.members[i];
         bool replica = worker->role == ROLE_REPLICA;
-        if (!worker->ready && !(replica && worker->restarts && !worker->welcomed))
+        if (!worker->ready && !(replica && !worker->welcomed))
             return false;
         any |= replica && worker->ready;
     }

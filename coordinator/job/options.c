@@ -1,5 +1,6 @@
 #include "coordinator/job/options.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stddef.h>
@@ -12,6 +13,9 @@
 #include "coordinator/job/key.h"
 
 #define PROGRAM "dml-coordinator"
+
+#define WAIT_SECONDS 60.0
+#define WAIT_SECONDS_MAX 1e6
 
 const struct option_row option_rows[] = {
     {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
@@ -35,6 +39,8 @@ const struct option_row option_rows[] = {
      "silent unless something is wrong"},
     {"strict", 0, NULL, OPTION_STRICT, offsetof(struct options, strict),
      "exit status 1 if the run has not converged"},
+    {"wait", 0, "SECONDS", OPTION_WAIT, offsetof(struct options, wait),
+     "how long workers that are started by hand may take to come; 60 without it"},
     {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model becomes live"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch),
      "prints the status again every second"},
@@ -173,6 +179,19 @@ static int check(const struct options *options, unsigned used) {
     return 0;
 }
 
+static int read_wait(struct options *options) {
+    char *end;
+    options->wait_seconds = WAIT_SECONDS;
+    if (!options->wait)
+        return 0;
+    options->wait_seconds = strtod(options->wait, &end);
+    if (isdigit((unsigned char)*options->wait) && !*end &&
+        options->wait_seconds <= WAIT_SECONDS_MAX)
+        return 0;
+    return error_set(ERROR_USAGE, "`--wait %s`: allowed is a number of seconds from 0 to %.0f",
+                     options->wait, WAIT_SECONDS_MAX);
+}
+
 int options_parse(int argc, char **argv, const struct command *commands, struct options *options) {
     unsigned used = 0;
     *options = (struct options){.commands = commands,
@@ -190,7 +209,8 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
         return code;
     if (!options->command)
         return error_set(ERROR_USAGE, "a command is missing; `" PROGRAM " --help` lists them");
-    return check(options, used);
+    code = check(options, used);
+    return code ? code : read_wait(options);
 }
 
 void options_release(struct options *options) {

@@ -25,6 +25,7 @@ enum command_option {
     OPTION_SORT = 1 << 10,
     OPTION_HTTP = 1 << 11,
     OPTION_TOP = 1 << 12,
+    OPTION_WAIT = 1 << 13,
 };
 
 struct command {
@@ -59,11 +60,13 @@ struct options {
     uint32_t settings_count;
     const char *state; /* this one and those below are NULL if they were not given */
     const char *format, *output;
-    const char *start; /* a model */
-    const char *sort;  /* a figure */
-    const char *top;   /* how many */
-    const char *to;    /* the number of a run */
-    const char *http;  /* ADDRESS:PORT */
+    const char *start;   /* a model */
+    const char *sort;    /* a figure */
+    const char *top;     /* how many */
+    const char *to;      /* the number of a run */
+    const char *http;    /* ADDRESS:PORT */
+    const char *wait;    /* seconds, as text */
+    double wait_seconds; /* and as a number; the default if it was not given */
     bool strict;
     bool json, quiet, verbose, help, version;
     bool list_failpoints;

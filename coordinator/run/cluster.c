@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/awaiting.h"
 #include "coordinator/run/loop.h"
 #include "wire/connecting.h"
 #include "wire/peer.h"
@@ -16,8 +17,9 @@
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
 #define DISMISS_MS 2000
-#define RETRY_MS 500     /* between attempts to connect to a worker that someone else started */
-#define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */
+#define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
+#define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
+#define LAST_WORDS_MS 20   /* to wait, after a connection ended, for the end of its process */
 
 /* Everything here runs in the thread of the event loop. Sockets, timers, SIGCHLD and the launcher
  * call it one after the other. */
@@ -30,10 +32,7 @@ struct worker_link {
     struct peer *peer;             /* NULL while there is no connection */
     struct connecting *connecting; /* a connection that is being made, or NULL */
     struct event *starter;         /* starts the worker anew and connects */
-    bool met;                      /* there was a connection once */
-    int64_t
-        give_up_ns; /* until when we try to connect again to a worker that someone else started */
-    char *lost;     /* why the connection ended, if the machine is not told yet; or NULL */
+    char *lost;           /* why the connection ended, if the machine is not told yet; or NULL */
     struct event *teller; /* tells the machine that the connection ended */
 };
 
@@ -42,6 +41,7 @@ struct cluster {
     struct coordinator *coordinator;
     struct cluster_options options;
     struct worker_link *links;
+    struct awaiting awaiting; /* workers that someone else starts */
     struct output out;
     struct event *ticker, *limit;
     enum reason stopping; /* the reason to stop for, REASON_NONE if none */
@@ -58,24 +58,37 @@ static void end(struct cluster *cluster, int code) {
 /* ---- what a step asked for ---- */
 
 static void start_soon(struct worker_link *link, int delay_ms) {
-    struct timeval delay = {.tv_usec = delay_ms * 1000};
+    struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
     event_add(link->starter, &delay);
 }
 
-/* Hands the records of a step on. A worker that is to be started is started in a later turn of the
- * loop, when all records and messages of this step are dealt with. RECORD_WORKER is committed at
- * once because the next coordinator looks for the worker where this record says. */
+/* A worker that is to be started is started in a later turn of the loop, when all records and
+ * messages of this step are dealt with. One that someone else started may be started again by them:
+ * it is waited for. */
+static void note_start(struct cluster *cluster, uint32_t number) {
+    if (!cluster->options.launched[number])
+        awaiting_begin(&cluster->awaiting, number, clock_monotonic_ns(),
+                       coordinator_settings(cluster->coordinator)->reconnect_seconds);
+    start_soon(&cluster->links[number], 0);
+}
+
+static void note_worker(struct cluster *cluster, uint32_t number) {
+    if (coordinator_worker(cluster->coordinator, number).welcomed)
+        awaiting_came(&cluster->awaiting, number);
+}
+
+/* Hands the records of a step on. RECORD_WORKER is committed at once because the next coordinator
+ * looks for the worker where this record says. */
 static int carry_out(struct cluster *cluster) {
     struct output *out = &cluster->out;
     bool commit = false;
     int code = 0;
     for (uint32_t i = 0; i < out->record_count && !code; i++) {
         const struct record *record = &out->records[i];
-        if (record->kind == RECORD_START) {
-            struct worker_link *link = &cluster->links[record->start];
-            link->give_up_ns = 0;
-            start_soon(link, 0);
-        }
+        if (record->kind == RECORD_START)
+            note_start(cluster, record->start);
+        if (record->kind == RECORD_WORKER)
+            note_worker(cluster, record->worker.link);
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||
                   record->kind == RECORD_WORKER;
         code = cluster->options.record(cluster->options.context, cluster->coordinator, out, record);
@@ -176,20 +189,33 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
         tell_lost(link);
 }
 
-/* A worker of our own that does not answer has died: the machine has it started anew. A worker that
- * someone else started may be started again by them, so we try again for reconnect_seconds. But if
- * we never reached that address, it may be wrong: the run ends with a message. */
-static void not_connected(struct worker_link *link, int code) {
+static bool any_replica(const struct cluster *cluster) {
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct worker_view worker = coordinator_worker(cluster->coordinator, i);
+        if (worker.role == ROLE_REPLICA && worker.welcomed)
+            return true;
+    }
+    return false;
+}
+
+static void check_awaited(struct cluster *cluster) {
+    int code = awaiting_check(&cluster->awaiting, any_replica(cluster), clock_monotonic_ns());
+    if (code)
+        end(cluster, code);
+}
+
+/* A worker of our own that does not answer has died: the machine has it started anew. */
+static void not_connected(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
     if (cluster->options.launched[link->number]) {
         error_clear();
         lose(link, "it ended before it was connected to");
-    } else if (link->met && clock_monotonic_ns() <= link->give_up_ns) {
-        error_clear();
-        start_soon(link, RETRY_MS);
-    } else {
-        end(cluster, code);
+        return;
     }
+    awaiting_failed(&cluster->awaiting, link->number, error_text());
+    error_clear();
+    start_soon(link, awaiting_gave_up(&cluster->awaiting, link->number) ? RETRY_RARE_MS : RETRY_MS);
+    check_awaited(cluster);
 }
 
 static void on_connected(void *context, int code, int descriptor) {
@@ -198,10 +224,9 @@ static void on_connected(void *context, int code, int descriptor) {
     struct cluster *cluster = link->cluster;
     link->connecting = NULL;
     if (code) {
-        not_connected(link, code);
+        not_connected(link);
         return;
     }
-    link->met = true;
     link->peer = peer_new(cluster->base, descriptor, &callbacks, link);
     coordinator_opened(cluster->coordinator, link->number, clock_monotonic_ns(), &cluster->out);
     after_step(cluster, 0);
@@ -247,14 +272,6 @@ static int restart(struct worker_link *link, struct launched *launched) {
     return code;
 }
 
-static void connect_again(struct worker_link *link) {
-    if (!link->give_up_ns)
-        link->give_up_ns =
-            clock_monotonic_ns() +
-            coordinator_settings(link->cluster->coordinator)->reconnect_seconds * NS_PER_S;
-    connect_link(link);
-}
-
 /* Starts the worker anew, or connects to it anew. The machine has given the former process up. It
  * may still send or close its connection, so the connection and whatever is known of its end are
  * dropped first: they must not be taken for those of the new process. */
@@ -274,7 +291,7 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     if (launched)
         code = restart(link, launched);
     else
-        connect_again(link);
+        connect_link(link);
     if (code)
         end(cluster, code);
 }
@@ -302,6 +319,8 @@ static void on_tick(evutil_socket_t descriptor, short events, void *context) {
     if (!code)
         code = coordinator_tick(cluster->coordinator, clock_monotonic_ns(), &cluster->out);
     after_step(cluster, code);
+    if (!code)
+        check_awaited(cluster);
 }
 
 static void on_limit(evutil_socket_t descriptor, short events, void *context) {
@@ -336,6 +355,9 @@ static void find_workers(struct cluster *cluster) {
     launch_listen(cluster->options.launch, &callbacks);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
         const struct launched *launched = cluster->options.launched[i];
+        if (!launched)
+            awaiting_begin(&cluster->awaiting, i, clock_monotonic_ns(),
+                           cluster->options.wait_seconds);
         if (!launched || !launched->starting)
             connect_link(&cluster->links[i]);
     }
@@ -354,6 +376,8 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
         link->teller = evtimer_new(base, on_teller, link);
     }
     output_init(&c->out);
+    awaiting_init(&c->awaiting, options->addresses, coordinator_settings(coordinator)->shards,
+                  coordinator_settings(coordinator)->replicas);
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
     find_workers(c);
     add_events(c);
@@ -392,6 +416,10 @@ static void come_to_rest(struct cluster *cluster) {
     }
 }
 
+char *cluster_awaited(const struct cluster *cluster) {
+    return cluster->dismissed ? NULL : awaiting_text(&cluster->awaiting);
+}
+
 void cluster_dismiss(struct cluster *cluster, const char *why) {
     if (cluster->dismissed)
         return;
@@ -422,6 +450,7 @@ void cluster_free(struct cluster *cluster) {
         free(link->lost);
     }
     free(cluster->links);
+    awaiting_release(&cluster->awaiting);
     output_release(&cluster->out);
     free(cluster);
 }

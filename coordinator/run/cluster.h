@@ -23,7 +23,8 @@ struct cluster_options {
     const char **addresses;     /* by link, shards first; changed when a worker is started anew */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
-    double seconds_max; /* of the run; infinity: no limit */
+    double wait_seconds; /* for workers that someone else starts; 0: they must be there */
+    double seconds_max;  /* of the run; infinity: no limit */
     cluster_record *record;
     cluster_commit *commit;
     cluster_tick *tick;
@@ -31,8 +32,8 @@ struct cluster_options {
 };
 
 /* Begins to connect to all workers. A worker of our own that is not there is started anew. A worker
- * that someone else started is waited for if it was reached before. What `options` points to must
- * outlive the cluster. */
+ * that someone else starts is waited for (coordinator/run/awaiting.h). What `options` points to
+ * must outlive the cluster. */
 struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
                             const struct cluster_options *options);
 
@@ -42,6 +43,9 @@ int cluster_run(struct cluster *cluster);
 /* Ends the run at its last accepted point. The first call makes the last step durable before that;
  * the second call ends the run at once. */
 void cluster_cancel(struct cluster *cluster);
+
+/* For whom the run waits, in words: see awaiting_text(). */
+char *cluster_awaited(const struct cluster *cluster);
 
 /* Tells the workers to exit, and turns the loop until these messages were sent (two seconds at
  * most). The state machine is asked nothing after that. Harmless the second time. */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,8 +10,9 @@
 #include "base/text.h"
 #include "coordinator/status/api.h"
 
-/* Before, between and after trainings there is no coordinator. */
-static struct live live_of(const struct training *run) {
+/* Before, between and after trainings there is no coordinator. What is `awaited` must outlive the
+ * answer. */
+static struct live live_of(const struct training *run, const char *awaited) {
     double seconds = training_seconds(run), left = NAN;
     if (run->coordinator && run->loop.stage == STAGE_TRAINING) {
         struct coordinator_view view = coordinator_view(run->coordinator);
@@ -24,21 +26,30 @@ static struct live live_of(const struct training *run) {
         .started_ms = run->started_ms,
         .seconds = seconds,
         .seconds_left = left,
+        .waiting = awaited,
         .http = run->http ? http_url(run->http) : NULL,
         .result = run->result,
     };
 }
 
+static char *awaited_of(const struct training *run) {
+    return run->cluster ? cluster_awaited(run->cluster) : NULL;
+}
+
 /* ---- the control socket ---- */
 
 static json_t *on_status(void *context) {
-    struct live live = live_of(context);
-    return live_json(&live);
+    const struct training *run = context;
+    char *awaited = awaited_of(run);
+    struct live live = live_of(run, awaited);
+    json_t *status = live_json(&live);
+    free(awaited);
+    return status;
 }
 
 static json_t *on_runs(void *context) {
     struct training *run = context;
-    struct live live = live_of(run);
+    struct live live = live_of(run, NULL);
     json_t *runs = NULL;
     if (live_runs(&live, run->store, &runs)) {
         runs = json_pack("{s:o}", "error", text_to_json(error_text()));
@@ -64,12 +75,14 @@ static void on_request(void *context, const struct request *request, struct http
         run->watched_ns = clock_monotonic_ns();
         run->told = run->loop.stage == STAGE_ENDED;
     }
-    struct api api = {.live = live_of(run),
+    char *awaited = awaited_of(run);
+    struct api api = {.live = live_of(run, awaited),
                       .store = run->store,
                       .tally = &run->tally,
                       .durable_ms = run->recorder.durable_ms,
                       .counts = http_counts(run->http)};
     api_answer(&api, request, answer);
+    free(awaited);
 }
 
 int showing_begin(struct training *run) {

@@ -301,6 +301,7 @@ static void make_cluster(struct training *run) {
         .addresses = run->addresses,
         .launched = run->launched,
         .launch = &run->launch,
+        .wait_seconds = run->options->wait_seconds,
         .seconds_max = run->job->max_seconds - run->seconds_before,
         .record = on_record,
         .commit = on_commit,

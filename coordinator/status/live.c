@@ -119,14 +119,15 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
 static json_t *bare_json(const struct live *live) {
     return json_pack(
         "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, s:f, "
-        "s:n, s:s, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[]}",
+        "s:n, s:s, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "step", 0, "loss", "gradient_max", "holdout_loss",
         "evaluation", "number", 0, "chunks", "counted", "map", "started_seconds_ago", "started_ms",
         (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
         live->seconds, "seconds_left", "objective", objective_name(live->job->objective),
         "settings", job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION, "l1",
-        live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes");
+        live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes",
+        "waiting");
 }
 
 static json_t *full_json(const struct live *live) {
@@ -136,6 +137,8 @@ static json_t *full_json(const struct live *live) {
     json_object_update_new(status, result_penalty_json(&view, &here));
     json_object_update_new(status, problem_json(live, &view));
     json_object_set_new(status, "processes", processes_json(live->coordinator));
+    json_object_set_new(status, "waiting",
+                        live->waiting ? text_to_json(live->waiting) : json_null());
     return status;
 }
 

@@ -17,6 +17,7 @@ struct live {
     int64_t run; /* 0: none yet */
     int64_t started_ms;
     double seconds, seconds_left; /* of the run; NaN: not known */
+    const char *waiting;          /* the workers that the run waits for, or NULL */
     const char *http;             /* where the status server is, or NULL */
     const json_t *result;         /* of result_json() once the training has ended, else NULL */
 };
@@ -29,12 +30,12 @@ const char *live_state(const struct live *live);
 
 /* Members: job, run, pid, state, what report_add_end() says, step, loss, gradient_max, evaluation
  * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
- * attempt, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host, state,
- * portions, chunks, rate, restarts, threads}], objective, examples, features, parameters, history,
- * backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance, holdout_loss,
- * settings {key: value}, http, version. `rate` is in chunks a second, null if it is not known.
- * Without a coordinator the members that only the coordinator knows are null, 0 or missing. A new
- * reference. */
+ * attempt, waiting, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host,
+ * state, portions, chunks, rate, restarts, threads}], objective, examples, features, parameters,
+ * history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
+ * holdout_loss, settings {key: value}, http, version. `rate` is in chunks a second, null if it is
+ * not known. Without a coordinator the members that only the coordinator knows are null, 0 or
+ * missing. A new reference. */
 json_t *live_json(const struct live *live);
 
 /* As report_runs(), but the run that a coordinator works on is "running", and its seconds are those

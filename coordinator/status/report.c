@@ -100,13 +100,13 @@ int report_status(struct store *store, json_t **status) {
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     code = store_processes(store, run.run, take_process, &processes);
     *status = json_pack(
-        "{s:o, s:I, s:s, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:I, s:f, s:s, s:o}", "job",
-        text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "step",
+        "{s:o, s:I, s:s, s:I, s:o, s:o, s:{s:I, s:n, s:n, s:n}, s:I, s:I, s:f, s:s, s:o, s:n}",
+        "job", text_to_json(run.job), "run", (json_int_t)run.run, "state", state_of(&run), "step",
         (json_int_t)run.steps, "loss", number_json(run.loss), "gradient_max",
         number_json(run.gradient_max), "evaluation", "number", (json_int_t)run.evaluations,
         "chunks", "counted", "map", "evaluations", (json_int_t)run.evaluations, "started_ms",
         (json_int_t)run.started_ms, "seconds", (double)(wall_ms - run.started_ms) / 1e3, "version",
-        PACKAGE_VERSION, "processes", processes.list);
+        PACKAGE_VERSION, "processes", processes.list, "waiting");
     add_result(*status, &run);
     return code;
 }

@@ -35,6 +35,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \
+	tests/integration/test_waiting.py \
 	tests/integration/test_weights.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_nights.py

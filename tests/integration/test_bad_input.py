@@ -454,7 +454,7 @@ def an_address_that_is_none_is_refused(folder):
 def workers_that_are_not_there_are_named(folder):
     job = small_job(folder, shard_addresses=[f'unix:{folder}/shard'],
                     replica_addresses=[f'unix:{folder}/replica'])
-    finished = dml('run', job)
+    finished = dml('run', job, '--wait', 0)
     assert finished.status == UNAVAILABLE and f'{folder}/shard' in finished.stderr, finished
     assert_nothing_half_written(folder / 'job.state')
 

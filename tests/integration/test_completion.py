@@ -47,7 +47,7 @@ def options_are_those_of_the_command(folder):
         offered = complete(folder, command, '--')
         assert sorted(offered) == sorted(options_of_help(command)), command
     assert complete(folder, 'status', '--w') == ['--watch']
-    assert complete(folder, 'run', '--w') == []
+    assert complete(folder, 'run', '--wat') == []
     assert complete(folder, 'export', '--fo') == ['--format']
 
 

@@ -19,6 +19,12 @@ tests_unit_test_scaling_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_scaling_LDADD = $(COORDINATOR_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_awaiting
+TESTS += tests/unit/test_awaiting
+tests_unit_test_awaiting_SOURCES = tests/unit/test_awaiting.c
+tests_unit_test_awaiting_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_awaiting_LDADD = $(COORDINATOR_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_sizing
 TESTS += tests/unit/test_sizing
 tests_unit_test_sizing_SOURCES = tests/unit/test_sizing.c

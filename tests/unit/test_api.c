@@ -251,57 +251,59 @@ static void the_map_tells_who_has_and_who_counted_each_chunk(void **state) {
     expect_map("[[2,3,1],[2,0,-1],[2,3,1],[2,0,-1]]");
 }
 
+static const char *const status_members[] = {
+    "job",
+    "run",
+    "pid",
+    "state",
+    "reason",
+    "step",
+    "loss",
+    "gradient_max",
+    "evaluation",
+    "evaluations",
+    "attempt",
+    "started_ms",
+    "time_ms",
+    "seconds",
+    "seconds_left",
+    "processes",
+    "objective",
+    "examples",
+    "weights",
+    "features",
+    "parameters",
+    "history",
+    "safeguards",
+    "settings",
+    "backup_copies",
+    "gradient_tolerance",
+    "http",
+    "version",
+    "holdout_loss",
+    "loss_tolerance",
+    "converged",
+    "shortfall",
+    "preconditioner",
+    "l1",
+    "l2",
+    "nonzero",
+    "gap_bound",
+    "holdout",
+    "test",
+    "model",
+    "model_sha256",
+    "waiting",
+};
+
 static void the_status_has_every_member(void **state) {
     (void)state;
-    static const char *const members[] = {
-        "job",
-        "run",
-        "pid",
-        "state",
-        "reason",
-        "step",
-        "loss",
-        "gradient_max",
-        "evaluation",
-        "evaluations",
-        "attempt",
-        "started_ms",
-        "time_ms",
-        "seconds",
-        "seconds_left",
-        "processes",
-        "objective",
-        "examples",
-        "weights",
-        "features",
-        "parameters",
-        "history",
-        "safeguards",
-        "settings",
-        "backup_copies",
-        "gradient_tolerance",
-        "http",
-        "version",
-        "holdout_loss",
-        "loss_tolerance",
-        "converged",
-        "shortfall",
-        "preconditioner",
-        "l1",
-        "l2",
-        "nonzero",
-        "gap_bound",
-        "holdout",
-        "test",
-        "model",
-        "model_sha256",
-    };
     bench_finish_first(bench, 4, 1);
     json_t *status = json_of("/api/v1/status", "");
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (!json_object_get(status, members[i]))
-            fail_msg("no %s", members[i]);
-    assert_int_equal(json_object_size(status), sizeof members / sizeof members[0]);
+    for (size_t i = 0; i < sizeof status_members / sizeof status_members[0]; i++)
+        if (!json_object_get(status, status_members[i]))
+            fail_msg("no %s", status_members[i]);
+    assert_int_equal(json_object_size(status), sizeof status_members / sizeof status_members[0]);
     assert_true(json_is_null(json_object_get(status, "seconds_left")));
     assert_string_equal(json_string_value(json_object_get(status, "state")), "running");
     assert_true(json_real_value(json_object_get(status, "gradient_max")) == 1);

@@ -74,6 +74,19 @@ static void the_first_evaluation_begins_when_all_are_ready(void **state) {
     assert_int_equal(portion.portion.count, 2);
 }
 
+static void a_replica_that_has_not_come_is_not_waited_for(void **state) {
+    struct fixture *f = *state;
+    for (uint32_t link = 0; link < REPLICA_1; link++)
+        assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 1)), 0);
+    for (uint32_t link = 0; link < REPLICA_1; link++) {
+        assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
+        bench_ready(f, link);
+    }
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+    assert_int_equal(bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 1)), 0);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP), 1);
+}
+
 static void who_wants_is_given_the_next_portion_and_then_a_rest(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -332,6 +345,7 @@ int main(void) {
         TEST(a_worker_that_computes_other_bits_is_refused),
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(the_first_evaluation_begins_when_all_are_ready),
+        TEST(a_replica_that_has_not_come_is_not_waited_for),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
         TEST(a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back),
