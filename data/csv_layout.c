@@ -180,10 +180,19 @@ int csv_check_count(const struct format *format, const struct csv_cells *first, 
                      first->count == 1 ? "" : "s", unlabelled ? " and no label" : "", expected);
 }
 
+/* The table whose numbers the columns of this file take, or NULL. */
+static const struct table *order_of(const struct format *format) {
+    const struct table *order = format->options->order;
+    return order && format->header && table_is_named(order) ? order : NULL;
+}
+
 static int find_label(struct format *format, const struct csv_cells *first) {
     const struct source_options *options = format->options;
-    format->label =
-        options->label ? csv_find_column(first, format->header, options->label) : first->count - 1;
+    const struct table *order = order_of(format);
+    const char *label = options->label;
+    if (!label && order)
+        label = csv_label_before(order, first); /* it need not be the last any more */
+    format->label = label ? csv_find_column(first, format->header, label) : first->count - 1;
     if (format->label == first->count && !options->label_optional)
         return csv_no_column(first, format->header, "take the label from", options->label);
     if (format->label < first->count)
@@ -311,8 +320,13 @@ static int make_table(struct format *format, const struct csv_cells *first,
     int code = find_label(format, first);
     if (!code)
         code = find_kinds(format, first, text);
-    for (uint32_t i = 0; !code && i < first->count; i++)
-        format->column[i] = (struct csv_column){.kind = format->table->column[i].kind, .number = i};
+    if (!code && order_of(format))
+        csv_number_as(format->table, order_of(format), first);
+    for (uint32_t i = 0; !code && i < format->table->columns; i++) {
+        const struct table_column *column = &format->table->column[i];
+        if (column->place != COLUMN_NOWHERE)
+            format->column[column->place] = (struct csv_column){.kind = column->kind, .number = i};
+    }
     return code;
 }
 

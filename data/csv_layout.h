@@ -29,6 +29,13 @@ int csv_check_count(const struct format *format, const struct csv_cells *first, 
  * position. Fills format->column and the label. */
 int csv_match(struct format *format, const struct csv_cells *first);
 
+/* Numbers the columns of a table that was just made of a file's header as `order` does, by name.
+ * New ones follow; of those that the file lacks the table keeps the name alone. */
+void csv_number_as(struct table *table, const struct table *order, const struct csv_cells *first);
+
+/* The cell that names the label of `order`, or NULL. */
+const char *csv_label_before(const struct table *order, const struct csv_cells *first);
+
 /* Whether a line names all columns of the table that features are made of. */
 bool csv_match_all(const struct table *table, const struct csv_cells *first);
 

@@ -169,12 +169,33 @@ static int match_by_name(struct format *format, struct matching *matching,
     return code;
 }
 
+/* Where the first column of a kind stood in the first file of training. */
+static uint32_t place_of_kind(const struct table *table, enum column_kind kind) {
+    uint32_t number = column_of_kind(table, kind);
+    return number < table->columns ? table->column[number].place : COLUMN_NOWHERE;
+}
+
+/* How many columns the first file of training had, and which became of each of the file's. */
+static uint32_t take_places(struct format *format, const struct csv_cells *first) {
+    const struct table *table = format->table;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < first->count; i++)
+        format->column[i] = (struct csv_column){.kind = COLUMN_SKIPPED};
+    for (uint32_t i = 0; i < table->columns; i++) {
+        const struct table_column *column = &table->column[i];
+        count += column->place != COLUMN_NOWHERE;
+        if (column->place < first->count)
+            format->column[column->place] = (struct csv_column){.kind = column->kind, .number = i};
+    }
+    return count;
+}
+
 static int match_by_position(struct format *format, const struct csv_cells *first) {
     const struct table *table = format->table;
     const struct source_options *options = format->options;
-    uint32_t label = column_of_kind(table, COLUMN_LABEL);
+    uint32_t label = place_of_kind(table, COLUMN_LABEL);
     format->label = label < first->count ? label : first->count;
-    int code = csv_check_count(format, first, table->columns);
+    int code = csv_check_count(format, first, take_places(format, first));
     if (code)
         return code;
     if (format->label == first->count && !options->label_optional)
@@ -185,10 +206,8 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
                          "%s:%llu: without names the label must stand where it stood in the data "
                          "that was trained on, in column %u, and not in column \"%s\"",
                          first->path, (unsigned long long)first->number, label + 1, options->label);
-    if (options->weight && column_of_kind(table, COLUMN_WEIGHT) >= first->count)
+    if (options->weight && place_of_kind(table, COLUMN_WEIGHT) >= first->count)
         return csv_no_column(first, false, "take the weight from", options->weight);
-    for (uint32_t i = 0; i < first->count; i++)
-        format->column[i] = (struct csv_column){.kind = table->column[i].kind, .number = i};
     return 0;
 }
 
@@ -200,4 +219,57 @@ int csv_match(struct format *format, const struct csv_cells *first) {
     int code = match_by_name(format, &matching, first);
     matching_release(&matching);
     return code;
+}
+
+/* ---- a new table, numbered as an earlier one ---- */
+
+const char *csv_label_before(const struct table *order, const struct csv_cells *first) {
+    uint32_t label = column_of_kind(order, COLUMN_LABEL);
+    const char *known = label < order->columns ? order->column[label].name : NULL, *found = NULL;
+    struct matching matching;
+    if (!known)
+        return NULL;
+    matching_make(&matching, order, first);
+    for (uint32_t i = 0; i < first->count && !found; i++)
+        if (!strcmp(matching.name[i], known))
+            found = first->cell[i];
+    matching_release(&matching);
+    return found;
+}
+
+/* The new number of each column of the file, and how many numbers there are. */
+static uint32_t number_after(struct matching *matching) {
+    uint32_t columns = matching->table->columns;
+    for (uint32_t i = 0; i < matching->table->columns; i++)
+        take(matching, i);
+    for (uint32_t i = 0; i < matching->count; i++)
+        if (matching->taken[i] == NOWHERE)
+            matching->taken[i] = columns++;
+    return columns;
+}
+
+void csv_number_as(struct table *table, const struct table *order, const struct csv_cells *first) {
+    struct matching matching;
+    matching_make(&matching, order, first);
+    struct table *numbered = table_new(number_after(&matching));
+    for (uint32_t i = 0; i < order->columns; i++) {
+        struct table_column *column = &numbered->column[i];
+        column->kind = COLUMN_SKIPPED; /* unless the file has it */
+        column->place = COLUMN_NOWHERE;
+        column->name = memory_copy_string(order->column[i].name);
+    }
+    for (uint32_t i = 0; i < first->count; i++) {
+        struct table_column *column = &numbered->column[matching.taken[i]];
+        free(column->name);
+        *column = table->column[i];
+        table->column[i] = (struct table_column){0};
+    }
+    struct table_column *column = table->column;
+    uint32_t columns = table->columns;
+    table->column = numbered->column;
+    table->columns = numbered->columns;
+    numbered->column = column;
+    numbered->columns = columns;
+    table_free(numbered);
+    matching_release(&matching);
 }

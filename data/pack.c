@@ -159,6 +159,12 @@ static void add_table(struct hash_stream *stream, const struct table *table) {
     free(text);
 }
 
+/* Only what an order says: its kinds and means do not count. */
+static void add_order(struct hash_stream *stream, const struct table *order) {
+    for (uint32_t i = 0; i < order->columns; i++)
+        add_text(stream, order->column[i].name);
+}
+
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
@@ -173,6 +179,8 @@ static uint64_t hash_options(const struct source_options *options) {
     add_texts(stream, options->categories);
     add_texts(stream, options->missing);
     add_table(stream, options->table);
+    if (options->order && !options->table)
+        add_order(stream, options->order);
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);

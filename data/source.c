@@ -279,6 +279,32 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     return code;
 }
 
+int source_columns(const char *path, const struct source_options *options, struct table **table) {
+    struct source_options names = *options;
+    struct format format = {0};
+    struct blocks blocks;
+    struct batch batch;
+    struct input *input;
+    names.numbers_only = true; /* no kinds are found out, nor told of */
+    names.order = NULL;
+    *table = NULL;
+    int code = input_open(path, options->streams, &input);
+    if (code)
+        return code;
+    batch_init(&batch);
+    blocks_init(&blocks, input, path);
+    code = blocks_next(&blocks, &batch);
+    if (!code)
+        code = format_find(&format, path, batch.text, batch.text_length, &names);
+    if (!code && format.table)
+        *table = table_copy(format.table);
+    blocks_release(&blocks);
+    batch_release(&batch);
+    input_close(input);
+    format_release(&format);
+    return code;
+}
+
 static void free_strings(char **strings) {
     for (char **string = strings; string && *string; string++)
         free(*string);

@@ -33,6 +33,8 @@ struct source_options {
     const struct table *table;  /* CSV: what the columns are, found out before; NULL: find it out.
                                    Columns are matched by name where both sides have names, and what
                                    `skip`, `numbers`, `categories`, `missing` say does not count */
+    const struct table *order;  /* CSV, without `table`: columns take the numbers that they have
+                                   here,  by name, where both sides have names; new ones follow */
     uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
     bool label_optional;        /* for prediction: rows may come without their label */
     bool streams;               /* for scoring: also from pipes, and from standard input as "-" */
@@ -157,6 +159,10 @@ struct source_parts {
 int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
                          const struct source_parts *parts, void *context,
                          struct source_report *report);
+
+/* What columns a CSV file has, without their kinds: *table is NULL if the file is none. Reads its
+ * beginning. */
+int source_columns(const char *path, const struct source_options *options, struct table **table);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file. A file that is met again, under whatever name, is left out with a warning. The list

@@ -26,7 +26,7 @@ struct table *table_new(uint32_t columns) {
     table->columns = columns;
     table->column = memory_new(columns, sizeof *table->column);
     for (uint32_t i = 0; i < columns; i++)
-        table->column[i].mean = NAN;
+        table->column[i] = (struct table_column){.place = i, .mean = NAN};
     table->missing = memory_new(1, sizeof *table->missing);
     return table;
 }
@@ -96,6 +96,15 @@ bool table_is_named(const struct table *table) {
     return table->columns && table->column[0].name;
 }
 
+bool table_names_equal(const struct table *a, const struct table *b) {
+    if (!table_is_named(a) || !table_is_named(b) || a->columns != b->columns)
+        return false;
+    for (uint32_t i = 0; i < a->columns; i++)
+        if (strcmp(a->column[i].name, b->column[i].name))
+            return false;
+    return true;
+}
+
 const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]) {
     const char *name = table->column[column].name;
     if (name)
@@ -124,11 +133,17 @@ static void put_lists(json_t *object, const struct table_column *column) {
     json_decref(rare);
 }
 
-static json_t *column_json(const struct table_column *column) {
+/* The place is told from 1, and only of a column that does not stand where it is numbered; 0: the
+ * file lacks it. */
+static json_t *column_json(const struct table_column *column, uint32_t number) {
     json_t *object = json_object();
     if (column->name)
         json_object_set_new(object, "name", json_string(column->name));
     json_object_set_new(object, "kind", json_string(kind_names[column->kind]));
+    if (column->place != number)
+        json_object_set_new(
+            object, "place",
+            json_integer(column->place == COLUMN_NOWHERE ? 0 : column->place + (json_int_t)1));
     if (column->found)
         json_object_set_new(object, "found", json_true());
     if (!isnan(column->mean))
@@ -140,7 +155,7 @@ static json_t *column_json(const struct table_column *column) {
 json_t *table_json(const struct table *table) {
     json_t *columns = json_array(), *missing = json_array();
     for (uint32_t i = 0; i < table->columns; i++)
-        json_array_append_new(columns, column_json(&table->column[i]));
+        json_array_append_new(columns, column_json(&table->column[i], i));
     for (char **word = table->missing; *word; word++)
         json_array_append_new(missing, text_to_json(*word));
     json_t *object =
@@ -185,7 +200,16 @@ static bool read_rare(const json_t *list, struct table_column *column) {
     return true;
 }
 
-static bool read_column(const json_t *object, bool named, struct table_column *column) {
+static bool read_place(const json_t *place, uint32_t columns, struct table_column *column) {
+    json_int_t from_1 = json_integer_value(place);
+    if (!place)
+        return true; /* where it is numbered */
+    column->place = from_1 ? (uint32_t)(from_1 - 1) : COLUMN_NOWHERE;
+    return json_is_integer(place) && from_1 >= 0 && from_1 <= columns;
+}
+
+static bool read_column(const json_t *object, bool named, uint32_t columns,
+                        struct table_column *column) {
     const json_t *mean = json_object_get(object, "mean");
     const char *name = json_string_value(json_object_get(object, "name"));
     if (name)
@@ -193,7 +217,9 @@ static bool read_column(const json_t *object, bool named, struct table_column *c
     if (json_is_number(mean))
         column->mean = json_number_value(mean);
     column->found = json_is_true(json_object_get(object, "found"));
-    return named == (name != NULL) && read_edges(json_object_get(object, "edges"), column) &&
+    return named == (name != NULL) &&
+           read_place(json_object_get(object, "place"), columns, column) &&
+           read_edges(json_object_get(object, "edges"), column) &&
            read_rare(json_object_get(object, "rare"), column) &&
            read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
 }
@@ -214,7 +240,7 @@ static bool read_table(const json_t *object, struct table *table) {
     const json_t *columns = json_object_get(object, "columns");
     bool named = json_object_get(json_array_get(columns, 0), "name");
     for (uint32_t i = 0; i < table->columns; i++)
-        if (!read_column(json_array_get(columns, i), named, &table->column[i]))
+        if (!read_column(json_array_get(columns, i), named, table->columns, &table->column[i]))
             return false;
     table->trim = json_is_true(json_object_get(object, "trim"));
     json_int_t hash = json_integer_value(json_object_get(object, "hash"));

@@ -20,8 +20,9 @@ enum column_kind {
 struct table_column {
     char *name; /* in the form of text_to_json(), or NULL without a header line; owned */
     enum column_kind kind;
-    bool found;  /* the kind was found out and not said by the job */
-    double mean; /* of a number's training rows; NaN while it is not known */
+    uint32_t place; /* in the first file of training, from 0; COLUMN_NOWHERE: it has none */
+    bool found;     /* the kind was found out and not said by the job */
+    double mean;    /* of a number's training rows; NaN while it is not known */
 
     /* Of a number that is put into bins: where they part, rising. Bin 0 is below the first edge,
      * and each edge the least of the next bin. */
@@ -33,6 +34,8 @@ struct table_column {
     uint64_t *rare; /* owned */
     uint32_t rares;
 };
+
+#define COLUMN_NOWHERE UINT32_MAX
 
 /* The bin of a number. */
 static inline uint32_t table_bin(const struct table_column *column, double value) {
@@ -67,6 +70,9 @@ void table_set_name(struct table_column *column, const char *name);
 
 /* Whether the columns have names. */
 bool table_is_named(const struct table *table);
+
+/* Whether both have the same names in the same order. */
+bool table_names_equal(const struct table *a, const struct table *b);
 
 /* "column 3 (age)", by number from 1. */
 #define COLUMN_TEXT 160

@@ -11,6 +11,7 @@ libmodel_a_SOURCES = \
 	model/lines.c model/lines.h \
 	model/model.h \
 	model/options.c \
+	model/preparation.c model/preparation.h \
 	model/ranking.c model/ranking.h \
 	model/reader.c \
 	model/residuals.c model/residuals.h \

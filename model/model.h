@@ -14,7 +14,7 @@
 #include "objective/objective.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. */
-#define MODEL_FORMAT_VERSION 2
+#define MODEL_FORMAT_VERSION 3
 
 /* Features of an earlier model that the data no longer has. A new model keeps them, besides the
  * features of the run that wrote it. */

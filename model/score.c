@@ -10,6 +10,7 @@
 #include "data/holdout.h"
 #include "model/figures.h"
 #include "model/lines.h"
+#include "model/preparation.h"
 #include "base/text.h"
 
 struct scorer {
@@ -24,123 +25,8 @@ struct scorer {
     const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
     double *margins;                   /* of one example */
     uint64_t unseen_features;
-    struct missing *missing; /* a table's: what says that a number is missing, by rising id */
-    uint32_t missing_count;
-    uint64_t **bins; /* of each column of a table: the rank of each of its bins, or NULL */
+    struct preparation preparation; /* of a model of tables */
 };
-
-/* A number that a row may lack. */
-struct missing {
-    uint64_t id;   /* of the feature that says so */
-    uint64_t rank; /* of the number among the model's features; NO_FEATURE: training had none */
-    double mean;
-};
-#define NO_FEATURE UINT64_MAX
-
-/* The index of the first of the rising ids[from … count) that is at least `id`. The steps double
- * at first, then a binary search follows: an id close to `from` is found in a step or two. */
-static uint64_t seek(const uint64_t *ids, uint64_t from, uint64_t count, uint64_t id) {
-    uint64_t step = 1, end = from;
-    while (end < count && ids[end] < id) {
-        from = end + 1;
-        end = step < count - end ? end + step : count;
-        step *= 2;
-    }
-    while (from < end) {
-        uint64_t middle = from + (end - from) / 2;
-        if (ids[middle] < id)
-            from = middle + 1;
-        else
-            end = middle;
-    }
-    return from;
-}
-
-/* The rank of a feature in the model, or NO_FEATURE. */
-static uint64_t rank_of(const struct model_layout *layout, uint64_t id) {
-    uint64_t rank = seek(layout->feature_id, 0, layout->features, id);
-    return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
-}
-
-static int compare_missing(const void *a, const void *b) {
-    const struct missing *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-/* Lists what may be missing in the rows of a table. */
-static void list_missing(struct scorer *scorer) {
-    const struct model_layout *layout = &scorer->model->layout;
-    uint32_t columns = layout->table ? layout->table->columns : 0;
-    scorer->missing = memory_new(columns, sizeof *scorer->missing);
-    for (uint32_t i = 0; i < columns; i++) {
-        const struct table_column *column = &layout->table->column[i];
-        if (column->kind != COLUMN_NUMBER)
-            continue;
-        uint64_t rank = rank_of(layout, table_feature(i, ROLE_NUMBER, NULL, 0));
-        scorer->missing[scorer->missing_count++] =
-            (struct missing){.id = table_feature(i, ROLE_MISSING, NULL, 0),
-                             .rank = isnan(column->mean) ? NO_FEATURE : rank,
-                             .mean = column->mean};
-    }
-    qsort(scorer->missing, scorer->missing_count, sizeof *scorer->missing, compare_missing);
-}
-
-/* Lists the features of the bins of a table's numbers. */
-static void list_bins(struct scorer *scorer) {
-    const struct model_layout *layout = &scorer->model->layout;
-    uint32_t columns = layout->table ? layout->table->columns : 0;
-    scorer->bins = memory_new(columns, sizeof *scorer->bins);
-    for (uint32_t i = 0; i < columns; i++) {
-        const struct table_column *column = &layout->table->column[i];
-        if (!column->edges)
-            continue;
-        scorer->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
-        for (uint32_t bin = 0; bin <= column->edges; bin++)
-            scorer->bins[i][bin] = rank_of(layout, table_bin_feature(i, bin));
-    }
-}
-
-static void add_term(struct scorer *scorer, uint64_t rank, double value) {
-    const struct model *model = scorer->model;
-    for (uint32_t k = 0; rank != NO_FEATURE && k < model->layout.outputs; k++)
-        scorer->margins[k] += model->weight[k * model->layout.features + rank] * value;
-}
-
-/* Adds the bin of a table's number, if it has bins. */
-static void add_bin(struct scorer *scorer, uint64_t id, double value) {
-    const struct table *table = scorer->model->layout.table;
-    if (table && id && id <= table->columns && scorer->bins[id - 1])
-        add_term(scorer, scorer->bins[id - 1][table_bin(&table->column[id - 1], value)], 1);
-}
-
-static int compare_ids(const void *a, const void *b) {
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Adds what stands for a text that training has too rarely; false if it is no such text. */
-static bool add_rare(struct scorer *scorer, uint64_t id) {
-    const struct table *table = scorer->model->layout.table;
-    for (uint32_t i = 0; table && i < table->columns; i++) {
-        const struct table_column *column = &table->column[i];
-        if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
-            continue;
-        uint64_t rare = table_feature(i, ROLE_RARE, NULL, 0);
-        add_term(scorer, rank_of(&scorer->model->layout, rare), 1);
-        return true;
-    }
-    return false;
-}
-
-/* Adds the mean of a number that a row lacks; false if the feature says something else. */
-static bool add_mean(struct scorer *scorer, uint64_t id) {
-    struct missing key = {.id = id};
-    const struct missing *missing =
-        bsearch(&key, scorer->missing, scorer->missing_count, sizeof key, compare_missing);
-    if (missing)
-        add_term(scorer, missing->rank, missing->mean);
-    return missing;
-}
 
 /* Adds the terms in the order of the row, the intercept last. Returns how many values belong to
  * features that the model has. */
@@ -150,22 +36,26 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
     uint64_t features = model->layout.features, column = 0, known = 0;
     uint32_t outputs = model->layout.outputs;
     double *margins = scorer->margins;
+    const struct preparation *preparation = &scorer->preparation;
     const uint64_t *id = source_row_ids(rows, row);
     for (uint32_t k = 0; k < outputs; k++)
         margins[k] = 0;
     for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
-        bool missing = *id >= FEATURE_HASHED && add_mean(scorer, *id);
-        add_bin(scorer, *id, rows->value[i]);
-        column = seek(model->layout.feature_id, column, features, *id);
+        bool missing = *id >= FEATURE_HASHED && preparation_add_mean(preparation, *id, margins);
+        if (model->layout.table)
+            preparation_add_bin(preparation, *id, rows->value[i], margins);
+        column = rank_from(&model->layout, column, *id);
         if (column == features || model->layout.feature_id[column] != *id) {
             scorer->unseen_features +=
-                !missing && !(*id >= FEATURE_HASHED && add_rare(scorer, *id));
+                !missing &&
+                !(*id >= FEATURE_HASHED && preparation_add_rare(preparation, *id, margins));
             continue;
         }
         known++;
         for (uint32_t k = 0; k < outputs; k++)
             margins[k] += model->weight[k * features + column] * rows->value[i];
     }
+    preparation_add_absent(preparation, margins);
     for (uint32_t k = 0; model->bias && k < outputs; k++)
         margins[k] += model->bias[k];
     return known;
@@ -247,34 +137,15 @@ static int check_row(const struct scorer *scorer, const struct source_rows *rows
     return 0;
 }
 
-/* Files are read by the model's own table. A pack was made for a run, which may have found another
- * in its files. */
-static int check_table(const struct scorer *scorer, const struct table *own,
-                       const struct table *table) {
-    char name[COLUMN_TEXT];
-    for (uint32_t i = 0; i < own->columns; i++) {
-        const struct table_column *column = &own->column[i];
-        const struct table_column *here = i < table->columns ? &table->column[i] : NULL;
-        if (column->kind != COLUMN_NUMBER && column->kind != COLUMN_CATEGORY)
-            continue;
-        if (!here || here->kind != column->kind ||
-            (column->name && here->name && strcmp(column->name, here->name)))
-            return error_set(ERROR_DATA,
-                             "%s: %s is not what it was in the data that the model was trained on",
-                             scorer->path, table_describe(own, i, name));
-    }
-    return 0;
-}
-
 /* Columns must be what they were in the training data. Of a model without a table, a header must
  * name them as the header of the training data did. */
-static int check_names(struct scorer *scorer) {
+static int check_columns(struct scorer *scorer) {
     const struct model_layout *layout = &scorer->model->layout;
     char **names = scorer->report.column_names;
     uint64_t columns = 0;
     scorer->names_checked = true;
     if (layout->table && scorer->report.table)
-        return check_table(scorer, layout->table, scorer->report.table);
+        return preparation_check(&scorer->preparation, scorer->path, scorer->report.table);
     while (names && names[columns])
         columns++;
     for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
@@ -306,7 +177,7 @@ static void write_bad(const struct scorer *scorer, const struct source_rows *row
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     uint64_t bad = 0;
-    int code = scorer->names_checked ? 0 : check_names(scorer);
+    int code = scorer->names_checked ? 0 : check_columns(scorer);
     if (code)
         return code;
     for (uint32_t row = 0; row < rows->count; row++) {
@@ -373,8 +244,7 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
-    list_missing(scorer);
-    list_bins(scorer);
+    preparation_begin(&scorer->preparation, model);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
@@ -389,11 +259,7 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     free(scorer->margins);
-    free(scorer->missing);
-    for (uint32_t i = 0; scorer->model->layout.table && i < scorer->model->layout.table->columns;
-         i++)
-        free(scorer->bins[i]);
-    free(scorer->bins);
+    preparation_end(&scorer->preparation);
     return code;
 }
 

@@ -63,8 +63,9 @@ static bool same_text(const char *stored, const char *name) {
     return same;
 }
 
-/* Where both sides have names, equal ids must have equal names: a column that was added to a table
- * shifts the columns behind it, and so their ids. */
+/* Where both sides have names, equal ids must have equal names: the columns of a table without the
+ * model's order may stand elsewhere. The id of a text says what it means. That of a bin says which
+ * of its column it is, and the bins of other data have other names. */
 static int check_names(const struct model *model, const struct model_layout *layout) {
     struct walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column;
@@ -74,7 +75,8 @@ static int check_names(const struct model *model, const struct model_layout *lay
     while ((side = next_feature(&walk, &rank, &column)) != SIDE_NONE) {
         const char *stored = model->layout.feature_names[rank];
         const char *name = layout->feature_names[column];
-        if (side == SIDE_BOTH && !same_text(stored, name))
+        bool numbered = side == SIDE_BOTH && model->layout.feature_id[rank] < FEATURE_HASHED;
+        if (numbered && !same_text(stored, name))
             return error_set(ERROR_DATA, "column %llu was `%s` and is `%s` in the data",
                              (unsigned long long)model->layout.feature_id[rank], stored, name);
     }

@@ -63,7 +63,7 @@ int command_pack(const struct options *options) {
     if (!code)
         code = state_lock(job->state, &lock);
     if (!code)
-        code = dataset_open(job, &data);
+        code = dataset_open(job, NULL, &data);
     if (!code && options->json)
         print_set_json(data.set, data.seconds);
     else if (!code)

@@ -232,6 +232,13 @@ static int prune(struct retrain *r) {
     return code ? code : packs_prune(loop, job->state, &r->now.sources);
 }
 
+static int read_data(struct retrain *r) {
+    char *live = publish_live_folder(r->training.job->state);
+    int code = training_read(&r->training, live, &r->now);
+    free(live);
+    return code;
+}
+
 static int work(struct retrain *r) {
     const struct job *job = r->training.job;
     int code = training_open(&r->training);
@@ -243,7 +250,7 @@ static int work(struct retrain *r) {
     if (!code)
         code = publish_settle_earlier(&r->publisher);
     if (!code)
-        code = training_read(&r->training, &r->now);
+        code = read_data(r);
     if (!code)
         code = do_all(r);
     return code ? code : prune(r);

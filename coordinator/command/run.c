@@ -66,7 +66,7 @@ static int train(struct training *training, struct dataset *data) {
     if (!code)
         code = workers_prepare(training);
     if (!code)
-        code = training_read(training, data);
+        code = training_read(training, training->options->start, data);
     if (!code)
         code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen);
     if (!code)

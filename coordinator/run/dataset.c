@@ -158,6 +158,23 @@ static void take_shape(struct source_shape *shape, const struct pack *pack, bool
     source_report_release(&report);
 }
 
+/* The order that the columns of a file must be brought into; NULL: they have it. An error is left
+ * to whoever packs the file. */
+static const struct table *order_for(const struct source_options *options,
+                                     const struct table *order, const char *path) {
+    struct table *table = NULL;
+    if (!order || !table_is_named(order))
+        return NULL;
+    if (source_columns(path, options, &table))
+        error_clear();
+    bool needs = table && table_is_named(table) && !table_names_equal(table, order);
+    table_free(table);
+    if (needs)
+        log_info("%s: columns differ from those of the model before; they are matched by name",
+                 path);
+    return needs ? order : NULL;
+}
+
 /* `weights` has a file for each of `paths`, or none. With a `shape` it becomes that of the files.
  */
 static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
@@ -171,6 +188,8 @@ static int pack_all(const struct source_options *options, const char *folder, ch
         if (shape && shape->table) {
             reading.table = shape->table;
             reading.label = NULL;
+        } else {
+            reading.order = order_for(options, options->order, paths[list->count]);
         }
         code = pack_one(&reading, folder, paths[list->count], &list->packs[list->count]);
         if (!code && shape)
@@ -326,9 +345,12 @@ struct packs {
 };
 
 /* All files are read and checked before training, so that a bad file is found at once. */
-static int pack_files(const struct job *job, const char *folder, const struct dataset_paths *paths,
-                      struct packs *packs, struct source_shape *shape) {
-    int code = pack_all(&job->source, folder, paths->data, paths->weights, &packs->data, shape);
+static int pack_files(const struct job *job, const struct table *order, const char *folder,
+                      const struct dataset_paths *paths, struct packs *packs,
+                      struct source_shape *shape) {
+    struct source_options first = job->source;
+    first.order = order;
+    int code = pack_all(&first, folder, paths->data, paths->weights, &packs->data, shape);
     struct source_options alike = source_options_alike(&job->source, shape);
     if (!code && job->source.weight && shape->format == FORMAT_LIBSVM)
         code = error_set(ERROR_CONFIG,
@@ -368,10 +390,10 @@ static void packs_release(struct packs *packs) {
     list_release(&packs->test);
 }
 
-static int pack_and_merge(const struct job *job, const char *folder,
+static int pack_and_merge(const struct job *job, const struct table *order, const char *folder,
                           const struct dataset_paths *paths, struct dataset *data) {
     struct packs packs = {0};
-    int code = pack_files(job, folder, paths, &packs, &data->sources.shape);
+    int code = pack_files(job, order, folder, paths, &packs, &data->sources.shape);
     if (!code)
         code = take_packs(job, folder, &packs, data);
     packs_release(&packs);
@@ -436,7 +458,7 @@ int dataset_open_fold(const struct job *job, const struct dataset_sources *sourc
     return code;
 }
 
-int dataset_open(const struct job *job, struct dataset *data) {
+int dataset_open(const struct job *job, const struct table *order, struct dataset *data) {
     int64_t start = clock_monotonic_ns();
     *data = (struct dataset){0};
     struct dataset_paths paths = {0};
@@ -448,7 +470,7 @@ int dataset_open(const struct job *job, struct dataset *data) {
         code = folder_make(folder, 0700);
     leftovers_remove(job->state);
     if (!code)
-        code = pack_and_merge(job, folder, &paths, data);
+        code = pack_and_merge(job, order, folder, &paths, data);
     data->seconds = seconds_since(start);
     dataset_paths_release(&paths);
     free(folder);

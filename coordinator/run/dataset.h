@@ -45,8 +45,10 @@ struct dataset {
 };
 
 /* The caller holds the lock of the state folder. Packs what is not packed yet under STATE/packs,
- * merges and opens it; logs what it did. Takes long. Release it also after a failure. */
-int dataset_open(const struct job *job, struct dataset *data);
+ * merges and opens it; logs what it did. Takes long. Release it also after a failure. Columns of a
+ * table take the numbers that they have in `order`, by name (struct source_options); NULL: those of
+ * the first file. */
+int dataset_open(const struct job *job, const struct table *order, struct dataset *data);
 
 /* The same from the packs of earlier sources that are still in STATE/packs. */
 int dataset_recall(const struct job *job, const struct dataset_sources *sources,

@@ -56,16 +56,23 @@ int training_open(struct training *run) {
 
 struct reading {
     const struct job *job;
+    const char *model;
     struct dataset *data;
 };
 
+/* A model that cannot be opened is told of when it is needed. */
 static int work_on_data(void *context) {
     struct reading *reading = context;
-    return dataset_open(reading->job, reading->data);
+    struct model *model = NULL;
+    if (reading->model && model_open(reading->model, &model))
+        error_clear();
+    int code = dataset_open(reading->job, model ? model->layout.table : NULL, reading->data);
+    model_close(model);
+    return code;
 }
 
-int training_read(struct training *run, struct dataset *data) {
-    struct reading reading = {.job = run->job, .data = data};
+int training_read(struct training *run, const char *model, struct dataset *data) {
+    struct reading reading = {.job = run->job, .model = model, .data = data};
     return loop_beside(&run->loop, STAGE_PACKING, work_on_data, &reading);
 }
 

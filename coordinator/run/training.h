@@ -92,8 +92,9 @@ int training_begin(struct training *training);
  * server's address. */
 int training_open(struct training *training);
 
-/* Opens the job's data, beside the loop. As dataset_open(). */
-int training_read(struct training *training, struct dataset *data);
+/* Opens the job's data, beside the loop. As dataset_open(), in the order of the columns of a model
+ * that the run starts from or is compared with; NULL: there is none. */
+int training_read(struct training *training, const char *model, struct dataset *data);
 
 /* Checks what the model will be scored on, starts workers and trains on the set, until the model
  * was read or the run was cancelled. The workers are told to exit then: what follows needs none.
