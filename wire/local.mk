@@ -8,6 +8,7 @@ libwire_a_SOURCES = \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \
 	wire/inlet.c wire/inlet.h \
+	wire/key.c wire/key.h \
 	wire/links.c wire/links.h \
 	wire/mapping.c wire/mapping.h \
 	wire/message.c wire/message.h wire/messages.def \

@@ -2,7 +2,7 @@ if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting \
-	tests/unit/test_evaluation
+	tests/unit/test_evaluation tests/unit/test_key
 check_PROGRAMS += $(wire_tests)
 TESTS += $(wire_tests)
 endif
@@ -26,3 +26,5 @@ tests_unit_test_connecting_SOURCES = tests/unit/test_connecting.c tests/unit/con
 tests_unit_test_connecting_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_evaluation_SOURCES = tests/unit/test_evaluation.c
 tests_unit_test_evaluation_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_key_SOURCES = tests/unit/test_key.c tests/unit/folder_fixture.h
+tests_unit_test_key_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
