@@ -81,6 +81,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
+	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \
 	coordinator/run/sockets.c coordinator/run/sockets.h \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/training.c coordinator/run/training.h \

@@ -2,6 +2,7 @@
 # The tests that take long, or wait long, are begun first: else the last ones run alone at the end.
 include tests/fault/local.mk
 include tests/sim/local.mk
+include tests/slurm/local.mk
 include tests/browser/local.mk
 include tests/integration/local.mk
 include tests/fuzz/local.mk
@@ -33,4 +34,5 @@ AM_TESTS_ENVIRONMENT = \
 	DML_BITS='$(DML_BITS)'; export DML_BITS; \
 	DML_FAULTS='$(DML_FAULTS)'; export DML_FAULTS; \
 	DML_OPTIMA='$(DML_OPTIMA)'; export DML_OPTIMA; \
+	DML_SLURM='$(DML_SLURM)'; export DML_SLURM; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;

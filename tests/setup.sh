@@ -2,6 +2,7 @@
 # Sees to it that what the build needs is there, and with "test" what the tests need too.
 # Installs missing Debian packages as root, or through sudo; else says which to install.
 set -eu
+PATH=$PATH:/usr/sbin:/sbin # where daemons are
 
 # What to look for: a program (with the package it is in), or a pkg-config module.
 programs='cc:gcc make:make autoconf:autoconf automake:automake pkg-config:pkg-config'
@@ -12,7 +13,8 @@ if [ "${1:-build}" = test ]; then
     programs="$programs python3:python3 clang:clang clang-format:clang-format mandoc:mandoc
         zstd:zstd"
     # Some tests are skipped where these are not to be had.
-    wished='liblinear-predict:liblinear-tools chromium:chromium'
+    wished='liblinear-predict:liblinear-tools chromium:chromium
+        munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client'
     modules="$modules cmocka:libcmocka-dev openblas:libopenblas-dev lapacke:liblapacke-dev"
 fi
 

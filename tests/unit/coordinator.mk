@@ -43,6 +43,12 @@ tests_unit_test_history_SOURCES = tests/unit/test_history.c
 tests_unit_test_history_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_history_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_slurm_allocation
+TESTS += tests/unit/test_slurm_allocation
+tests_unit_test_slurm_allocation_SOURCES = tests/unit/test_slurm_allocation.c
+tests_unit_test_slurm_allocation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_slurm_allocation_LDADD = $(COORDINATOR_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_sweep
 TESTS += tests/unit/test_sweep
 tests_unit_test_sweep_SOURCES = tests/unit/test_sweep.c tests/unit/store_fixture.h
