@@ -70,7 +70,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
 	coordinator/run/conclude.c \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
-	coordinator/run/dataset.c coordinator/run/dataset.h \
+	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_paths.c \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
 	coordinator/run/leftovers.c coordinator/run/leftovers.h \

@@ -68,7 +68,7 @@ struct source_stamp input_stamp_of(const struct stat *status) {
 }
 
 const char *source_name(const char *path) {
-    return strcmp(path, "-") == 0 ? "standard input" : path;
+    return source_is_input(path) ? "standard input" : path;
 }
 
 /* Whether the descriptor is what can be read. */
@@ -86,7 +86,7 @@ static int check_kind(const struct input *input, const struct stat *status, bool
 
 /* Of standard input only what is left is read: its stamp says nothing, even if it is a file. */
 static int open_source(struct input *input, const char *path, bool streams) {
-    bool standard = streams && strcmp(path, "-") == 0;
+    bool standard = streams && source_is_input(path);
     input->path = standard ? source_name(path) : path;
     input->descriptor =
         standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -221,7 +222,11 @@ static int look_at(const char *source, const struct source_options *options,
                    struct pack_facts *known) {
     *known = (struct pack_facts){
         .options_hash = hash_options(options), .label_least = INFINITY, .label_most = -INFINITY};
-    int code = look_at_file(source, &known->stamp, &known->path_hash);
+    int code = 0;
+    if (options->streams)
+        known->path_hash = hash64(source, strlen(source));
+    else
+        code = look_at_file(source, &known->stamp, &known->path_hash);
     if (!code && options->weights)
         code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
     return code;
@@ -310,6 +315,65 @@ static int find_pack(const char *packs, const char *source, const struct source_
     return 0;
 }
 
+/* ---- what can be read once ---- */
+
+/* Nobody gives anything: standard input is a terminal, or /dev/null. */
+static bool nothing_is_given(void) {
+    struct stat status;
+    return fstat(STDIN_FILENO, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
+/* When a pack was made that was read from the same path in the same way; else −1. */
+static int64_t made_alike_ns(const char *path, const struct pack_facts *known,
+                             struct pack_facts *facts) {
+    struct stat status;
+    bool alike = container_peek(&pack_kind, path, facts, sizeof *facts) &&
+                 facts->options_hash == known->options_hash &&
+                 facts->path_hash == known->path_hash && !stat(path, &status);
+    return alike ? input_stamp_of(&status).modified_ns : -1;
+}
+
+/* The newest such pack; "" if there is none. */
+static void find_last_input(const char *packs, const struct pack_facts *known,
+                            char found[HASH128_TEXT]) {
+    int64_t newest_ns = -1;
+    DIR *folder = opendir(packs);
+    *found = '\0';
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char *path = path_join(packs, entry->d_name);
+        struct pack_facts facts;
+        int64_t made_ns = is_pack_name(entry->d_name) ? made_alike_ns(path, known, &facts) : -1;
+        if (made_ns > newest_ns) {
+            newest_ns = made_ns;
+            memcpy(found, facts.fingerprint, HASH128_TEXT);
+        }
+        free(path);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Takes what was read from standard input before. */
+static int recall_input(const char *packs, const struct pack_facts *known, struct pack **pack) {
+    char fingerprint[HASH128_TEXT];
+    find_last_input(packs, known, fingerprint);
+    *pack = *fingerprint ? reuse(packs, fingerprint) : NULL;
+    if (*pack)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "standard input is a terminal or /dev/null, and %s has no rows that were read "
+                     "from it before in the same way; give the data, as in `zcat data.csv.gz | "
+                     "dml-coordinator run JOB`",
+                     packs);
+}
+
+/* The pack is made anew whatever is there: what is read is known when it was read. */
+static int find_stream(const char *packs, const char *source, const struct pack_facts *known,
+                       struct pack **pack) {
+    *pack = NULL;
+    return source_is_input(source) && nothing_is_given() ? recall_input(packs, known, pack) : 0;
+}
+
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
@@ -317,7 +381,8 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     if (!code)
         code = folder_make(packs, 0755);
     if (!code)
-        code = find_pack(packs, source, options, &known, pack);
+        code = options->streams ? find_stream(packs, source, &known, pack)
+                                : find_pack(packs, source, options, &known, pack);
     if (code)
         return code;
     *made = !*pack;
@@ -333,8 +398,8 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     }
     /* The same content may have been packed under another name: messages must name this one. */
     free((*pack)->source);
-    (*pack)->source = memory_copy_string(source);
+    (*pack)->source = memory_copy_string(source_name(source));
     const struct pack_facts *facts = (*pack)->facts;
-    source_warn_rejected(source, facts->rejected, (*pack)->reason, facts->reasons);
+    source_warn_rejected((*pack)->source, facts->rejected, (*pack)->reason, facts->reasons);
     return 0;
 }

@@ -451,12 +451,12 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
                           facts->fingerprint);
 }
 
-static int read_and_write(struct pack_writer *writer, const char *packs,
+static int read_and_write(struct pack_writer *writer, const char *packs, const char *source,
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
     writer->report = &report;
     const struct source_parts parts = {prepare_rows, take_rows, finish_rows};
-    int code = source_read_in_parts(writer->source, options, threads, &parts, writer, &report);
+    int code = source_read_in_parts(source, options, threads, &parts, writer, &report);
     if (code)
         return code;
     note_report(&writer->facts, &report);
@@ -474,7 +474,7 @@ static int read_and_write(struct pack_writer *writer, const char *packs,
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path) {
     struct pack_writer writer = {
-        .source = source, .facts = *known, .mutex = PTHREAD_MUTEX_INITIALIZER};
+        .source = source_name(source), .facts = *known, .mutex = PTHREAD_MUTEX_INITIALIZER};
     /* The final name depends on the content, which is not read yet. Two processes that pack the
      * same source write different temporary files; the later rename replaces a file of equal
      * content. */
@@ -483,7 +483,7 @@ int pack_write(const char *packs, const char *source, const struct source_option
     free(provisional);
     if (code)
         return code;
-    code = read_and_write(&writer, packs, options, threads, path);
+    code = read_and_write(&writer, packs, source, options, threads, path);
     container_discard(&writer.container);
     dictionary_release(&writer.features);
     text_dictionary_release(&writer.label_texts);

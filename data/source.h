@@ -37,7 +37,7 @@ struct source_options {
                                    here,  by name, where both sides have names; new ones follow */
     uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
     bool label_optional;        /* for prediction: rows may come without their label */
-    bool streams;               /* for scoring: also from pipes, and from standard input as "-" */
+    bool streams;               /* also from pipes, and from standard input as "-" */
     bool hands_out_bad;         /* rows may be none, and only bad lines */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
                          as many as the first line has */
@@ -138,6 +138,12 @@ struct source_options source_options_alike(const struct source_options *options,
  * other than 0 ends the reading with that code. */
 typedef int source_take(void *context, const struct source_rows *rows);
 
+/* Whether a path means standard input: it is "-". */
+bool source_is_input(const char *path);
+
+/* Whether what a path leads to can be read once: it is that, or a pipe. */
+bool source_is_stream(const char *path);
+
 /* How messages name a path: that of standard input has no name of a file. */
 const char *source_name(const char *path);
 
@@ -165,11 +171,11 @@ int source_read_in_parts(const char *path, const struct source_options *options,
 int source_columns(const char *path, const struct source_options *options, struct table **table);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
- * regular file. A file that is met again, under whatever name, is left out with a warning. The list
- * is NULL-terminated; free with source_paths_free(). */
+ * regular file, or lead to a pipe, or be "-". A file that is met again, under whatever name, is
+ * left out with a warning. The list is NULL-terminated; free with source_paths_free(). */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
-/* The same, with files that are met again. */
+/* The same of files alone, with those that are met again. */
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
 
 /* The first of `paths` that is a file of `others`, under whatever name: *other is that; or NULL. */

@@ -29,6 +29,15 @@ static bool is_regular(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool source_is_input(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+bool source_is_stream(const char *path) {
+    struct stat status;
+    return source_is_input(path) || (stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
+}
+
 /* Takes the regular files among the matches; glob() would sort by the locale. */
 static int add_matches(struct path_list *list, const char *pattern, const glob_t *matches) {
     size_t first = list->count;
@@ -131,8 +140,12 @@ static int find_all(const char *folder, const char *const *patterns, bool repeat
     struct path_list list = {.path = memory_new(1, sizeof *list.path)};
     int code = 0;
     for (; *patterns && !code; patterns++) {
-        char *pattern = path_join(folder, *patterns);
-        code = expand(&list, pattern);
+        bool input = source_is_input(*patterns) && !repeated;
+        char *pattern = input ? memory_copy_string(*patterns) : path_join(folder, *patterns);
+        if (!repeated && source_is_stream(pattern))
+            add_path(&list, pattern);
+        else
+            code = expand(&list, pattern);
         free(pattern);
     }
     if (code) {

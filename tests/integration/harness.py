@@ -100,13 +100,14 @@ class Process:
     """A command that runs. It and its children carry a mark in their environment by which
     survivors are found."""
 
-    def __init__(self, *command, cwd=None, prefix=(), user=None, **environment):
+    def __init__(self, *command, cwd=None, prefix=(), user=None,
+                 stdin=subprocess.DEVNULL, **environment):
         self.command = [str(word) for word in (*prefix, *command)]
         self.mark = uuid.uuid4().hex
         self.output = tempfile.TemporaryFile('w+')
         self.errors = tempfile.TemporaryFile('w+')
         self.popen = subprocess.Popen(
-            self.command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=self.output,
+            self.command, cwd=cwd, stdin=stdin, stdout=self.output,
             stderr=self.errors, user=user, group=user, extra_groups=None if user is None else (),
             env={**os.environ, **environment, 'DML_TEST_MARK': self.mark})
 

@@ -15,6 +15,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \
+	tests/integration/test_streams.py \
 	tests/integration/test_names.py \
 	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
