@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,6 +22,14 @@ static void open_standard_descriptors(void) {
 void process_begin(void) {
     open_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN);
+}
+
+void process_raise_descriptors(unsigned wanted) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int process_end(int code) {

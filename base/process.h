@@ -7,6 +7,9 @@
  * is an error of the write, and no signal. */
 void process_begin(void);
 
+/* Asks for this many descriptors, as far as the system allows. */
+void process_raise_descriptors(unsigned wanted);
+
 /* The last call: 0 or an error code. If there is none yet, what was printed on standard output must
  * have been written: else ERROR_IO is recorded and answered. */
 int process_end(int code);

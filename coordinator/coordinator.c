@@ -56,8 +56,11 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
 static int on_refused(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
     (void)now_ns;
-    (void)out;
     const struct member *worker = &c->membership.members[link];
+    if (message->refused.busy) {
+        membership_put_off(c, link, message->refused.reason, out);
+        return 0;
+    }
     return error_set(ERROR_UNAVAILABLE, "%s %u refused to work: %s", role_name(worker->role),
                      worker->index, message->refused.reason);
 }

@@ -95,6 +95,13 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
         worker->incarnation = issue_incarnation(c);
 }
 
+void membership_put_off(struct coordinator *c, uint32_t link, const char *why, struct output *out) {
+    forget_worker(c, link);
+    struct record *record = output_add(out, RECORD_BUSY);
+    record->busy = link;
+    snprintf(record->note, sizeof record->note, "%s", why);
+}
+
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
     if (c->phase == PHASE_SEALING && steering_reason(c) == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */

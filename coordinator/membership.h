@@ -53,6 +53,9 @@ void send_to_replicas(const struct coordinator *c, struct message message, struc
 
 handler on_welcome;
 
+/* The worker serves another run: it is to be greeted again later. */
+void membership_put_off(struct coordinator *c, uint32_t link, const char *why, struct output *out);
+
 /* Pings all, once a second. */
 void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Members that were silent for too long are lost. Answers as coordinator_lost(). */

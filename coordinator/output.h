@@ -17,6 +17,7 @@ enum record_kind {
     RECORD_DURABLE_STEP, /* one transaction, durable before messages are sent */
     RECORD_ROLL_BACK,    /* steps after this one are undone */
     RECORD_START,        /* start the worker of this link anew and connect to it */
+    RECORD_BUSY,         /* it serves another run: connect to it again later; `note` has why */
     RECORD_STEP,
     RECORD_EVALUATION,
     RECORD_PORTION,
@@ -45,6 +46,7 @@ struct record {
             uint64_t step;
         } roll_back;
         uint32_t start; /* link */
+        uint32_t busy;  /* the same */
         struct store_step step;
         struct store_evaluation evaluation;
         struct {
@@ -66,7 +68,7 @@ struct record {
             const double *values;
         } slice;
     };
-    char note[256]; /* what store_step.note points to */
+    char note[256]; /* what store_step.note points to; or why */
 };
 
 struct output {

@@ -227,6 +227,22 @@ static struct replica *new_replica(void) {
     });
 }
 
+static void report(const struct rim *rim) {
+    const struct replica_counters *counters = replica_counters(rim->replica);
+    log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
+              "), stale messages %" PRIu64,
+              counters->portions, counters->flushes, counters->accepted, counters->dropped,
+              counters->stale);
+}
+
+static void forget(void *state) {
+    struct rim *rim = state;
+    report(rim);
+    close_set(rim);
+    replica_free(rim->replica);
+    rim->replica = new_replica();
+}
+
 static int serve(const struct host_options *options) {
     int code = 0;
     const char *shuffle = getenv("DML_SHUFFLE");
@@ -237,16 +253,13 @@ static int serve(const struct host_options *options) {
                              .message = on_message,
                              .gone = on_gone,
                              .connected = on_connected,
-                             .after = after};
+                             .after = after,
+                             .forget = forget};
     rim.replica = new_replica();
     rim.host = host_new(options, &role, &code);
     if (rim.host)
         code = host_run(rim.host);
-    const struct replica_counters *counters = replica_counters(rim.replica);
-    log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
-              "), stale messages %" PRIu64,
-              counters->portions, counters->flushes, counters->accepted, counters->dropped,
-              counters->stale);
+    report(&rim);
     close_set(&rim);
     host_free(rim.host);
     replica_free(rim.replica);

@@ -17,6 +17,7 @@
 
 struct rim {
     struct host *host;
+    struct shard_self self;
     struct shard *shard;
     struct writer *writer;
     const struct disk *disk;
@@ -68,6 +69,16 @@ static void report(const struct shard_counters *counters) {
               (unsigned long long)counters->stranger, (unsigned long long)counters->stages_refused);
 }
 
+/* Waits for the checkpoint that is being written. */
+static void forget(void *state) {
+    struct rim *rim = state;
+    report(shard_counters(rim->shard));
+    writer_free(rim->writer);
+    shard_free(rim->shard);
+    rim->shard = shard_new(&rim->self);
+    rim->writer = writer_new(rim->disk, wake, rim);
+}
+
 /* A Unix socket is open to its owner only. Over TCP any user of the machine can act as coordinator
  * and name the folder for checkpoints, so access is confined. */
 static int choose_disk(struct rim *rim, const struct host_options *options) {
@@ -81,13 +92,13 @@ static int choose_disk(struct rim *rim, const struct host_options *options) {
 static int serve(const struct host_options *options) {
     char name[256] = "";
     (void)gethostname(name, sizeof name - 1);
-    const struct shard_self self = {.pid = (uint32_t)getpid(),
-                                    .host = name,
-                                    .description = numeric_description(),
-                                    .proof = numeric_proof_vectors()};
-    struct rim rim = {.shard = shard_new(&self)};
+    struct rim rim = {.self = {.pid = (uint32_t)getpid(),
+                               .host = name,
+                               .description = numeric_description(),
+                               .proof = numeric_proof_vectors()}};
     const struct host_role role = {
-        .state = &rim, .message = on_message, .gone = on_gone, .after = after};
+        .state = &rim, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
+    rim.shard = shard_new(&rim.self);
     int code = choose_disk(&rim, options);
     if (!code)
         rim.host = host_new(options, &role, &code);

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "wire/message.h"
 
 uint64_t frame_error_counts[FRAME_ERRORS];
@@ -15,6 +16,13 @@ const char *frame_error_text(enum frame_error error) {
 #undef X
     };
     return error < FRAME_ERRORS ? texts[error] : "?";
+}
+
+void frame_log_dropped(void) {
+    for (enum frame_error error = FRAME_FINE + 1; error < FRAME_ERRORS; error++)
+        if (frame_error_counts[error])
+            log_info("dropped %llu connections: %s", (unsigned long long)frame_error_counts[error],
+                     frame_error_text(error));
 }
 
 /* The header as it lies in memory; no field needs padding. */

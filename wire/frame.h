@@ -62,6 +62,8 @@ enum frame_error {
 /* How often each reason came up in this process. */
 extern uint64_t frame_error_counts[FRAME_ERRORS];
 const char *frame_error_text(enum frame_error error);
+/* Logs why connections were dropped, and how many. */
+void frame_log_dropped(void);
 
 struct frame_header {
     uint16_t type;

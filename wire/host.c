@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,16 +18,19 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "wire/connecting.h"
 #include "wire/frame.h"
 #include "wire/links.h"
 #include "wire/peer.h"
+#include "wire/tenancy.h"
 
 enum {
     CONNECT_MS = 5000,
     ACCEPT_PAUSE_MS = 100, /* when descriptors run out: the loop would spin otherwise */
     PARENT_CHECK_MS = 1000,
     GREET_MS = 10000,
+    OTHERS = 256, /* descriptors besides those of connections */
 };
 
 /* A connection that is being made. */
@@ -42,6 +45,7 @@ enum host_event {
     ON_WAKE,
     ON_ALARM,
     ON_LOST,
+    ON_REST,
     ON_PARENT,
     ON_STRANGER,
     ON_TERM,
@@ -58,9 +62,9 @@ struct host {
     int waker; /* an eventfd */
     char *bound;
     struct links links;
-    uint32_t coordinator;                /* link, 0 for none */
-    uint64_t epoch;                      /* the last coordinator's */
-    bool welcomed;                       /* there was a coordinator */
+    uint32_t coordinator; /* link, 0 for none */
+    uint64_t epoch;       /* the last coordinator's */
+    struct tenancy tenancy;
     struct attempt attempts[SHARDS_MAX]; /* by tag */
     int code;
     struct outbox outbox;
@@ -140,13 +144,6 @@ static void no_stranger(struct link *link) {
     peer_trust(link->peer);
 }
 
-static void log_dropped(void) {
-    for (enum frame_error error = FRAME_FINE + 1; error < FRAME_ERRORS; error++)
-        if (frame_error_counts[error])
-            log_info("dropped %llu connections: %s", (unsigned long long)frame_error_counts[error],
-                     frame_error_text(error));
-}
-
 /* ---- the coordinator ---- */
 
 /* Tells a coordinator at once that a later one has taken over. The epoch of the later one is in the
@@ -165,7 +162,7 @@ static void coordinator_found(struct host *host, const struct link *link, uint64
         refuse_former(former, epoch);
     host->epoch = epoch;
     host->coordinator = link->number;
-    host->welcomed = true;
+    tenancy_begin(&host->tenancy, link->run);
     event_del(host->events[ON_LOST]);
     event_del(host->events[ON_PARENT]);
 }
@@ -179,12 +176,59 @@ static void coordinator_lost(struct host *host, uint32_t reconnect_seconds, cons
     }
     log_warning("the coordinator is gone (%s); waiting %u s for the next", reason,
                 reconnect_seconds);
+    host->tenancy.until_ns = clock_monotonic_ns() + reconnect_seconds * NS_PER_S;
     start_timer(host, ON_LOST, reconnect_seconds * NS_PER_S);
+}
+
+/* The run is over for this worker. The role is not asked from within its own call: it forgets in a
+ * turn of the loop. */
+static void leave_run(struct host *host, int code) {
+    if (!host->options.stay)
+        host_end(host, code);
+    else
+        event_active(host->events[ON_REST], EV_TIMEOUT, 0);
+}
+
+/* Strangers stay: one of them may be the next coordinator. malloc_trim() gives back to the system
+ * what a large run had. */
+static void on_rest(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct host *host = context;
+    for (size_t i = host->links.count; i-- > 0;)
+        if (!host->links.items[i]->stranger)
+            host_close(host, host->links.items[i]->number);
+    for (size_t i = 0; i < SHARDS_MAX; i++) {
+        connecting_free(host->attempts[i].connecting);
+        host->attempts[i].connecting = NULL;
+    }
+    host_alarm(host, -1);
+    event_del(host->events[ON_LOST]);
+    outbox_clear(&host->outbox);
+    host->coordinator = 0;
+    host->epoch = 0;
+    tenancy_end(&host->tenancy);
+    host->role.forget(host->role.state);
+    malloc_trim(0);
+    error_clear();
+    log_info("the run is over: free for the next");
+}
+
+/* A coordinator of another run than the one that the worker serves may ask again later. */
+static bool refuse_other_run(struct host *host, const struct link *link,
+                             const struct message *hello, int64_t now_ns) {
+    char *reason = tenancy_objection(&host->tenancy, hello->hello.run, now_ns);
+    if (!reason)
+        return false;
+    peer_send(link->peer, &(struct message){.type = MESSAGE_REFUSED,
+                                            .epoch = hello->epoch,
+                                            .refused = {.reason = reason, .busy = true}});
+    free(reason);
+    return true;
 }
 
 static void on_lost(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
-    host_end(context, error_set(ERROR_AGAIN, "the coordinator did not come back in time"));
+    leave_run(context, error_set(ERROR_AGAIN, "the coordinator did not come back in time"));
 }
 
 /* ---- the role ---- */
@@ -233,6 +277,12 @@ static void answer_ping(struct peer *peer, const struct message *ping) {
                         .type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
 }
 
+static void note_hello(struct link *link, const struct message_hello *hello) {
+    link->reconnect_seconds = hello->reconnect_seconds;
+    free(link->run);
+    link->run = memory_copy_string(hello->run);
+}
+
 static void on_message(void *context, struct peer *peer, const struct message *message) {
     struct link *link = context;
     struct host *host = link->host;
@@ -243,12 +293,14 @@ static void on_message(void *context, struct peer *peer, const struct message *m
         answer_ping(peer, message);
         return;
     }
+    if (message->type == MESSAGE_HELLO && refuse_other_run(host, link, message, now_ns))
+        return;
     if (message->type == MESSAGE_HELLO)
-        link->reconnect_seconds = message->hello.reconnect_seconds;
+        note_hello(link, &message->hello);
     host->role.message(host->role.state, from, message, now_ns, &host->outbox);
     finish_step(host, now_ns);
     if (message->type == MESSAGE_BYE && from == host->coordinator)
-        host_end(host, 0);
+        leave_run(host, 0);
 }
 
 static void on_closed(void *context, struct peer *peer, const char *reason) {
@@ -346,17 +398,6 @@ void host_end(struct host *host, int code) {
 
 /* ---- life ---- */
 
-/* Asks for a descriptor for each connection that is let in, as far as the system allows. */
-static void raise_descriptor_limit(void) {
-    enum { OTHERS = 256 };
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= CONNECTIONS_MAX + OTHERS)
-        return;
-    rlim_t wanted = CONNECTIONS_MAX + OTHERS;
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void make_events(struct host *host) {
     struct event_base *base = host->base;
     host->events[ON_ACCEPT] =
@@ -365,6 +406,7 @@ static void make_events(struct host *host) {
     host->events[ON_PAUSE] = evtimer_new(base, on_pause, host);
     host->events[ON_ALARM] = evtimer_new(base, on_alarm, host);
     host->events[ON_LOST] = evtimer_new(base, on_lost, host);
+    host->events[ON_REST] = evtimer_new(base, on_rest, host);
     host->events[ON_PARENT] = event_new(base, -1, EV_PERSIST, on_parent, host);
     host->events[ON_STRANGER] = evtimer_new(base, on_stranger, host);
     host->events[ON_TERM] = evsignal_new(base, SIGTERM, on_signal, host);
@@ -400,7 +442,7 @@ static void announce(const struct host *host) {
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
     int listener;
     char *bound;
-    raise_descriptor_limit();
+    process_raise_descriptors(CONNECTIONS_MAX + OTHERS);
     *code = descriptors_check(); /* libevent ends the process if it lacks some */
     if (*code)
         return NULL;
@@ -446,12 +488,13 @@ void host_free(struct host *host) {
     if (!strncmp(host->bound, "unix:", 5))
         unlink(host->bound + 5);
     free(host->bound);
+    tenancy_end(&host->tenancy);
     free(host);
 }
 
 int host_run(struct host *host) {
     if (event_base_dispatch(host->base) < 0)
         return error_set(ERROR_INTERNAL, "the event loop failed");
-    log_dropped();
+    frame_log_dropped();
     return host->code;
 }

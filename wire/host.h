@@ -8,6 +8,9 @@
  * the role compute. It waits for a coordinator that is silent while its connection stands: that
  * process may be paused.
  *
+ * With `stay` the worker does not end then: it forgets the run, and waits for the next coordinator,
+ * of any run. While it serves one, that of another is REFUSED as busy, and may ask again.
+ *
  * Whoever connects is a stranger until the role WELCOMEs or GREETs it. A stranger is dropped if
  * that takes too long. When there are too many connections, the oldest stranger is dropped.
  *
@@ -30,14 +33,15 @@ struct host_options {
     bool anywhere;      /* may listen beyond this machine */
     const char *folder; /* below which a worker writes; NULL: none was named */
     bool once;          /* do not wait for another coordinator when the first is lost */
+    bool stay;          /* serve one run after the other */
     int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
     int log_level;      /* enum log_level */
     int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };
 
-/* Reads the options that all workers share: --listen --anywhere --folder --once --parent-pid
- * --quiet --verbose, and answers --help and --version itself. `summary` is one line about the
- * program. Returns 1 if it answered: the program then exits with 0. ERROR_USAGE. */
+/* Reads the options that all workers share: --listen --anywhere --folder --once --stay
+ * --parent-pid --quiet --verbose, and answers --help and --version itself. `summary` is one line
+ * about the program. Returns 1 if it answered: the program then exits with 0. ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
 /* The role's state machine. Links number connections: from 1 up, never used again. */
@@ -52,6 +56,9 @@ struct host_role {
     /* After a call of the above and after host_wake(), before the outbox is sent: the place to
      * connect, to start and to collect work. May be NULL. */
     void (*after)(void *state, int64_t now_ns, struct outbox *out);
+    /* The worker stays, and its run is over: releases everything of it. What was sent, connected or
+     * asked for is forgotten by the host. */
+    void (*forget)(void *state);
 };
 
 /* Listens, and prints "listening ADDRESS" as a line on standard output.

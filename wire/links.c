@@ -45,6 +45,7 @@ void links_forget(struct links *links, struct link *link) {
     links->count--;
     memmove(links->items + place, links->items + place + 1,
             (links->count - place) * sizeof *links->items);
+    free(link->run);
     free(link);
 }
 

@@ -12,7 +12,8 @@ struct peer;
 struct link {
     struct host *host;
     uint32_t number;            /* from 1 up, never used again */
-    uint32_t reconnect_seconds; /* as its HELLO said */
+    uint32_t reconnect_seconds; /* as its HELLO said, */
+    char *run;                  /* as is this; owned; NULL before */
     struct peer *peer;          /* the host's to free */
     bool stranger;              /* neither WELCOMEd nor GREETed yet */
     int64_t opened_ns;

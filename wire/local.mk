@@ -19,6 +19,7 @@ libwire_a_SOURCES = \
 	wire/place.h \
 	wire/program.c wire/program.h \
 	wire/segment.c wire/segment.h \
+	wire/tenancy.c wire/tenancy.h \
 	wire/validity.c
 libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 WIRE_LIBS = libwire.a $(EVENT_LIBS)

@@ -17,6 +17,7 @@ static const struct option long_options[] = {
     {"anywhere", no_argument, NULL, 'a'},
     {"folder", required_argument, NULL, 'F'},
     {"once", no_argument, NULL, 'o'},
+    {"stay", no_argument, NULL, 's'},
     {"parent-pid", required_argument, NULL, 'p'},
     {"list-failpoints", no_argument, NULL, 'f'},
     {"quiet", no_argument, NULL, 'q'},
@@ -32,6 +33,7 @@ static void print_help(const char *summary) {
            "  --anywhere         allow to listen beyond this machine\n"
            "  --folder DIR       write below DIR only; over TCP without it, nowhere\n"
            "  --once             end when the coordinator is lost, wait for no other\n"
+           "  --stay             wait for the next run when one has ended\n"
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
            "  --quiet            log warnings and errors only\n"
            "  --verbose          log every message\n"
@@ -65,6 +67,9 @@ static int read_option(int option, const char *summary, struct host_options *opt
     case 'o':
         options->once = true;
         return 0;
+    case 's':
+        options->stay = true;
+        return 0;
     case 'p':
         return read_pid(optarg, &options->parent_pid);
     case 'f':
@@ -97,6 +102,8 @@ int host_options_read(int argc, char **argv, const char *summary, struct host_op
     }
     if (optind < argc)
         return error_set(ERROR_USAGE, "%s: not an option; see --help", argv[optind]);
+    if (options->once && options->stay)
+        return error_set(ERROR_USAGE, "`--once` and `--stay` exclude each other");
     if (!options->listen)
         return error_set(ERROR_USAGE, "--listen ADDRESS is missing; see --help");
     return 0;

@@ -72,6 +72,17 @@ static void note_start(struct cluster *cluster, uint32_t number) {
     start_soon(&cluster->links[number], 0);
 }
 
+/* A worker of our own that serves another run is none of ours: another one takes its place. */
+static void note_busy(struct cluster *cluster, uint32_t number, const char *why) {
+    bool own = cluster->options.launched[number];
+    if (!own) {
+        char *text = memory_format("%s: %s", cluster->options.addresses[number], why);
+        awaiting_failed(&cluster->awaiting, number, text);
+        free(text);
+    }
+    start_soon(&cluster->links[number], own ? 0 : RETRY_MS);
+}
+
 static void note_worker(struct cluster *cluster, uint32_t number) {
     if (coordinator_worker(cluster->coordinator, number).welcomed)
         awaiting_came(&cluster->awaiting, number);
@@ -87,6 +98,8 @@ static int carry_out(struct cluster *cluster) {
         const struct record *record = &out->records[i];
         if (record->kind == RECORD_START)
             note_start(cluster, record->start);
+        if (record->kind == RECORD_BUSY)
+            note_busy(cluster, record->busy, record->note);
         if (record->kind == RECORD_WORKER)
             note_worker(cluster, record->worker.link);
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||

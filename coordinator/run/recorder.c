@@ -139,6 +139,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_ROLL_BACK:
         return passing(FAILPOINT_state_rollback,
                        store_roll_back(recorder->store, recorder->run, record->roll_back.step));
+    case RECORD_BUSY:
+        return 0;
     case RECORD_START:
         return store_run_restarts(recorder->store, recorder->run,
                                   role_name(coordinator_worker(c, record->start).role));

@@ -25,7 +25,7 @@ def killed_run(folder, **settings):
 
 def ended(job, state):
     """The run in that folder, taken up and ended."""
-    return dml('run', job, '--state', state, '--verbose', '--set', 'max_seconds=2')
+    return dml('run', job, '--state', state, '--verbose', '--wait', 0, '--set', 'max_seconds=2')
 
 
 @test
@@ -67,7 +67,7 @@ def workers_that_were_started_by_hand_refuse_a_copy_of_the_state_that_they_serve
                         replica_addresses=addresses[1:]) as (job, _):
             subprocess.run(['cp', '-a', folder / 'job.state', folder / 'copy.state'], check=True)
             copy = ended(job, folder / 'copy.state')
-            assert copy.status == 69 and 'works for another run' in copy.stderr, copy
+            assert copy.status == 69 and 'busy with another run' in copy.stderr, copy
             original = ended(job, folder / 'job.state')
             assert original.status == 0, original
     finally:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Workers that are started by hand may come up later than the coordinator."""
+"""Workers that are started by hand may come up later than the coordinator, and outlive a run."""
 
+import contextlib
 import re
+import signal
 import sys
 
-from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, UNAVAILABLE, USAGE, Process, dml,
-                     endless_job, main, small_job, test, train)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, REPLICA, SHARD, UNAVAILABLE, USAGE, Process, dml,
+                     endless_job, main, small_data, small_job, test, train, write_job)
 
 
 def addresses(folder, shards=1, replicas=1):
@@ -90,6 +92,116 @@ def a_run_that_waits_can_be_cancelled(folder):
         assert run.wait(60).status == AGAIN
     finally:
         run.end()
+
+
+# ---- workers that stay ----
+
+@contextlib.contextmanager
+def staying(folder):
+    """A shard and a replica that stay, and the settings of jobs that use them."""
+    (shard,), (replica,) = addresses(folder)
+    workers = [Process(SHARD, '--stay', '--listen', shard),
+               Process(REPLICA, '--stay', '--listen', replica)]
+    try:
+        for worker in workers:
+            worker.until(lambda w=worker: 'listening' in w.so_far(w.output), 'it listens')
+        yield workers, {'shard_addresses': [shard], 'replica_addresses': [replica]}
+        for worker in workers:
+            worker.signal(signal.SIGTERM)
+            assert worker.wait().status == 0
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def resident_mib(worker):
+    with open(f'/proc/{worker.pid}/status') as file:
+        found = dict(line.split(':', 1) for line in file)
+    return sum(int(found[what].split()[0]) for what in ('RssAnon', 'RssShmem')) / 1024
+
+
+def until_free(worker, runs):
+    worker.until(lambda: worker.so_far(worker.errors).count('the run is over') >= runs, 'it is free')
+
+
+@test
+def workers_that_stay_serve_ten_runs_and_give_back_what_they_had(folder):
+    data = folder / 'wide.libsvm'
+    with open(data, 'w') as file:  # a model of 600,000 parameters
+        for row in range(600):
+            values = ' '.join(f'{1 + row * 1000 + j}:1' for j in range(1000))
+            file.write(f'{row % 2} {values}\n')
+    with staying(folder) as (workers, settings):
+        job = write_job(folder, data=[data.name], l2=0.1, max_steps=2, history=10, **settings)
+        before = [resident_mib(worker) for worker in workers]
+        hashes, after = set(), []
+        for run in range(10):
+            hashes.add(train(job, '--fresh')['model_sha256'])
+            for worker in workers:
+                until_free(worker, run + 1)
+            after.append([resident_mib(worker) for worker in workers])
+        assert len(hashes) == 1, hashes
+        for start, first, last in zip(before, after[0], after[-1]):
+            assert last < start + 8 and last < first + 2, (before, after)
+
+
+@test
+def two_jobs_in_turn_get_the_models_of_workers_of_their_own(folder):
+    jobs, own = [], []
+    with staying(folder) as (_, settings):
+        for name, rows in ('one', 40), ('other', 90):
+            data = small_data(folder, f'{name}.libsvm', rows=rows)
+            jobs.append(write_job(folder, name, data=[data.name], l2=1e-3, **settings))
+            own.append(write_job(folder, f'{name}-own', data=[data.name], l2=1e-3))
+        found = [train(job, '--fresh')['model_sha256'] for job in jobs + jobs]
+    expected = [train(job)['model_sha256'] for job in own]
+    assert found == expected + expected, (found, expected)
+
+
+@test
+def a_run_that_fails_or_is_killed_does_not_poison_the_next(folder):
+    with staying(folder) as (workers, settings):
+        good = small_job(folder, **settings)
+        expected = train(good)['model_sha256']
+        (folder / 'huge.libsvm').write_text('1 1:1e300\n0 1:-1e300\n')
+        bad = write_job(folder, 'bad', data=['huge.libsvm'], objective='squared', **settings)
+        assert dml('run', bad).status == BAD_DATA
+        assert train(good, '--fresh')['model_sha256'] == expected
+        (folder / 'endless').mkdir()
+        killed = Process(COORDINATOR, 'run', endless_job(folder / 'endless', reconnect_seconds=2,
+                                                         **settings))
+        try:
+            killed.until(lambda: 'step 0:' in killed.so_far(killed.errors), 'it steps')
+            killed.signal(signal.SIGKILL)
+            killed.wait()
+        finally:
+            killed.end()
+        finished = dml('run', good, '--fresh', '--json')  # waits until they are given up
+        assert finished.status == 0 and finished.json['model_sha256'] == expected, finished
+        assert 'the coordinator did not come back' not in workers[0].so_far(workers[0].errors)
+
+
+@test
+def a_busy_worker_says_so_and_the_second_run_waits_for_it(folder):
+    with staying(folder) as (_, settings):
+        (folder / 'endless').mkdir()
+        endless = endless_job(folder / 'endless', **settings)
+        job = small_job(folder, **settings)
+        first = Process(COORDINATOR, 'run', endless)
+        second = None
+        try:
+            first.until(lambda: 'step 0:' in first.so_far(first.errors), 'it steps')
+            refused = dml('run', job, '--wait', '0')
+            assert refused.status == UNAVAILABLE, refused
+            assert 'busy with another run' in refused.stderr, refused
+            second = Process(COORDINATOR, 'run', job)
+            waits_for(second, 'shard 0 at')
+            assert dml('cancel', endless).status == 0
+            assert first.wait().status == AGAIN
+            assert second.wait().status == 0
+        finally:
+            for process in filter(None, (first, second)):
+                process.end()
 
 
 @test

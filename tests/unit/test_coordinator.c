@@ -87,6 +87,20 @@ static void a_replica_that_has_not_come_is_not_waited_for(void **state) {
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP), 1);
 }
 
+static void a_busy_worker_is_greeted_again_under_another_name_and_not_lost(void **state) {
+    struct fixture *f = *state;
+    uint64_t before = coordinator_worker(f->coordinator, SHARD_1).incarnation;
+    struct message refused = {.type = MESSAGE_REFUSED, .refused = {"it is busy", true}};
+    for (int i = 0; i < 100; i++) {
+        coordinator_opened(f->coordinator, SHARD_1, 0, &f->out);
+        assert_int_equal(bench_feed(f, SHARD_1, refused), 0);
+    }
+    assert_int_equal(bench_recorded(f, RECORD_BUSY)->busy, SHARD_1);
+    assert_string_equal(bench_recorded(f, RECORD_BUSY)->note, "it is busy");
+    assert_int_equal(coordinator_worker(f->coordinator, SHARD_1).restarts, 0);
+    assert_int_not_equal(coordinator_worker(f->coordinator, SHARD_1).incarnation, before);
+}
+
 static void who_wants_is_given_the_next_portion_and_then_a_rest(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -346,6 +360,7 @@ int main(void) {
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(the_first_evaluation_begins_when_all_are_ready),
         TEST(a_replica_that_has_not_come_is_not_waited_for),
+        TEST(a_busy_worker_is_greeted_again_under_another_name_and_not_lost),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
         TEST(a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back),

@@ -46,8 +46,15 @@ static void role_gone(void *state, uint32_t link, int64_t now_ns, struct outbox 
     gone_links++;
 }
 
+static void role_forget(void *state) {
+    (void)state;
+    epoch = 0;
+    gone_links = 77;
+}
+
 static _Noreturn void serve(const struct host_options *options) {
-    const struct host_role role = {.message = role_message, .gone = role_gone};
+    const struct host_role role = {
+        .message = role_message, .gone = role_gone, .forget = role_forget};
     int code;
     log_open("test worker", LOG_ERROR);
     struct host *host = host_new(options, &role, &code);
@@ -190,6 +197,7 @@ struct visitor {
     struct peer *peer; /* NULL once it is closed */
     enum message_type last;
     uint64_t number; /* of a PONG */
+    bool busy;       /* as REFUSED said */
 };
 
 static void visitor_message(void *context, struct peer *peer, const struct message *message) {
@@ -198,6 +206,8 @@ static void visitor_message(void *context, struct peer *peer, const struct messa
     visitor->last = message->type;
     if (message->type == MESSAGE_PONG)
         visitor->number = message->pong.number;
+    if (message->type == MESSAGE_REFUSED)
+        visitor->busy = message->refused.busy;
 }
 
 static void visitor_closed(void *context, struct peer *peer, const char *reason) {
@@ -242,6 +252,49 @@ static void a_ping_is_answered_by_the_host(void **state) {
     assert_int_equal(visitor.number, 77);
     peer_send(visitor.peer, &bye);
     visitor_leave(&visitor);
+    assert_ends(&worker, 0);
+}
+
+/* As a coordinator of another run would. */
+static unsigned greet_for_another(struct visitor *visitor, const struct worker *worker) {
+    struct message hello = hello_of(1);
+    hello.hello.run = "another";
+    visitor_connect(visitor, worker);
+    return say(visitor, &hello);
+}
+
+static void a_worker_that_stays_forgets_a_run_on_bye_and_serves_another(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor first, second;
+    struct message hello = hello_of(9);
+    worker_start(&worker, (struct host_options){.stay = true});
+    visitor_connect(&first, &worker);
+    assert_int_equal(say(&first, &hello), MESSAGE_WELCOME);
+    assert_int_equal(greet_for_another(&second, &worker), MESSAGE_REFUSED);
+    assert_true(second.busy);
+    peer_send(first.peer, &bye);
+    assert_int_equal(say(&first, NULL), 0); /* it closes the connection */
+    hello = hello_of(1);                    /* an epoch of another state folder */
+    hello.hello.run = "another";
+    assert_int_equal(say(&second, &hello), MESSAGE_WELCOME);
+    visitor_leave(&first);
+    visitor_leave(&second);
+    kill(worker.pid, SIGTERM);
+    assert_ends(&worker, 0);
+}
+
+static void a_worker_that_stays_is_free_when_a_lost_coordinator_does_not_come_back(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor visitor;
+    worker_start(&worker, (struct host_options){.stay = true});
+    assert_int_equal(visit(worker.address, 1, NULL), 0);
+    for (unsigned answer = 0; answer != MESSAGE_WELCOME; visitor_leave(&visitor)) {
+        answer = greet_for_another(&visitor, &worker);
+        assert_true(answer == MESSAGE_WELCOME || visitor.busy);
+    }
+    kill(worker.pid, SIGTERM);
     assert_ends(&worker, 0);
 }
 
@@ -339,10 +392,12 @@ static void options_that_are_wrong_are_named(void **state) {
     assert_string_equal(options.listen, "unix:/a");
     assert_true(options.anywhere && options.once && options.parent_pid == 12);
     assert_int_equal(options.log_level, LOG_WARNING);
-    char *bad[][4] = {
-        {"w", "--parent-pid", "x", NULL}, {"w", "--listen", "a", "b"}, {"w", NULL, NULL, NULL}};
-    const int counts[] = {3, 4, 1};
-    for (size_t i = 0; i < 3; i++) {
+    char *bad[][5] = {{"w", "--parent-pid", "x"},
+                      {"w", "--listen", "a", "b"},
+                      {"w"},
+                      {"w", "--listen", "unix:/a", "--once", "--stay"}};
+    const int counts[] = {3, 4, 1, 5};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         optind = 1;
         assert_int_equal(host_options_read(counts[i], bad[i], "", &options), ERROR_USAGE);
         error_clear();
@@ -358,6 +413,8 @@ int main(void) {
         cmocka_unit_test(a_worker_told_to_serve_once_waits_for_no_other_coordinator),
         cmocka_unit_test(a_worker_whose_parent_went_before_any_hello_ends),
         cmocka_unit_test(a_ping_is_answered_by_the_host),
+        cmocka_unit_test(a_worker_that_stays_forgets_a_run_on_bye_and_serves_another),
+        cmocka_unit_test(a_worker_that_stays_is_free_when_a_lost_coordinator_does_not_come_back),
         cmocka_unit_test(a_later_coordinator_takes_over_at_once_and_the_former_is_told),
         cmocka_unit_test(strangers_are_dropped_in_time_and_the_coordinator_is_not),
         cmocka_unit_test(a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator),
