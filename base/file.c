@@ -223,6 +223,27 @@ void names_free(char **names) {
     free(names);
 }
 
+uint64_t file_bytes(const char *path) {
+    struct stat status;
+    char **names;
+    if (lstat(path, &status))
+        return 0;
+    if (!S_ISDIR(status.st_mode))
+        return (uint64_t)status.st_size;
+    uint64_t bytes = 0;
+    if (folder_names(path, &names)) {
+        error_clear();
+        return 0;
+    }
+    for (char **name = names; *name; name++) {
+        char *inner = path_join(path, *name);
+        bytes += file_bytes(inner);
+        free(inner);
+    }
+    names_free(names);
+    return bytes;
+}
+
 bool name_is_temporary(const char *name) {
     size_t digits = strlen(name);
     while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9')

@@ -55,6 +55,9 @@ int folder_sync(const char *path);
 int folder_names(const char *path, char ***names);
 void names_free(char **names);
 
+/* The bytes of a file, or of all files in a folder and its folders; 0 for what is missing. */
+uint64_t file_bytes(const char *path);
+
 /* Whether this is the name of a half-written file: NAME.tmp.PID. */
 bool name_is_temporary(const char *name);
 

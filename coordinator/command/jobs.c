@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/nearest.h"
@@ -70,12 +71,40 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
     free(sorted);
 }
 
+/* ---- sizes ---- */
+
+/* Of a folder in the state folder, or of what it has of a run. */
+static json_int_t bytes_in(const char *state, const char *folder, const json_t *run) {
+    char *path = run ? memory_format("%s/%s/%lld", state, folder, member_count(run, "run"))
+                     : path_join(state, folder);
+    uint64_t bytes = file_bytes(path);
+    free(path);
+    return (json_int_t)bytes;
+}
+
+/* Adds what each run and the whole folder hold. Packs and sets are shared by runs. */
+static void add_sizes(const char *state, json_t *folder) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(json_object_get(folder, "runs"), i, run) {
+        json_t *bytes = json_pack("{s:I, s:I}", "model", bytes_in(state, "models", run),
+                                  "checkpoints", bytes_in(state, "shards", run));
+        json_object_set_new(run, "bytes", bytes);
+    }
+    json_t *bytes =
+        json_pack("{s:I, s:I, s:I, s:I}", "all", bytes_in(state, ".", NULL), "models",
+                  bytes_in(state, "models", NULL), "checkpoints", bytes_in(state, "shards", NULL),
+                  "data", bytes_in(state, "packs", NULL));
+    json_object_set_new(folder, "bytes", bytes);
+}
+
 static int add_folder(const struct options *options, const char *state,
                       const struct score_figure *figure, json_t *all) {
     json_t *runs;
     int code = ask_runs(state, &runs);
     if (code)
         return code;
+    add_sizes(state, runs);
     if (figure)
         sort_runs(runs, figure);
     if (!options->json) {

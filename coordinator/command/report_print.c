@@ -233,6 +233,26 @@ static void print_sweep(const json_t *sweep, bool colors) {
     free(words);
 }
 
+#define MB 1e6
+
+/* The sizes of a run that has more than a tenth of a megabyte. */
+static void print_size(const json_t *bytes, bool colors) {
+    double model = member_number(bytes, "model") / MB;
+    double checkpoints = member_number(bytes, "checkpoints") / MB;
+    if (!(model + checkpoints >= 0.1))
+        return;
+    char *words = memory_format("model %.1f MB, checkpoints %.1f MB", model, checkpoints);
+    print_note(words, colors);
+    free(words);
+}
+
+static void print_sizes(const json_t *bytes) {
+    if (bytes)
+        printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
+               member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,
+               member_number(bytes, "checkpoints") / MB, member_number(bytes, "data") / MB);
+}
+
 void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
     json_t *run;
@@ -248,10 +268,12 @@ void report_print_runs(const json_t *runs, bool colors) {
         print_changes(json_object_get(run, "changed"), colors);
         print_run_figures(run, "holdout", colors);
         print_run_figures(run, "test", colors);
+        print_size(json_object_get(run, "bytes"), colors);
         live |= mark_of(run) == '*';
         refused |= mark_of(run) == '!';
     }
     if (live || refused)
         printf("%s%s%s\n", live ? "* live" : "", live && refused ? "   " : "",
                refused ? "! refused by the gate" : "");
+    print_sizes(json_object_get(runs, "bytes"));
 }

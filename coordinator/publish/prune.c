@@ -28,27 +28,10 @@ static char **names_in(const char *folder) {
     return memory_new(1, sizeof *names);
 }
 
-static uint64_t bytes_of(const char *path) {
-    struct stat status;
-    if (lstat(path, &status))
-        return 0;
-    if (!S_ISDIR(status.st_mode))
-        return (uint64_t)status.st_size;
-    uint64_t bytes = 0;
-    char **names = names_in(path);
-    for (char **name = names; *name; name++) {
-        char *inner = path_join(path, *name);
-        bytes += bytes_of(inner);
-        free(inner);
-    }
-    names_free(names);
-    return bytes;
-}
-
 static void add(struct prune_list *list, const char *kind, const char *path, int64_t run) {
     list->items = memory_resize(list->items, list->count + 1, sizeof *list->items);
     list->items[list->count++] = (struct prune_item){
-        .kind = kind, .path = memory_copy_string(path), .bytes = bytes_of(path), .run = run};
+        .kind = kind, .path = memory_copy_string(path), .bytes = file_bytes(path), .run = run};
     list->bytes += list->items[list->count - 1].bytes;
 }
 
@@ -185,7 +168,7 @@ int prune_find(struct store *store, const char *state, struct prune_list *list) 
         find_in(state, "models", judge_model, &needs, list);
         find_in(state, "shards", judge_checkpoint, &needs, list);
         find_in(state, "packs", judge_pack, &needs, list);
-        list->bytes_kept = bytes_of(state) - list->bytes;
+        list->bytes_kept = file_bytes(state) - list->bytes;
     }
     needs_release(&needs);
     return code;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`prune` removes what nothing needs, says what, and no kill leaves a state that cannot be used."""
 
+import re
 import signal
 import sys
 
@@ -64,6 +65,24 @@ def prune_removes_what_the_newest_run_and_kept_models_do_not_need(folder):
     assert [run['run'] for run in dml('jobs', state, '--json').json['folders'][0]['runs']] == \
         [1, 2, 3, 4]
     check_usable(folder, state)
+
+
+@test
+def jobs_tells_the_sizes_of_runs_and_of_the_folder(folder):
+    state = busy_state(folder)
+    listed = dml('jobs', state, '--json').json['folders'][0]
+    for run in listed['runs']:
+        for name, part in ('model', 'models'), ('checkpoints', 'shards'):
+            assert run['bytes'][name] == bytes_in(state / part / str(run['run'])), (run, part)
+    assert listed['runs'][-1]['bytes']['model'] > 0, listed
+    assert listed['bytes']['data'] == bytes_in(state / 'packs'), listed
+    assert abs(listed['bytes']['all'] - bytes_in(state)) < 100000, listed
+    table = dml('jobs', state).stdout.splitlines()
+    assert re.fullmatch(r'\d+\.\d MB: models \d.*, checkpoints \d.*, data \d.*', table[-1]), table
+    for item in prune(state, '--dry-run')['removed']:
+        if item['kind'] == 'model':
+            number = int(item['path'].rsplit('/', 1)[1])
+            assert listed['runs'][number - 1]['bytes']['model'] == item['bytes'], item
 
 
 @test
