@@ -1,6 +1,7 @@
 /* A table for spreadsheets and scripts, and JSON. */
 #include "model/export.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,14 @@ static void put_field(const char *text, FILE *file) {
     }
 }
 
+/* Nothing where it is not known. */
+static void put_deviation(double deviation, FILE *file) {
+    if (isfinite(deviation))
+        fprintf(file, "%.17g", deviation);
+}
+
 static void put_rows(const struct model *model, const char *name, const double *weights,
-                     uint64_t stride, FILE *file) {
+                     uint64_t stride, double deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
     for (uint32_t k = 0; k < layout->outputs; k++) {
         put_field(name, file);
@@ -39,21 +46,26 @@ static void put_rows(const struct model *model, const char *name, const double *
             putc('\t', file);
             put_field(layout->class_names[k], file);
         }
-        fprintf(file, "\t%.17g\n", weights[k * stride]);
+        fprintf(file, "\t%.17g\t", weights[k * stride]);
+        put_deviation(deviation, file);
+        putc('\n', file);
     }
 }
 
-static void write_tsv(const struct model *model, FILE *file) {
+static void write_tsv(const struct model *model, const double *deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
-    fputs(layout->outputs > 1 ? "feature\tclass\tweight\n" : "feature\tweight\n", file);
+    fputs(layout->outputs > 1 ? "feature\tclass\tweight\tdeviation\n"
+                              : "feature\tweight\tdeviation\n",
+          file);
     for (uint64_t j = 0; j < layout->features; j++) {
         char id[24];
         const char *name = name_of(layout, j);
         snprintf(id, sizeof id, "%llu", (unsigned long long)layout->feature_id[j]);
-        put_rows(model, name ? name : id, model->weight + j, layout->features, file);
+        put_rows(model, name ? name : id, model->weight + j, layout->features,
+                 deviation ? deviation[j] : NAN, file);
     }
     if (model->bias)
-        put_rows(model, "(intercept)", model->bias, 1, file);
+        put_rows(model, "(intercept)", model->bias, 1, NAN, file);
 }
 
 /* ---- JSON: written piece by piece, since a model may have many millions of weights ---- */
@@ -88,7 +100,7 @@ static void put_head(const struct model *model, FILE *file) {
     }
 }
 
-static void write_json(const struct model *model, FILE *file) {
+static void write_json(const struct model *model, const double *deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
     put_head(model, file);
     fputs(",\n\"features\":[", file);
@@ -102,21 +114,24 @@ static void write_json(const struct model *model, FILE *file) {
         }
         fputs("\"weights\":", file);
         put_numbers(model->weight + j, layout->outputs, layout->features, file);
+        if (deviation && isfinite(deviation[j]))
+            fprintf(file, ",\"deviation\":%.17g", deviation[j]);
         putc('}', file);
     }
     fputs("]}\n", file);
 }
 
-void export_write(const struct model *model, enum export_format format, FILE *file) {
+void export_write(const struct model *model, enum export_format format, const double *deviation,
+                  FILE *file) {
     switch (format) {
     case EXPORT_LIBLINEAR:
         export_liblinear_write(model, file);
         break;
     case EXPORT_TSV:
-        write_tsv(model, file);
+        write_tsv(model, deviation, file);
         break;
     case EXPORT_JSON:
-        write_json(model, file);
+        write_json(model, deviation, file);
         break;
     }
 }

@@ -21,13 +21,16 @@ extern const char *const export_format_names[];
  * lack: probabilities, or labels that are not integers. */
 int export_check(const struct model *model, enum export_format format);
 
-/* Writes a model that export_check() accepted; numbers have 17 significant digits. The caller finds
- * errors of writing with ferror(). */
-void export_write(const struct model *model, enum export_format format, FILE *file);
+/* Writes a model that export_check() accepted; numbers have 17 significant digits. `deviation` has
+ * the standard deviation of each of the model's features, NaN where it is not known, or is NULL.
+ * The caller finds errors of writing with ferror(). */
+void export_write(const struct model *model, enum export_format format, const double *deviation,
+                  FILE *file);
 
 /* Writes for people the `count` ≥ 1 weights of each output that are largest without their sign,
- * with the names of their features, and the intercept. */
-void export_write_top(const struct model *model, size_t count, FILE *file);
+ * with the names of their features, and the intercept; with deviations, beside each what a
+ * deviation of its feature adds. */
+void export_write_top(const struct model *model, size_t count, const double *deviation, FILE *file);
 
 /* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature,
  * weight}]}]. `class` is the one that positive weights speak for, null for numbers; `intercept` is

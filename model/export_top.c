@@ -8,7 +8,7 @@
 #include "model/export.h"
 
 struct heavy {
-    double size; /* |weight| */
+    double size, weight; /* size: |weight| */
     uint64_t feature;
 };
 
@@ -19,23 +19,28 @@ static int compare(const void *a, const void *b) {
     return (x->feature > y->feature) - (x->feature < y->feature);
 }
 
-/* Fills `heavy`, of room for 2·count, with up to `count` of the weights that are not 0, the
- * heaviest first. Each time it is full, the lighter half goes. Returns how many there are. */
-static size_t find_heavy(const double *weight, uint64_t features, size_t count,
-                         struct heavy *heavy) {
-    size_t found = 0;
+/* Lists up to `count` weights of an output that are not 0, the heaviest first; free *heavy. Each
+ * time that twice as many are listed, the lighter half goes. Returns how many there are. */
+static size_t find_heavy(const struct model *model, uint32_t output, size_t count,
+                         struct heavy **heavy) {
+    uint64_t features = model->layout.features;
+    const double *weight = model->weight + output * features;
+    size_t found = 0, most = features < count ? (size_t)features : count;
+    *heavy = memory_new(2 * most + 1, sizeof **heavy);
     for (uint64_t j = 0; j < features; j++) {
         if (weight[j] == 0)
             continue;
-        heavy[found++] = (struct heavy){fabs(weight[j]), j};
-        if (found < 2 * count)
+        (*heavy)[found++] = (struct heavy){.size = fabs(weight[j]), .weight = weight[j], j};
+        if (found < 2 * most)
             continue;
-        qsort(heavy, found, sizeof *heavy, compare);
-        found = count;
+        qsort(*heavy, found, sizeof **heavy, compare);
+        found = most;
     }
-    qsort(heavy, found, sizeof *heavy, compare);
-    return found < count ? found : count;
+    qsort(*heavy, found, sizeof **heavy, compare);
+    return found < most ? found : most;
 }
+
+/* ---- for people ---- */
 
 static void put_name(const struct model_layout *layout, uint64_t feature, FILE *file) {
     const char *name = layout->feature_names ? layout->feature_names[feature] : "";
@@ -60,23 +65,33 @@ static void put_heading(const struct model_layout *layout, uint32_t output, FILE
     }
 }
 
-void export_write_top(const struct model *model, size_t count, FILE *file) {
+static void put_weight(const struct heavy *heavy, const double *deviation, FILE *file) {
+    fprintf(file, "%14.6g  ", heavy->weight);
+    if (deviation && isfinite(deviation[heavy->feature]))
+        fprintf(file, "%12.4g  ", heavy->weight * deviation[heavy->feature]);
+    else if (deviation)
+        fprintf(file, "%12s  ", "");
+}
+
+void export_write_top(const struct model *model, size_t count, const double *deviation,
+                      FILE *file) {
     const struct model_layout *layout = &model->layout;
-    uint64_t most = layout->features < count ? layout->features : count;
-    struct heavy *heavy = memory_new(2 * (size_t)most + 1, sizeof *heavy);
+    if (deviation)
+        fputs("        weight  of deviation  feature\n", file);
     for (uint32_t k = 0; k < layout->outputs; k++) {
-        const double *weight = model->weight + k * layout->features;
-        size_t found = find_heavy(weight, layout->features, (size_t)most, heavy);
+        struct heavy *heavy;
+        size_t found = find_heavy(model, k, count, &heavy);
         put_heading(layout, k, file);
         for (size_t i = 0; i < found; i++) {
-            fprintf(file, "%14.6g  ", weight[heavy[i].feature]);
+            put_weight(&heavy[i], deviation, file);
             put_name(layout, heavy[i].feature, file);
             putc('\n', file);
         }
         if (model->bias)
-            fprintf(file, "%14.6g  (intercept)\n", model->bias[k]);
+            fprintf(file, "%14.6g  %s(intercept)\n", model->bias[k],
+                    deviation ? "              " : "");
+        free(heavy);
     }
-    free(heavy);
 }
 
 /* ---- JSON ---- */
@@ -92,24 +107,25 @@ static json_t *class_json(const struct model_layout *layout, uint32_t output) {
     return text_to_json(layout->class_names[layout->outputs > 1 ? output : layout->classes - 1]);
 }
 
+static json_t *weights_json(const struct model *model, uint32_t output, size_t count) {
+    struct heavy *heavy;
+    size_t found = find_heavy(model, output, count, &heavy);
+    json_t *weights = json_array();
+    for (size_t i = 0; i < found; i++)
+        json_array_append_new(weights, json_pack("{s:o, s:f}", "feature",
+                                                 name_json(&model->layout, heavy[i].feature),
+                                                 "weight", heavy[i].weight));
+    free(heavy);
+    return weights;
+}
+
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
     const struct model_layout *layout = &model->layout;
-    uint64_t most = layout->features < count ? layout->features : count;
-    struct heavy *heavy = memory_new(2 * (size_t)most + 1, sizeof *heavy);
     json_t *outputs = json_array();
-    for (uint32_t k = 0; k < layout->outputs && k < outputs_most; k++) {
-        const double *weight = model->weight + k * layout->features;
-        size_t found = find_heavy(weight, layout->features, (size_t)most, heavy);
-        json_t *weights = json_array();
-        for (size_t i = 0; i < found; i++)
-            json_array_append_new(weights, json_pack("{s:o, s:f}", "feature",
-                                                     name_json(layout, heavy[i].feature), "weight",
-                                                     weight[heavy[i].feature]));
+    for (uint32_t k = 0; k < layout->outputs && k < outputs_most; k++)
         json_array_append_new(
-            outputs,
-            json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k), "intercept",
-                      model->bias ? json_real(model->bias[k]) : json_null(), "weights", weights));
-    }
-    free(heavy);
+            outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k), "intercept",
+                               model->bias ? json_real(model->bias[k]) : json_null(), "weights",
+                               weights_json(model, k, count)));
     return outputs;
 }

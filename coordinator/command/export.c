@@ -1,13 +1,19 @@
 /* `export`: writes a model in the format of another program. */
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpus.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/output_file.h"
+#include "coordinator/run/sets.h"
+#include "data/moments.h"
 #include "model/export.h"
 
 /* The format asked for; --json asks for that one. */
@@ -49,18 +55,65 @@ static int top_of(const struct options *options, size_t *top) {
     return 0;
 }
 
+/* ---- standard deviations of the columns ---- */
+
+/* The set that the model was trained on, if the state folder that the model is in still has it. */
+static struct set *set_of(const struct model *model) {
+    const char *data = json_string_value(json_object_get(model->details, "data_fingerprint"));
+    char *folder = data ? realpath(model->folder, NULL) : NULL;
+    char *models = folder ? path_folder(folder) : NULL;
+    char *state = models ? path_folder(models) : NULL;
+    struct set *set = state ? sets_find(state, data) : NULL;
+    free(state);
+    free(models);
+    free(folder);
+    return set;
+}
+
+/* Fills in those of the features that both have; both are gone through by rising id. */
+static void spread(const struct set_info *info, const struct moments *moments,
+                   const struct model_layout *layout, double *deviation) {
+    uint32_t at = 0;
+    for (uint64_t j = 0; j < layout->features; j++) {
+        while (at < info->features &&
+               info->feature_id[info->original_order[at]] < layout->feature_id[j])
+            at++;
+        bool both = at < info->features &&
+                    info->feature_id[info->original_order[at]] == layout->feature_id[j];
+        deviation[j] = both ? sqrt(moments->variance[info->original_order[at]]) : NAN;
+    }
+}
+
+/* Those of the model's features, over the rows that it was trained on; NULL if these are gone. */
+static double *deviations_of(const struct model *model) {
+    struct moments moments = {0};
+    struct set *set = set_of(model);
+    double *deviation = NULL;
+    if (set && !moments_find(set, cpus_usable(), &moments)) {
+        deviation = memory_new(model->layout.features, sizeof *deviation);
+        spread(set_info(set), &moments, &model->layout, deviation);
+    }
+    error_clear(); /* of a damaged set */
+    moments_release(&moments);
+    set_close(set);
+    return deviation;
+}
+
+/* ---- the command ---- */
+
 struct exporting {
     const struct model *model;
     enum export_format format;
     size_t top; /* 0: all, in that format */
+    double *deviation;
 };
 
 static int write_model(void *context, FILE *stream) {
     const struct exporting *exporting = context;
     if (exporting->top)
-        export_write_top(exporting->model, exporting->top, stream);
+        export_write_top(exporting->model, exporting->top, exporting->deviation, stream);
     else
-        export_write(exporting->model, exporting->format, stream);
+        export_write(exporting->model, exporting->format, exporting->deviation, stream);
     return 0;
 }
 
@@ -76,8 +129,11 @@ int command_export(const struct options *options) {
         return code;
     exporting.model = model;
     code = export_check(model, exporting.format);
+    if (!code && exporting.format != EXPORT_LIBLINEAR)
+        exporting.deviation = deviations_of(model);
     if (!code)
         code = output_file_write(options->output, write_model, &exporting);
+    free(exporting.deviation);
     model_close(model);
     return code;
 }

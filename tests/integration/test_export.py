@@ -5,11 +5,13 @@ import importlib.util
 import json
 import math
 import shutil
+import statistics
 import sys
 from fractions import Fraction
 
 from harness import (BAD_DATA, CREATE, USAGE, Skip, dml, lines_of, main, run, shared, small_job,
                      test, train, write_job)
+from row_hash import libsvm_hash
 
 
 def exported(model, form, *more):
@@ -168,17 +170,20 @@ def top_lists_the_heaviest_weights_by_name(folder):
     train(named_job(folder))
     rows = [line.split('\t') for line in
             exported(folder / 'named.state', 'tsv').stdout.splitlines()[1:]]
-    weights = {name: float(weight) for name, weight in rows}
+    weights = {name: float(weight) for name, weight, _ in rows}
+    deviations = {name: float(deviation or 0) for name, _, deviation in rows}
     intercept = weights.pop('(intercept)')
     heaviest = sorted(weights, key=lambda name: -abs(weights[name]))
     finished = dml('export', folder / 'named.state', '--top', '2')
-    expected = ['towards class M; negative ones towards B']
-    expected += [f'{weights[name]:14.6g}  {name}' for name in heaviest[:2]]
-    assert finished.stdout.splitlines() == [*expected, f'{intercept:14.6g}  (intercept)'], finished
+    expected = ['        weight  of deviation  feature', 'towards class M; negative ones towards B']
+    expected += [f'{weights[name]:14.6g}  {weights[name] * deviations[name]:12.4g}  {name}'
+                 for name in heaviest[:2]]
+    expected += [f'{intercept:14.6g}{"":16}(intercept)']
+    assert finished.stdout.splitlines() == expected, finished
     for top in '3', '1000000':
         longer = dml('export', folder / 'named.state', '--top', top, '-o', folder / 'out')
         assert longer.status == 0, longer
-        assert (folder / 'out').read_text().count('\n') == 5, top
+        assert (folder / 'out').read_text().count('\n') == 6, top
     for wrong in ('0',), ('-1',), ('x',), ('1e3',), ('9999999',), ('2', '--json'):
         finished = dml('export', folder / 'named.state', '--top', *wrong)
         assert finished.status == USAGE and '`--top' in finished.stderr, finished
@@ -191,13 +196,13 @@ def top_finds_the_heaviest_of_each_class_among_many(folder):
     train(write_job(folder, data=['data'], objective='softmax', l2=1e-3))
     table = [line.split('\t') for line in
              exported(folder / 'job.state', 'tsv').stdout.splitlines()[1:]]
-    lines = dml('export', folder / 'job.state', '--top', '3').stdout.splitlines()
+    lines = dml('export', folder / 'job.state', '--top', '3').stdout.splitlines()[1:]
     for name, block in zip('567', (lines[0:5], lines[6:11], lines[12:17]), strict=True):
         weights = [(float(row[2]), row[0]) for row in table
                    if row[1] == name and row[0] != '(intercept)']
         weights.sort(key=lambda pair: -abs(pair[0]))
         assert block[0] == f'class {name}', lines
-        assert [line.split() for line in block[1:4]] == \
+        assert [line.split()[::2] for line in block[1:4]] == \
             [[f'{weight:.6g}', feature] for weight, feature in weights[:3]], (block, weights[:3])
 
 
@@ -207,17 +212,49 @@ def tsv_has_a_row_a_feature_by_name_and_the_intercept(folder):
     rows = [line.split('\t')
             for line in exported(folder / 'job.state', 'tsv').stdout.splitlines()]
     weights = json.loads(exported(folder / 'job.state', 'json').stdout)
-    assert rows[0] == ['feature', 'weight'], rows[0]
-    assert rows[1:-1] == [[str(f['id']), repr17(f['weights'][0])] for f in weights['features']]
-    assert rows[-1] == ['(intercept)', repr17(weights['intercepts'][0])], rows
+    assert rows[0] == ['feature', 'weight', 'deviation'], rows[0]
+    assert rows[1:-1] == [[str(f['id']), repr17(f['weights'][0]), repr17(f['deviation'])]
+                          for f in weights['features']]
+    assert rows[-1] == ['(intercept)', repr17(weights['intercepts'][0]), ''], rows
     train(named_job(folder))
     lines = exported(folder / 'named.state', 'tsv').stdout.splitlines()
     assert [line.split('\t')[0] for line in lines] == [
         'feature', 'radius', 'a\\tb', 'größe "x"', '(intercept)'], lines
     train(named_job(folder, objective='softmax'), '--fresh')
     lines = exported(folder / 'named.state', 'tsv').stdout.splitlines()
-    assert lines[0] == 'feature\tclass\tweight' and len(lines) == 1 + 2 * 4, lines
+    assert lines[0] == 'feature\tclass\tweight\tdeviation' and len(lines) == 1 + 2 * 4, lines
     assert lines[1].startswith('radius\tB\t') and lines[2].startswith('radius\tM\t'), lines
+
+
+def columns_of(text):
+    """The values of each feature, 0 where there is none, and the weights of the rows, all 1."""
+    rows = [dict((int(j), float(v)) for j, v in (word.split(':') for word in line.split()[1:]))
+            for line in text.splitlines()]
+    return {j: [row.get(j, 0.0) for row in rows] for row in rows for j in row}
+
+
+@test
+def deviations_are_those_of_the_training_rows_as_long_as_these_are_there(folder):
+    job = small_job(folder, holdout=0.25)
+    result = train(job)
+    kept = [line for line in (folder / 'small.libsvm').read_text().splitlines()
+            if libsvm_hash(line) >= 0.25 * 2 ** 64]
+    assert len(kept) == result['examples'] < 60, result
+    table = {row[0]: row[2] for row in (line.split('\t') for line in exported(
+        folder / 'job.state', 'tsv').stdout.splitlines()[1:])}
+    for feature, values in columns_of('\n'.join(kept)).items():
+        expected = statistics.pstdev(values)
+        assert abs(float(table[str(feature)]) - expected) < 1e-12 * expected, (feature, table)
+    elsewhere = folder / 'copy'
+    shutil.copytree(folder / 'job.state/models/1', elsewhere)
+    for path in folder.glob('job.state/packs/*.set'):
+        path.write_bytes(path.read_bytes()[:-1])
+    for place in elsewhere, folder / 'job.state':
+        lines = exported(place, 'tsv').stdout.splitlines()
+        assert all(line.endswith('\t') for line in lines[1:]), lines
+        top = dml('export', place, '--top', '2')
+        assert top.status == 0 and 'deviation' not in top.stdout, top
+        assert 'deviation' not in exported(place, 'json').stdout
 
 
 def repr17(number):

@@ -42,7 +42,7 @@ def write_data(folder, name, lines, weights=None):
 def coefficients(folder, name='job'):
     model = folder / f'{name}.state/models/1'
     table = dml('export', '--format', 'tsv', model).stdout.splitlines()[1:]
-    return [float(line.split('\t')[-1]) for line in table]
+    return [float(line.split('\t')[-2]) for line in table]
 
 
 def assert_near(one, other, tolerance):
