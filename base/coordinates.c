@@ -20,7 +20,7 @@ bool coordinates_suit(const struct layout *layout) {
     if (!layout->count || layout->count > 2 || strcmp(weights->name, TENSOR_WEIGHT))
         return false;
     return layout->count == 1 || (!strcmp(bias->name, TENSOR_BIAS) && bias->rows == 1 &&
-                                  bias->columns == weights->columns);
+                                  (weights->columns == 1 || bias->columns == weights->columns));
 }
 
 static const struct layout_tensor *weights_of(const struct layout *layout) {
@@ -40,7 +40,7 @@ void coordinates_end(struct coordinates_walk *walk) {
     *walk = (struct coordinates_walk){0};
 }
 
-/* Σ_j m_j·w_jk of output k, all columns being through. */
+/* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
 static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
     uint64_t outputs = weights_of(walk->layout)->columns;
     double sum = 0;
@@ -89,7 +89,7 @@ static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t c
         return;
     part_of(bias, first, count, &begin, &end);
     for (uint64_t i = begin; i < end; i++) {
-        double shift = shift_of(walk, i - bias->first);
+        double shift = shift_of(walk, (i - bias->first) % weights_of(walk->layout)->columns);
         out[i - first] += leave ? -shift : shift;
     }
 }

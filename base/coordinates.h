@@ -5,6 +5,8 @@
  *
  *     w_jk = s_j·z_jk        b_k = c_k − Σ_j m_j·w_jk
  *
+ * where w_jk is w_j if all outputs share it; then ∂/∂b_k below is the sum of these over k.
+ *
  * So the margin of a row is c_k + Σ_j s_j·(x_j − m_j)·z_jk: as if each column had been shifted and
  * scaled, while the data stays as it is, with its zeros. The gradient follows it:
  *
@@ -32,7 +34,7 @@ _Static_assert(sizeof(struct coordinate) == 24, "no padding");
 bool coordinate_is_sound(const struct coordinate *coordinate);
 
 /* Whether a model of this layout can have coordinates: "weight" is its first tensor, and there is
- * no other but "bias", with as many columns. */
+ * no other but "bias", with as many columns, or weights that its columns share. */
 bool coordinates_suit(const struct layout *layout);
 
 /* A walk over a whole vector: its elements in order, in pieces of any size. The same bits come out

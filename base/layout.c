@@ -45,14 +45,18 @@ bool layout_add(struct layout *layout, const struct layout_tensor *tensor) {
     return true;
 }
 
-struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept) {
+struct layout layout_linear_of(uint64_t features, uint64_t weights, uint64_t biases) {
     const struct layout_tensor weight = {
-        .name = TENSOR_WEIGHT, .rows = features, .columns = outputs, .regularized = true};
+        .name = TENSOR_WEIGHT, .rows = features, .columns = weights, .regularized = true};
     const struct layout_tensor bias = {
-        .name = TENSOR_BIAS, .rows = 1, .columns = outputs, .exponents = LAYOUT_ONE_EXPONENT};
+        .name = TENSOR_BIAS, .rows = 1, .columns = biases, .exponents = LAYOUT_ONE_EXPONENT};
     struct layout layout = {0};
-    bool fits = layout_add(&layout, &weight) && (!intercept || layout_add(&layout, &bias));
+    bool fits = layout_add(&layout, &weight) && (!biases || layout_add(&layout, &bias));
     return fits ? layout : (struct layout){0};
+}
+
+struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept) {
+    return layout_linear_of(features, outputs, intercept ? outputs : 0);
 }
 
 /* ---- asking it ---- */

@@ -4,7 +4,7 @@
  * numbered from 0 over all tensors, and so are its exponents: how the gradient's elements are put
  * into fixed point (numeric/fixed.h). A linear model of F features and K outputs has
  *
- *   weight   F × K   regularised, an exponent a row (a feature)
+ *   weight   F × K   regularised, an exponent a row (a feature); F × 1 if outputs share weights
  *   bias     1 × K   not regularised, one exponent; only with an intercept
  *
  * It travels as one blob: version u32, seed u64, tensors u32, and for each its name (u8 length and
@@ -50,6 +50,9 @@ bool layout_add(struct layout *layout, const struct layout_tensor *tensor);
 
 /* The layout of a linear model; without tensors if the model is beyond the limits. */
 struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept);
+
+/* The same with so many weights a feature, and so many biases; 0: no intercept. */
+struct layout layout_linear_of(uint64_t features, uint64_t weights, uint64_t biases);
 
 uint64_t layout_parameters(const struct layout *layout);
 uint64_t layout_exponents(const struct layout *layout);

@@ -16,6 +16,7 @@ enum label_kind {
     LABEL_BINARY,  /* 0 or 1: the larger of two classes (or `positive`) is 1 */
     LABEL_CLASSES, /* 0 … classes−1, in numeric, else bytewise, order */
     LABEL_TARGET,  /* the number itself */
+    LABEL_ORDERED, /* 0 … classes−1, in numeric order, or in the order that the job gives */
 };
 
 struct rows {

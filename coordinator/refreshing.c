@@ -10,11 +10,8 @@ enum { TOTAL_SCORE, TOTAL_DRAWN, TOTAL_TERMS };
 /* A drawn row weighs at most 1/floor. One bit more is for the rounding of the products. */
 static int curvature_exponent(const struct coordinator *c,
                               const struct objective_drawing *drawing) {
-    const struct objective *objective = objective_of(c->settings.shape.kind);
-    double bound = objective->second_most;
-    if (objective->second_bound)
-        bound = objective->second_bound(&c->settings.shape.loss, c->steering->derivative_max_at_x,
-                                        c->settings.data->label_max_abs);
+    double bound = objective_second_bound(&c->settings.shape, c->steering->derivative_max_at_x,
+                                          c->settings.data->label_max_abs);
     return fixed_derivative_exponent(bound / drawing->floor) + 1;
 }
 

@@ -141,12 +141,9 @@ void steering_send_program(struct coordinator *c, struct output *out) {
 /* The bound of an evaluation depends on completed evaluations and the data alone: so it is the same
  * however the run went, and so are the bits of the sums. */
 static int next_derivative_exponent(const struct coordinator *c) {
-    const struct objective *objective = objective_of(c->settings.shape.kind);
-    if (!objective->bound)
-        return 0;
-    if (!objective->adapts || !c->steering->optimizer.started)
-        return fixed_derivative_exponent(objective->bound(
-            &c->settings.shape.loss, c->settings.shape.start, c->settings.data->label_max_abs));
+    const struct objective_shape *shape = &c->settings.shape;
+    if (!objective_of(shape->kind)->adapts || !c->steering->optimizer.started)
+        return fixed_derivative_exponent(objective_bound(shape, c->settings.data->label_max_abs));
     return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
 }
 

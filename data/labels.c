@@ -15,6 +15,7 @@ struct seen {
     char *name; /* owned until it becomes a class name */
     double number;
     uint32_t index; /* in `numbers` or `texts` */
+    uint32_t rank;  /* in the order that is given */
     bool text;
 };
 
@@ -53,13 +54,13 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
     return left_out;
 }
 
-static void label_name(const struct labels *labels, uint32_t text, double number, char *name,
-                       size_t size) {
-    char digits[NUMBER_TEXT];
-    if (text == DICTIONARY_NONE)
-        number_format(number, digits);
-    snprintf(name, size, "%s",
-             text == DICTIONARY_NONE ? digits : text_dictionary_get(&labels->texts, text));
+/* The name of a label; `digits` has room for that of a number. */
+static const char *label_name(const struct labels *labels, uint32_t text, double number,
+                              char digits[NUMBER_TEXT]) {
+    if (text != DICTIONARY_NONE)
+        return text_dictionary_get(&labels->texts, text);
+    number_format(number, digits);
+    return digits;
 }
 
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
@@ -99,26 +100,60 @@ static const char *fitting_objective(const struct pack *pack) {
                   : "for more classes, use objective = softmax";
 }
 
+/* Whether `text` is the label of that name, or the same number written in another way. */
+static bool means(const char *name, bool is_text, const char *text) {
+    double number, other;
+    return !strcmp(name, text) || (!is_text && number_of_text(text, &number) &&
+                                   number_of_text(name, &other) && number == other);
+}
+
+/* The place of a label in the given order, or how many are listed there. */
+static uint32_t rank_of(const struct labels *labels, const char *name, bool is_text) {
+    uint32_t rank = 0;
+    while (labels->order && labels->order[rank] && !means(name, is_text, labels->order[rank]))
+        rank++;
+    return rank;
+}
+
+static int check_order(const struct labels *labels, const struct pack *pack, uint64_t row,
+                       uint32_t text, const char *name) {
+    bool is_text = text != DICTIONARY_NONE;
+    if (!labels->order && !is_text)
+        return 0;
+    if (!labels->order)
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: the label \"%s\" is a text, and texts have no order; list "
+                         "the labels from low to high as `ordinal.order`",
+                         pack_source(pack), (unsigned long long)row + 1, name);
+    if (!labels->order[rank_of(labels, name, is_text)])
+        return error_set(ERROR_DATA,
+                         "%s: row %llu: the label \"%s\" is not listed in `ordinal.order`",
+                         pack_source(pack), (unsigned long long)row + 1, name);
+    return 0;
+}
+
 static int check_class(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
                        double number) {
+    char digits[NUMBER_TEXT];
     if (text == DICTIONARY_NONE)
         dictionary_add(&labels->numbers, bits_of(number));
     uint64_t distinct = (uint64_t)labels->numbers.count + labels->texts.count;
-    if (labels->kind == LABEL_BINARY && distinct > 2) {
-        char name[64];
-        label_name(labels, text, number, name, sizeof name);
+    if (distinct == labels->distinct)
+        return 0;
+    labels->distinct = distinct;
+    const char *name = label_name(labels, text, number, digits);
+    if (labels->kind == LABEL_BINARY && distinct > 2)
         return error_set(ERROR_DATA,
                          "%s: row %llu: \"%s\" is a third label where only two classes "
                          "are possible; %s",
                          pack_source(pack), (unsigned long long)row + 1, name,
                          fitting_objective(pack));
-    }
     if (distinct > CLASSES_MAX)
         return error_set(ERROR_DATA,
                          "%s: row %llu: more than %u different labels; for numbers to be "
                          "predicted, use objective = squared",
                          pack_source(pack), (unsigned long long)row + 1, CLASSES_MAX);
-    return 0;
+    return labels->kind == LABEL_ORDERED ? check_order(labels, pack, row, text, name) : 0;
 }
 
 /* Numbers label texts row by row, so that the message about a third label can name the row. */
@@ -180,6 +215,11 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+static int compare_ranks(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
 static struct seen *list_seen(const struct labels *labels, uint32_t count) {
     struct seen *seen = memory_new(count, sizeof *seen);
     uint32_t numbers = labels->numbers.count;
@@ -193,16 +233,13 @@ static struct seen *list_seen(const struct labels *labels, uint32_t count) {
             number_format(seen[i].number, name);
             seen[i].name = memory_copy_string(name);
         }
+        seen[i].rank = rank_of(labels, seen[i].name, seen[i].text);
     }
-    qsort(seen, count, sizeof *seen, labels->texts.count ? compare_names : compare_numbers);
+    qsort(seen, count, sizeof *seen,
+          labels->order         ? compare_ranks
+          : labels->texts.count ? compare_names
+                                : compare_numbers);
     return seen;
-}
-
-/* Whether `text` is the label of that name, or the same number written in another way. */
-static bool means(const char *name, bool is_text, const char *text) {
-    double number, other;
-    return !strcmp(name, text) || (!is_text && number_of_text(text, &number) &&
-                                   number_of_text(name, &other) && number == other);
 }
 
 bool label_means(const struct labels *labels, uint32_t class, const char *text) {
@@ -247,9 +284,10 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
     return code;
 }
 
-int labels_find(struct labels *labels, const struct split *split, enum label_kind kind,
-                const char *positive) {
-    *labels = (struct labels){.kind = kind, .packs = split->count};
+int labels_find(struct labels *labels, const struct split *split,
+                const struct set_options *options) {
+    *labels =
+        (struct labels){.kind = options->labels, .order = options->order, .packs = split->count};
     labels->text_of_pack = memory_new(split->count, sizeof *labels->text_of_pack);
     dictionary_init(&labels->numbers);
     text_dictionary_init(&labels->texts);
@@ -258,8 +296,8 @@ int labels_find(struct labels *labels, const struct split *split, enum label_kin
         code = look_at_pack(labels, split, p);
     if (!code)
         find_other_texts(labels, split);
-    if (!code && kind != LABEL_TARGET)
-        code = make_classes(labels, split->packs[0], positive);
+    if (!code && labels->kind != LABEL_TARGET)
+        code = make_classes(labels, split->packs[0], options->positive);
     return code;
 }
 

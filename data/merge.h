@@ -111,6 +111,8 @@ void targets_release(struct targets *targets);
 
 struct labels {
     enum label_kind kind;
+    const char *const *order;  /* as in struct set_options */
+    uint64_t distinct;         /* labels met so far */
     struct dictionary numbers; /* the bits of a double as id */
     struct text_dictionary texts;
     uint32_t *class_of_number, *class_of_text;
@@ -123,8 +125,8 @@ struct labels {
 };
 
 /* Looks at the labels of the rows that are trained on. */
-int labels_find(struct labels *labels, const struct split *split, enum label_kind kind,
-                const char *positive);
+int labels_find(struct labels *labels, const struct split *split,
+                const struct set_options *options);
 void labels_release(struct labels *labels);
 
 /* The label of a row as the set stores it; NaN if no row that is trained on has it. Safe from many

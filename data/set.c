@@ -234,6 +234,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     }
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
+    for (const char *const *label = options->order; label && *label; label++)
+        hash_stream_add(stream, *label, strlen(*label) + 1);
     for (const char *const *weight = options->class_weight; weight && *weight; weight++)
         hash_stream_add(stream, *weight, strlen(*weight) + 1);
     add_packs(stream, packs, count);
@@ -259,6 +261,8 @@ static struct set_options simplify(const struct set_options *options) {
     struct set_options simple = *options;
     if (simple.labels != LABEL_BINARY)
         simple.positive = NULL;
+    if (simple.labels != LABEL_ORDERED || !simple.order || !*simple.order)
+        simple.order = NULL;
     if (simple.labels == LABEL_TARGET)
         simple.class_weight = NULL;
     if (!simple.keep_holdout)

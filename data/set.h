@@ -60,8 +60,10 @@ struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. 
 /* How a set is made, and from what besides the training packs. */
 struct set_options {
     enum label_kind labels;
-    const char *positive; /* the positive class of binary labels, or NULL */
-    double holdout;       /* share of the packs' rows that is held out by hash (data/holdout.h) */
+    const char *positive;     /* the positive class of binary labels, or NULL */
+    const char *const *order; /* of LABEL_ORDERED: the labels from low to high, NULL-terminated; or
+                                 NULL: they are numbers */
+    double holdout; /* share of the packs' rows that is held out by hash (data/holdout.h) */
     struct holdout_pick fold;          /* if it has folds: its rows are left out, too */
     struct pack *const *holdout_packs; /* or whole packs that are held out */
     uint32_t holdout_count;
@@ -88,8 +90,9 @@ bool class_weight_parse(const char *text, size_t *label_length, double *weight);
  * of training are [0, chunks − holdout_chunks).
  *
  * ERROR_DATA if labels do not fit the kind (one class only, more than two for binary, a text for a
- * target), if the share or the fold leaves no row on one of the sides, if all training rows weigh
- * 0, or if a class weight is for a label that no row has. */
+ * target, a text or number that is not in the order), if the share or the fold leaves no row on one
+ * of the sides, if all training rows weigh 0, or if a class weight is for a label that no row has.
+ */
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
                  const struct set_options *options, struct set **set, bool *made);
 

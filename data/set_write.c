@@ -342,7 +342,7 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
     if (!code)
         code = columns_find(&writer.columns, &writer.split, options);
     if (!code)
-        code = labels_find(&writer.labels, &writer.split, options->labels, options->positive);
+        code = labels_find(&writer.labels, &writer.split, options);
     if (!code) {
         writer.facts.holdout_unseen = labels_leave_out(&writer.labels, &writer.split);
         code =

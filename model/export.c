@@ -40,9 +40,9 @@ static void put_deviation(double deviation, FILE *file) {
 static void put_rows(const struct model *model, const char *name, const double *weights,
                      uint64_t stride, double deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
-    for (uint32_t k = 0; k < layout->outputs; k++) {
+    for (uint32_t k = 0; k < model_rows(layout); k++) {
         put_field(name, file);
-        if (layout->outputs > 1) {
+        if (model_rows(layout) > 1) {
             putc('\t', file);
             put_field(layout->class_names[k], file);
         }
@@ -52,10 +52,20 @@ static void put_rows(const struct model *model, const char *name, const double *
     }
 }
 
+/* That of a class is of being in it or in a higher one. */
+static void put_ordered_intercepts(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    for (uint32_t k = 0; k < layout->outputs; k++) {
+        fputs("(intercept >= ", file);
+        put_field(layout->class_names[k + 1], file);
+        fprintf(file, ")\t%.17g\t\n", model->bias[k]);
+    }
+}
+
 static void write_tsv(const struct model *model, const double *deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
-    fputs(layout->outputs > 1 ? "feature\tclass\tweight\tdeviation\n"
-                              : "feature\tweight\tdeviation\n",
+    fputs(model_rows(layout) > 1 ? "feature\tclass\tweight\tdeviation\n"
+                                 : "feature\tweight\tdeviation\n",
           file);
     for (uint64_t j = 0; j < layout->features; j++) {
         char id[24];
@@ -64,7 +74,9 @@ static void write_tsv(const struct model *model, const double *deviation, FILE *
         put_rows(model, name ? name : id, model->weight + j, layout->features,
                  deviation ? deviation[j] : NAN, file);
     }
-    if (model->bias)
+    if (layout->shared)
+        put_ordered_intercepts(model, file);
+    else if (model->bias)
         put_rows(model, "(intercept)", model->bias, 1, NAN, file);
 }
 
@@ -113,7 +125,7 @@ static void write_json(const struct model *model, const double *deviation, FILE 
             putc(',', file);
         }
         fputs("\"weights\":", file);
-        put_numbers(model->weight + j, layout->outputs, layout->features, file);
+        put_numbers(model->weight + j, model_rows(layout), layout->features, file);
         if (deviation && isfinite(deviation[j]))
             fprintf(file, ",\"deviation\":%.17g", deviation[j]);
         putc('}', file);

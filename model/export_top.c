@@ -52,13 +52,13 @@ static void put_name(const struct model_layout *layout, uint64_t feature, FILE *
 
 /* Which way a weight speaks. */
 static void put_heading(const struct model_layout *layout, uint32_t output, FILE *file) {
-    if (layout->outputs > 1) {
+    if (model_rows(layout) > 1) {
         fprintf(file, "%sclass ", output ? "\n" : "");
         escape_put(layout->class_names[output], file);
         putc('\n', file);
-    } else if (layout->classes == 2) {
+    } else if (layout->classes > 1) {
         fputs("towards class ", file);
-        escape_put(layout->class_names[1], file);
+        escape_put(layout->class_names[layout->classes - 1], file);
         fputs("; negative ones towards ", file);
         escape_put(layout->class_names[0], file);
         putc('\n', file);
@@ -73,12 +73,25 @@ static void put_weight(const struct heavy *heavy, const double *deviation, FILE 
         fprintf(file, "%12s  ", "");
 }
 
+/* That of ordered classes is of being in the class or in a higher one. */
+static void put_intercepts(const struct model *model, uint32_t output, const char *indent,
+                           FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    if (model->bias && !layout->shared)
+        fprintf(file, "%14.6g  %s(intercept)\n", model->bias[output], indent);
+    for (uint32_t k = 0; layout->shared && k < layout->outputs; k++) {
+        fprintf(file, "%14.6g  %s(intercept >= ", model->bias[k], indent);
+        escape_put(layout->class_names[k + 1], file);
+        fputs(")\n", file);
+    }
+}
+
 void export_write_top(const struct model *model, size_t count, const double *deviation,
                       FILE *file) {
     const struct model_layout *layout = &model->layout;
     if (deviation)
         fputs("        weight  of deviation  feature\n", file);
-    for (uint32_t k = 0; k < layout->outputs; k++) {
+    for (uint32_t k = 0; k < model_rows(layout); k++) {
         struct heavy *heavy;
         size_t found = find_heavy(model, k, count, &heavy);
         put_heading(layout, k, file);
@@ -87,9 +100,7 @@ void export_write_top(const struct model *model, size_t count, const double *dev
             put_name(layout, heavy[i].feature, file);
             putc('\n', file);
         }
-        if (model->bias)
-            fprintf(file, "%14.6g  %s(intercept)\n", model->bias[k],
-                    deviation ? "              " : "");
+        put_intercepts(model, k, deviation ? "              " : "", file);
         free(heavy);
     }
 }
@@ -104,7 +115,7 @@ static json_t *name_json(const struct model_layout *layout, uint64_t feature) {
 static json_t *class_json(const struct model_layout *layout, uint32_t output) {
     if (!layout->classes)
         return json_null();
-    return text_to_json(layout->class_names[layout->outputs > 1 ? output : layout->classes - 1]);
+    return text_to_json(layout->class_names[model_rows(layout) > 1 ? output : layout->classes - 1]);
 }
 
 static json_t *weights_json(const struct model *model, uint32_t output, size_t count) {
@@ -119,13 +130,17 @@ static json_t *weights_json(const struct model *model, uint32_t output, size_t c
     return weights;
 }
 
+/* Null for ordered classes, which have several. */
+static json_t *intercept_json(const struct model *model, uint32_t output) {
+    return model->bias && !model->layout.shared ? json_real(model->bias[output]) : json_null();
+}
+
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
     const struct model_layout *layout = &model->layout;
     json_t *outputs = json_array();
-    for (uint32_t k = 0; k < layout->outputs && k < outputs_most; k++)
-        json_array_append_new(
-            outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k), "intercept",
-                               model->bias ? json_real(model->bias[k]) : json_null(), "weights",
-                               weights_json(model, k, count)));
+    for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++)
+        json_array_append_new(outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k),
+                                                 "intercept", intercept_json(model, k), "weights",
+                                                 weights_json(model, k, count)));
     return outputs;
 }

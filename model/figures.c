@@ -28,13 +28,14 @@ struct figures {
     struct confusion *confusion;
     struct ranking *ranking; /* if the objective has figures of it */
     struct exact brier;
+    struct exact rank_error; /* of ordered classes: Σ weight·|predicted − class| */
 
     struct residuals *residuals; /* of numbers, else NULL */
 };
 
 /* Whether there are two classes, of which one is the positive. */
 static bool is_binary(const struct figures *figures) {
-    return figures->labels && !figures->objective->output_a_class;
+    return figures->objective->labels == LABEL_BINARY;
 }
 
 struct figures *figures_new(const struct model_layout *layout, enum figures_kind kind) {
@@ -42,9 +43,11 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     figures->layout = layout;
     figures->kind = kind;
     figures->objective = objective_find(layout->objective);
-    figures->prediction = memory_new(layout->outputs, sizeof *figures->prediction);
+    figures->prediction =
+        memory_new(objective_predictions(figures->objective, layout->outputs), sizeof(double));
     exact_init(&figures->loss);
     exact_init(&figures->brier);
+    exact_init(&figures->rank_error);
     if (figures->objective->labels != LABEL_TARGET)
         figures->labels = label_table_new(layout);
     if (kind == FIGURES_LABELS)
@@ -82,8 +85,9 @@ static void count(struct figures *figures, const double *margins, double label, 
     size_t outputs = figures->layout->outputs;
     weight_sum_add(&figures->all, weight);
     if (weight > 0) /* else the label may be one that the loss does not allow */
-        exact_add(&figures->loss, weight * figures->objective->loss(&figures->layout->loss, outputs,
-                                                                    margins, label));
+        exact_add(&figures->loss,
+                  weight * objective_loss(figures->objective, &figures->layout->loss, outputs,
+                                          margins, label));
 }
 
 /* The squared distance of the predicted probabilities to those of whoever knows the label. */
@@ -102,13 +106,15 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
                         double weight) {
     size_t outputs = figures->layout->outputs;
     bool several = figures->objective->output_a_class;
-    size_t answer = several ? objective_best(outputs, margins) : margins[0] > 0;
+    size_t answer = objective_class(figures->objective, outputs, margins);
     confusion_add(figures->confusion, class, (uint32_t)answer, weight);
     if (class == LABEL_UNSEEN)
         return;
     const double *prediction = predict(figures, margins);
     count(figures, margins, class, weight);
-    exact_add(&figures->brier, weight * brier(outputs, prediction, class));
+    if (figures->objective->figures & FIGURE_LOG_LOSS)
+        exact_add(&figures->brier, weight * brier(outputs, prediction, class));
+    exact_add(&figures->rank_error, weight * fabs((double)answer - (double)class));
     if (figures->ranking)
         ranking_add(figures->ranking, several ? prediction : margins, class, weight);
 }
@@ -202,6 +208,8 @@ static void finish_classes(const struct figures *figures, struct score_figures *
         result->log_loss = result->loss;
         result->brier = mean(figures, &figures->brier);
     }
+    if (figures->objective->figures & FIGURE_RANK)
+        result->mae = mean(figures, &figures->rank_error);
     result->classes = json_pack("{s:o, s:o*}", "classes", classes, "confusion",
                                 confusion_matrix_json(figures->confusion));
 }

@@ -24,7 +24,7 @@ const struct score_figure score_figure_table[] = {
     FIGURE(average_precision, SCORE_HIGHER, 1,        FIGURE_AUC, false),
     FIGURE(brier,             SCORE_LOWER,  INFINITY, FIGURE_LOG_LOSS, false),
     FIGURE(rmse,              SCORE_LOWER,  INFINITY, FIGURE_RMSE, false),
-    FIGURE(mae,               SCORE_LOWER,  INFINITY, FIGURE_RMSE, false),
+    FIGURE(mae,               SCORE_LOWER,  INFINITY, FIGURE_RMSE | FIGURE_RANK, false),
     FIGURE(r2,                SCORE_HIGHER, 1,        FIGURE_RMSE, false),
     FIGURE(deviance,          SCORE_LOWER,  INFINITY, FIGURE_DEVIANCE, false),
     FIGURE(pinball,           SCORE_LOWER,  INFINITY, FIGURE_COVERAGE, false),
@@ -39,8 +39,8 @@ double score_figure_value(const struct score_figures *figures, const struct scor
 }
 
 bool score_figure_suits(const struct score_figure *figure, const struct objective *objective) {
-    bool has = (objective->figures & figure->flag) == figure->flag;
-    return has && !(figure->two_classes && objective->output_a_class);
+    bool has = !figure->flag || (objective->figures & figure->flag);
+    return has && !(figure->two_classes && objective->labels != LABEL_BINARY);
 }
 
 struct score_figures score_no_figures(void) {

@@ -14,9 +14,14 @@ struct lines {
     char **class_json; /* class names quoted, for JSON */
 };
 
-/* Whether there are two classes with one margin for both. */
+/* Whether there are two classes with one margin for both, of which one is the positive. */
 static bool is_binary(const struct lines *lines) {
-    return lines->layout->classes && !lines->objective->output_a_class;
+    return lines->objective->labels == LABEL_BINARY;
+}
+
+/* Whether a prediction is a number for each class. */
+static bool lists_classes(const struct lines *lines) {
+    return lines->layout->classes && !is_binary(lines);
 }
 
 int score_check_output(const struct model_layout *layout, const struct score_output *output) {
@@ -76,9 +81,9 @@ static void write_name(const char *name, FILE *file) {
     putc('"', file);
 }
 
-static void write_class_names(const struct lines *lines) {
-    for (uint32_t k = 0; k < lines->layout->classes; k++) {
-        if (k)
+static void write_class_names(const struct lines *lines, uint32_t first) {
+    for (uint32_t k = first; k < lines->layout->classes; k++) {
+        if (k > first)
             putc(' ', lines->output->file);
         write_name(lines->layout->class_names[k], lines->output->file);
     }
@@ -91,8 +96,10 @@ void lines_write_header(const struct lines *lines) {
         return;
     if (shown == SCORE_LABELS)
         fputs("class", file);
-    else if (shown == SCORE_PROBABILITIES || lines->objective->output_a_class)
-        write_class_names(lines);
+    else if (shown == SCORE_MARGINS && lines->layout->shared)
+        write_class_names(lines, 1); /* a margin of being in that class, or a higher one */
+    else if (shown == SCORE_PROBABILITIES || lists_classes(lines))
+        write_class_names(lines, 0);
     else
         fputs(shown == SCORE_MARGINS ? "margin" : lines->objective->prediction, file);
     putc('\n', file);
@@ -133,10 +140,10 @@ static void write_label(const struct lines *lines, size_t class) {
 }
 
 static void write_margins(const struct lines *lines, const double *margins) {
-    if (lines->layout->outputs == 1)
-        write_one(lines, "margin", margins[0]);
-    else
+    if (lists_classes(lines))
         write_list(lines, "margins", margins, lines->layout->outputs, NO_CLASS);
+    else
+        write_one(lines, "margin", margins[0]);
 }
 
 /* The probability of the other of two classes is that of the opposite margin: so it keeps its
@@ -156,15 +163,15 @@ static void write_prediction(const struct lines *lines, double *margins, size_t 
     }
     if (lines->objective->predict)
         lines->objective->predict(outputs, margins);
-    if (lines->objective->output_a_class)
-        write_list(lines, lines->objective->prediction, margins, outputs, class);
+    if (lists_classes(lines))
+        write_list(lines, lines->objective->prediction, margins,
+                   objective_predictions(lines->objective, outputs), class);
     else
         write_one(lines, lines->objective->prediction, margins[0]);
 }
 
 void lines_write(struct lines *lines, double *margins) {
-    size_t class =
-        is_binary(lines) ? margins[0] > 0 : objective_best(lines->layout->outputs, margins);
+    size_t class = objective_class(lines->objective, lines->layout->outputs, margins);
     if (lines->output->shown == SCORE_LABELS)
         write_label(lines, class);
     else if (lines->output->shown == SCORE_MARGINS)

@@ -21,7 +21,7 @@
 struct model_kept {
     uint64_t features;
     const uint64_t *feature_id; /* rising */
-    const double *weight;       /* outputs × features, row-major */
+    const double *weight;       /* model_rows() × features, row-major */
     const char *const *names;   /* or NULL */
 };
 
@@ -32,6 +32,7 @@ struct model_layout {
     const char *objective; /* its name, for objective_find() */
     struct loss_parameters loss;
     uint32_t outputs; /* K */
+    bool shared;      /* all outputs have the same weights: a model of ordered classes */
     bool intercept;
     uint64_t features;                /* F */
     const uint64_t *feature_id;       /* F original ids, all different */
@@ -44,9 +45,15 @@ struct model_layout {
                                   not from tables, or format 1 */
 };
 
+/* The weights of a feature. */
+static inline uint32_t model_rows(const struct model_layout *layout) {
+    return layout->shared ? 1 : layout->outputs;
+}
+
 /* The run's parameter vector: its tensors, and how many elements it has. */
 static inline struct layout model_tensors(const struct model_layout *layout) {
-    return layout_linear(layout->features, layout->outputs, layout->intercept);
+    return layout_linear_of(layout->features, model_rows(layout),
+                            layout->intercept ? layout->outputs : 0);
 }
 uint64_t model_parameters(const struct model_layout *layout);
 
@@ -69,7 +76,8 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
                        const double *values);
 
 /* The SHA-256 of the parameters as little-endian float64 in the order of original ids, class by
- * class, each class's intercept last. ERROR_INTERNAL unless all slices are in. */
+ * class, each class's intercept last; of weights that outputs share, all intercepts last.
+ * ERROR_INTERNAL unless all slices are in. */
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
 /* Shows the model before it is published, so that it can be scored. The view has no details, must
@@ -96,7 +104,7 @@ int model_set_current(const char *models_folder, const char *name);
 
 struct model {
     struct model_layout layout; /* columns by rising original id: original_order is NULL */
-    const double *weight;       /* K×F, row-major, mapped */
+    const double *weight;       /* model_rows()×F, row-major, mapped */
     const double *bias;         /* K, mapped, or NULL */
     json_t *details;            /* the whole of model.json; owns the layout's strings */
     char *folder;               /* that its files are in; owned */
@@ -116,7 +124,8 @@ void model_close(struct model *model); /* harmless on NULL */
 
 /* Whether a run of this layout can start from the model: ERROR_DATA says why not, as in "its
  * objective is …". These must be the same in both: the objective; whether there is an intercept;
- * both classes where there are two; the names of features that both sides name. */
+ * both classes where there are two; all classes, if they are ordered; the names of features that
+ * both sides name. */
 int model_fits(const struct model *model, const struct model_layout *layout);
 
 /* For each parameter of a run of the layout `after`: the number of the same parameter in a run of
@@ -134,7 +143,8 @@ void model_spread(const struct model *model, const struct model_layout *layout, 
 uint64_t model_vanished(const struct model *model, const struct model_layout *layout,
                         uint64_t *ranks);
 
-/* Writes the weights of these features for the layout's outputs: outputs × count, row-major. */
+/* Writes the weights of these features for the layout's outputs: model_rows() × count, row-major.
+ */
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight);
 

@@ -80,7 +80,7 @@ void preparation_end(struct preparation *preparation) {
 /* ---- terms ---- */
 
 static void add_term(const struct model *model, uint64_t rank, double value, double *margins) {
-    for (uint32_t k = 0; rank != NO_FEATURE && k < model->layout.outputs; k++)
+    for (uint32_t k = 0; rank != NO_FEATURE && k < model_rows(&model->layout); k++)
         margins[k] += model->weight[k * model->layout.features + rank] * value;
 }
 
@@ -121,7 +121,7 @@ bool preparation_add_rare(const struct preparation *preparation, uint64_t id, do
 }
 
 void preparation_add_absent(const struct preparation *preparation, double *margins) {
-    for (uint32_t k = 0; preparation->absent && k < preparation->model->layout.outputs; k++)
+    for (uint32_t k = 0; preparation->absent && k < model_rows(&preparation->model->layout); k++)
         margins[k] += preparation->absent[k];
 }
 
@@ -132,7 +132,7 @@ static void note_absent(struct preparation *preparation, uint32_t column) {
     const struct model *model = preparation->model;
     uint64_t id = table_feature(column, ROLE_MISSING, NULL, 0);
     if (!preparation->absent)
-        preparation->absent = memory_new(model->layout.outputs, sizeof *preparation->absent);
+        preparation->absent = memory_new(model_rows(&model->layout), sizeof *preparation->absent);
     preparation_add_mean(preparation, id, preparation->absent);
     add_term(model, rank_of(&model->layout, id), 1, preparation->absent);
 }

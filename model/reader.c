@@ -83,23 +83,33 @@ static bool has_classes(const struct objective *objective, size_t classes) {
         return classes == 2;
     case LABEL_CLASSES:
         return classes >= 1;
+    case LABEL_ORDERED:
+        return classes >= 2;
     case LABEL_TARGET:
         break;
     }
     return classes == 0;
 }
 
-static int check_objective(const char *path, const struct model_layout *layout, size_t classes) {
+/* Whether weights are shared as the objective shares them; the layout was read off the tensors. */
+static bool shares_as(const struct model_layout *layout, const struct objective *objective) {
+    if (!objective->shares_weights)
+        return !layout->shared;
+    return layout->intercept && (layout->shared || layout->outputs == 1);
+}
+
+static int check_objective(const char *path, struct model_layout *layout, size_t classes) {
     const struct objective *objective = objective_find(layout->objective);
     if (!objective)
         return error_set(ERROR_DATA,
                          "%s: this program does not know the objective `%s`; use the program that "
                          "wrote it",
                          path, layout->objective);
-    if (!has_classes(objective, classes) ||
+    if (!has_classes(objective, classes) || !shares_as(layout, objective) ||
         layout->outputs != objective_outputs(objective, (uint32_t)classes))
         return error_set(ERROR_DATA, "%s: a model for %s cannot have %u outputs and %zu classes",
                          path, layout->objective, layout->outputs, classes);
+    layout->shared = objective->shares_weights;
     return 0;
 }
 
@@ -158,11 +168,12 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
         return code;
     const uint8_t *file = model->mapping;
     model->weight = (const double *)(file + tensors->weight);
-    model->bias = tensors->intercept ? (const double *)(file + tensors->bias) : NULL;
+    model->bias = tensors->biases ? (const double *)(file + tensors->bias) : NULL;
     model->layout.feature_id = (const uint64_t *)(file + tensors->feature_id);
     model->layout.features = tensors->features;
-    model->layout.outputs = tensors->outputs;
-    model->layout.intercept = tensors->intercept;
+    model->layout.shared = tensors->biases > tensors->rows;
+    model->layout.outputs = model->layout.shared ? tensors->biases : tensors->rows;
+    model->layout.intercept = tensors->biases > 0;
     for (uint64_t j = 1; j < tensors->features; j++)
         if (model->layout.feature_id[j] <= model->layout.feature_id[j - 1])
             return error_set(ERROR_DATA, "%s: the feature ids are not in rising order", path);
@@ -177,10 +188,10 @@ static int check_parameters(const char *tensors_path, const char *json_path, str
     if (stored && strcmp(stored, model->sha256))
         return error_set(ERROR_DATA, "%s is damaged: its parameters do not have the hash in %s",
                          tensors_path, json_path);
-    for (uint64_t i = 0; i < tensors->features * tensors->outputs; i++)
+    for (uint64_t i = 0; i < tensors->features * tensors->rows; i++)
         if (!isfinite(model->weight[i]))
             return error_set(ERROR_DATA, "%s: a weight is not finite", tensors_path);
-    for (uint32_t k = 0; model->bias && k < tensors->outputs; k++)
+    for (uint32_t k = 0; k < tensors->biases; k++)
         if (!isfinite(model->bias[k]))
             return error_set(ERROR_DATA, "%s: an intercept is not finite", tensors_path);
     return 0;

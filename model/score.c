@@ -23,10 +23,16 @@ struct scorer {
     struct lines *lines;               /* or NULL */
     const struct score_output *output; /* or NULL */
     const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
-    double *margins;                   /* of one example */
+    double *margins;                   /* of one example; has room for its prediction */
     uint64_t unseen_features;
     struct preparation preparation; /* of a model of tables */
 };
+
+/* Where outputs share their weights, the margin of the first becomes that of all. */
+static void add_intercepts(const struct model *model, double *margins) {
+    for (uint32_t k = model->bias ? model->layout.outputs : 0; k-- > 0;)
+        margins[k] = margins[model->layout.shared ? 0 : k] + model->bias[k];
+}
 
 /* Adds the terms in the order of the row, the intercept last. Returns how many values belong to
  * features that the model has. */
@@ -34,11 +40,11 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
                                 uint32_t row) {
     const struct model *model = scorer->model;
     uint64_t features = model->layout.features, column = 0, known = 0;
-    uint32_t outputs = model->layout.outputs;
+    uint32_t weights = model_rows(&model->layout);
     double *margins = scorer->margins;
     const struct preparation *preparation = &scorer->preparation;
     const uint64_t *id = source_row_ids(rows, row);
-    for (uint32_t k = 0; k < outputs; k++)
+    for (uint32_t k = 0; k < weights; k++)
         margins[k] = 0;
     for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
         bool missing = *id >= FEATURE_HASHED && preparation_add_mean(preparation, *id, margins);
@@ -52,12 +58,11 @@ static uint64_t compute_margins(struct scorer *scorer, const struct source_rows 
             continue;
         }
         known++;
-        for (uint32_t k = 0; k < outputs; k++)
+        for (uint32_t k = 0; k < weights; k++)
             margins[k] += model->weight[k * features + column] * rows->value[i];
     }
     preparation_add_absent(preparation, margins);
-    for (uint32_t k = 0; model->bias && k < outputs; k++)
-        margins[k] += model->bias[k];
+    add_intercepts(model, margins);
     return known;
 }
 
@@ -243,7 +248,8 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
-    scorer->margins = memory_new(model->layout.outputs, sizeof *scorer->margins);
+    scorer->margins = memory_new(objective_predictions(scorer->objective, model->layout.outputs),
+                                 sizeof *scorer->margins);
     preparation_begin(&scorer->preparation, model);
 }
 

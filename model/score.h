@@ -43,7 +43,7 @@ struct score_figures {
     double brier;
 
     /* Numbers. */
-    double rmse, mae; /* of prediction − target */
+    double rmse, mae; /* of prediction − target; mae also of the numbers of ordered classes */
     double r2;        /* 1 − squared residuals / squared distances of the targets to their mean */
     double deviance;  /* mean half deviance */
     double pinball; /* mean of τ·(target − prediction), or else (1 − τ)·(prediction − target) */
@@ -62,8 +62,8 @@ struct score_figure {
     size_t offset;    /* of its double */
     enum score_better { SCORE_LOWER, SCORE_HIGHER, SCORE_NEITHER } better;
     double most;      /* that it can be */
-    unsigned flag;    /* enum objective_figure: which objectives have it; 0: all */
-    bool two_classes; /* only those with one output */
+    unsigned flag;    /* enum objective_figure: any of these makes objectives have it; 0: all do */
+    bool two_classes; /* only those with two classes, of which one is the positive */
 };
 
 extern const struct score_figure score_figure_table[];

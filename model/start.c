@@ -21,12 +21,27 @@ static uint32_t *match_classes(const struct model_layout *old, const struct mode
     return match;
 }
 
-/* Two classes share one row of weights, which means the same only if both classes are the same. */
-static bool same_two_classes(const struct model *model, const struct model_layout *layout) {
-    uint32_t *match = match_classes(&model->layout, layout);
-    bool same = match[0] == 0 && match[1] == 1;
+/* Whether the classes are the same, in the same order. */
+static bool same_classes(const struct model_layout *old, const struct model_layout *layout) {
+    uint32_t *match = match_classes(old, layout);
+    bool same = old->classes == layout->classes;
+    for (uint32_t i = 0; i < layout->classes && same; i++)
+        same = match[i] == i;
     free(match);
     return same;
+}
+
+/* Two classes, or ordered ones, share one row of weights, which means the same only if the classes
+ * are the same. */
+static int check_classes(const struct model_layout *old, const struct model_layout *layout) {
+    bool two = layout->classes == 2 && layout->outputs == 1;
+    if ((!two && !layout->shared) || same_classes(old, layout))
+        return 0;
+    if (layout->shared)
+        return error_set(ERROR_DATA, "its classes are not those of the data, or in another order");
+    return error_set(ERROR_DATA, "its classes are `%s` and `%s`, the data's `%s` and `%s`",
+                     old->class_names[0], old->class_names[1], layout->class_names[0],
+                     layout->class_names[1]);
 }
 
 /* ---- features: both sides by rising original id ---- */
@@ -91,25 +106,23 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
     if (old->intercept != layout->intercept)
         return error_set(ERROR_DATA, "it has %s intercept, and the job %s",
                          old->intercept ? "an" : "no", layout->intercept ? "one" : "none");
-    if (layout->classes == 2 && layout->outputs == 1 && !same_two_classes(model, layout))
-        return error_set(ERROR_DATA, "its classes are `%s` and `%s`, the data's `%s` and `%s`",
-                         old->class_names[0], old->class_names[1], layout->class_names[0],
-                         layout->class_names[1]);
-    return check_names(model, layout);
+    int code = check_classes(old, layout);
+    return code ? code : check_names(model, layout);
 }
 
 /* ---- parameters ---- */
 
-/* The old output that corresponds to output k, or LABEL_UNSEEN. */
+/* The old output that corresponds to output k, or LABEL_UNSEEN. Where outputs are not classes, as
+ * many are the same. */
 static uint32_t output_of(const uint32_t *match, const struct model_layout *layout, uint32_t k) {
-    return layout->outputs > 1 ? match[k] : 0;
+    return layout->outputs > 1 && !layout->shared ? match[k] : k;
 }
 
-/* Fills the places of one row of a tensor, which has an element per output. The old row begins at
- * `old`, which is MODEL_UNMATCHED if there was no such row. */
+/* Fills the places of one row of a tensor, which has `count` elements, one per output. The old row
+ * begins at `old`, which is MODEL_UNMATCHED if there was no such row. */
 static void match_row(const uint32_t *classes, const struct model_layout *after, uint64_t old,
-                      uint64_t *place) {
-    for (uint32_t k = 0; k < after->outputs; k++) {
+                      uint32_t count, uint64_t *place) {
+    for (uint32_t k = 0; k < count; k++) {
         uint32_t output = output_of(classes, after, k);
         bool known = old != MODEL_UNMATCHED && output != LABEL_UNSEEN;
         place[k] = known ? old + output : MODEL_UNMATCHED;
@@ -131,10 +144,11 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
     enum side side;
     while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
         if (side != SIDE_OLD)
-            match_row(classes, after, side == SIDE_BOTH ? old * before->outputs : MODEL_UNMATCHED,
-                      place + new * after->outputs);
+            match_row(classes, after,
+                      side == SIDE_BOTH ? old * model_rows(before) : MODEL_UNMATCHED,
+                      model_rows(after), place + new *model_rows(after));
     if (bias)
-        match_row(classes, after, old_bias ? old_bias->first : MODEL_UNMATCHED,
+        match_row(classes, after, old_bias ? old_bias->first : MODEL_UNMATCHED, after->outputs,
                   place + bias->first);
     free(classes);
     return place;
@@ -178,7 +192,7 @@ uint64_t model_vanished(const struct model *model, const struct model_layout *la
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight) {
     uint32_t *match = match_classes(&model->layout, layout);
-    for (uint32_t k = 0; k < layout->outputs; k++) {
+    for (uint32_t k = 0; k < model_rows(layout); k++) {
         uint32_t old = output_of(match, layout, k);
         for (uint64_t i = 0; i < count; i++)
             weight[k * count + i] =

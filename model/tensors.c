@@ -30,16 +30,17 @@ static void add_tensor(json_t *header, const char *name, const char *type, json_
 }
 
 char *tensors_plan(struct tensors *tensors, const char *objective) {
-    uint64_t k = tensors->outputs, f = tensors->features;
+    uint64_t k = tensors->rows, f = tensors->features;
     char version[16];
     snprintf(version, sizeof version, "%d", MODEL_FORMAT_VERSION);
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
                                "format_version", version, "objective", objective);
     size_t offset = 0;
     add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), &offset, 8 * k * f);
-    tensors->bias = tensors->intercept ? offset : 0;
-    if (tensors->intercept)
-        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, k, false), &offset, 8 * k);
+    tensors->bias = tensors->biases ? offset : 0;
+    if (tensors->biases)
+        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, tensors->biases, false), &offset,
+                   8 * (size_t)tensors->biases);
     tensors->feature_id = offset;
     add_tensor(header, "feature_id", "U64", shape_of(1, f, false), &offset, 8 * f);
 
@@ -55,7 +56,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     free(text);
 
     tensors->weight = start;
-    tensors->bias += tensors->intercept ? start : 0;
+    tensors->bias += tensors->biases ? start : 0;
     tensors->feature_id += start;
     tensors->bytes = start + offset;
     return prefix;
@@ -129,7 +130,8 @@ static int check_shapes(const char *path, const struct described *weight,
     if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX ||
         f * k > PARAMETERS_MAX)
         return error_set(ERROR_DATA, "%s: tensor weight is not of shape [outputs, features]", path);
-    if (bias && (bias->dimensions != 1 || bias->dimension[0] != k))
+    if (bias && (bias->dimensions != 1 || bias->dimension[0] < 1 ||
+                 bias->dimension[0] > CLASSES_MAX || (k > 1 && bias->dimension[0] != k)))
         return error_set(ERROR_DATA, "%s: tensor bias is not of shape [%llu]", path,
                          (unsigned long long)k);
     if (feature_id->dimensions != 1 || feature_id->dimension[0] != f)
@@ -152,11 +154,12 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     if (code)
         return code;
     uint64_t k = weight.dimension[0], f = weight.dimension[1];
+    uint64_t biases = intercept ? bias.dimension[0] : 0;
     *tensors = (struct tensors){
-        .outputs = (uint32_t)k, .features = f, .intercept = intercept, .bytes = length};
+        .rows = (uint32_t)k, .biases = (uint32_t)biases, .features = f, .bytes = length};
     code = place(path, data, length, TENSOR_WEIGHT, &weight, "F64", k * f, &tensors->weight);
     if (!code && intercept)
-        code = place(path, data, length, TENSOR_BIAS, &bias, "F64", k, &tensors->bias);
+        code = place(path, data, length, TENSOR_BIAS, &bias, "F64", biases, &tensors->bias);
     if (!code)
         code = place(path, data, length, "feature_id", &feature_id, "U64", f, &tensors->feature_id);
     return code;
@@ -188,10 +191,12 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
 void tensors_hash(const struct tensors *tensors, const double *weight, const double *bias,
                   char text[SHA256_TEXT]) {
     struct sha256 *sha = sha256_new();
-    for (uint32_t k = 0; k < tensors->outputs; k++) {
+    for (uint32_t k = 0; k < tensors->rows; k++) {
         sha256_add(sha, weight + k * tensors->features, tensors->features * sizeof *weight);
         if (bias)
             sha256_add(sha, bias + k, sizeof *bias);
     }
+    for (uint32_t k = tensors->rows; k < tensors->biases; k++)
+        sha256_add(sha, bias + k, sizeof *bias);
     sha256_finish(sha, text);
 }

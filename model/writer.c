@@ -48,7 +48,7 @@ static double *weight_of(const struct model_writer *writer) {
 }
 
 static double *bias_of(const struct model_writer *writer) {
-    return writer->tensors.intercept ? (double *)(writer->file + writer->tensors.bias) : NULL;
+    return writer->tensors.biases ? (double *)(writer->file + writer->tensors.bias) : NULL;
 }
 
 static void writer_free(struct model_writer *writer) {
@@ -148,7 +148,7 @@ static void write_features(struct model_writer *writer) {
             continue;
         }
         feature_id[r] = kept->feature_id[number];
-        for (uint32_t k = 0; k < layout->outputs; k++)
+        for (uint32_t k = 0; k < model_rows(layout); k++)
             weight_of(writer)[k * writer->features + r] =
                 positive_zero(kept->weight[k * kept->features + number]);
     }
@@ -163,8 +163,9 @@ static int start_files(struct model_writer *writer) {
     if (code)
         return code;
     const struct model_layout *layout = writer->layout;
-    writer->tensors = (struct tensors){
-        .outputs = layout->outputs, .features = writer->features, .intercept = layout->intercept};
+    writer->tensors = (struct tensors){.rows = model_rows(layout),
+                                       .biases = layout->intercept ? layout->outputs : 0,
+                                       .features = writer->features};
     char *header = tensors_plan(&writer->tensors, layout->objective);
     code = map_tensors(writer);
     if (!code) {

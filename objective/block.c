@@ -20,14 +20,17 @@ static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
     if (dense && shape->features > width)
         width = shape->features;
     uint32_t rows = BATCH_VALUES / (width + 1);
-    if (dense && shape->outputs > 1)
+    if (dense && objective_weights(objective_of(shape->kind), shape->outputs) > 1)
         rows -= rows % PRODUCT_ROWS;
     return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
 }
 
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
     struct objective_scratch *scratch = memory_new(1, sizeof *scratch);
+    const struct objective *objective = objective_of(shape->kind);
     struct layout layout = objective_layout(shape);
+    scratch->weights = *shape;
+    scratch->weights.outputs = objective_weights(objective, shape->outputs);
     const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
     if (bias)
         scratch->bias = *bias;
@@ -36,6 +39,7 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     scratch->margins = memory_new(margins, sizeof(double));
     scratch->work = memory_new(margins, sizeof(double));
     scratch->loss = memory_new(rows, sizeof(double));
+    scratch->common = objective->shares_weights ? memory_new(rows, sizeof(double)) : NULL;
     return scratch;
 }
 
@@ -45,6 +49,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->margins);
     free(scratch->work);
     free(scratch->loss);
+    free(scratch->common);
     free(scratch->tile);
     memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
@@ -57,15 +62,23 @@ static struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t m
     return (struct batch){rows, first, left < most ? left : most};
 }
 
-static void batch_margins(const struct objective_shape *shape, const struct batch *batch,
-                          const double *parameters, struct objective_scratch *scratch,
-                          double *margins) {
-    size_t outputs = shape->outputs;
+static void weight_margins(const struct batch *batch, const double *parameters,
+                           struct objective_scratch *scratch, double *margins) {
     if (batch->rows->dense)
-        dense_margins(shape, batch, parameters, scratch, margins);
+        dense_margins(&scratch->weights, batch, parameters, scratch, margins);
     else
-        sparse_margins(shape, batch, parameters, margins);
+        sparse_margins(&scratch->weights, batch, parameters, margins);
+}
+
+static void batch_margins(const struct objective_shape *shape, const struct batch *batch,
+                          const double *parameters, struct objective_scratch *scratch) {
+    size_t outputs = shape->outputs;
+    double *margins = scratch->margins, *common = scratch->common;
+    weight_margins(batch, parameters, scratch, common ? common : margins);
     const double *bias = parameters + scratch->bias.first;
+    for (size_t i = 0; common && i < batch->count; i++)
+        for (size_t k = 0; k < outputs; k++)
+            margins[i * outputs + k] = common[i];
     for (size_t i = 0; shape->intercept && i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
             margins[i * outputs + k] += bias[k];
@@ -74,7 +87,7 @@ static void batch_margins(const struct objective_shape *shape, const struct batc
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch) {
     if (rows->dense)
-        dense_begin(shape, parameters, scratch);
+        dense_begin(&scratch->weights, parameters, scratch);
     return (struct batches){shape, rows, parameters, scratch, batch_rows(shape, rows->dense), 0};
 }
 
@@ -85,7 +98,7 @@ bool batches_next(struct batches *batches, struct batch *batch) {
         return false;
     *batch = batch_at(batches->rows, batches->next, batches->most);
     batches->next += batch->count;
-    batch_margins(shape, batch, batches->parameters, scratch, scratch->margins);
+    batch_margins(shape, batch, batches->parameters, scratch);
     objective_of(shape->kind)
         ->losses(&shape->loss, batch->count, shape->outputs, batch->rows->label + batch->first,
                  scratch->margins, scratch->loss, scratch->work);
@@ -137,6 +150,18 @@ static void weigh_derivatives(const struct batch *batch, size_t outputs, double 
             derivatives[i * outputs + k] *= weight[i];
 }
 
+/* What the outputs ask of the weights that they share. */
+static double *add_outputs(const struct batch *batch, size_t outputs,
+                           struct objective_scratch *scratch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        const double *derivative = scratch->margins + i * outputs;
+        scratch->common[i] = 0;
+        for (size_t k = 0; k < outputs; k++)
+            scratch->common[i] += derivative[k];
+    }
+    return scratch->common;
+}
+
 static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                            const struct batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
@@ -150,10 +175,12 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
         weigh_derivatives(batch, shape->outputs, derivatives);
     if (shape->intercept)
         bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
+    if (scratch->common)
+        derivatives = add_outputs(batch, shape->outputs, scratch);
     if (batch->rows->dense)
-        dense_gradient(shape, scale, batch, derivatives, sum, scratch);
+        dense_gradient(&scratch->weights, scale, batch, derivatives, sum, scratch);
     else
-        sparse_gradient(shape, scale, batch, derivatives, sum);
+        sparse_gradient(&scratch->weights, scale, batch, derivatives, sum);
 }
 
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
@@ -171,5 +198,5 @@ void objective_block(const struct objective_shape *shape, const struct objective
             batch_gradient(shape, scale, &batch, sum, scratch);
     }
     if (rows->dense && sum && !result->exceeded)
-        dense_finish(shape, scale, sum, scratch);
+        dense_finish(&scratch->weights, scale, sum, scratch);
 }

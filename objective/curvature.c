@@ -15,11 +15,15 @@ static double half_power(int exponent) {
 
 static struct curving *curving_new(const struct objective_shape *shape) {
     struct curving *curving = memory_new(1, sizeof *curving);
+    const struct objective *objective = objective_of(shape->kind);
     size_t columns = (size_t)shape->features + shape->intercept, outputs = shape->outputs;
+    if (objective->shares_weights && shape->intercept)
+        columns = shape->features + outputs;
+    outputs = objective_weights(objective, shape->outputs);
     curving->columns = columns;
     curving->outputs = outputs;
     curving->power = memory_new(columns, sizeof(double));
-    curving->diagonal = memory_new(BATCH_ROWS_MAX * outputs, sizeof(double));
+    curving->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
     curving->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
     curving->column = memory_new(columns, sizeof(uint32_t));
     curving->value = memory_new(columns, sizeof(double));
@@ -156,7 +160,7 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     return count;
 }
 
-/* Lists the columns and values of a row; how many there are. */
+/* Lists the columns and values of a row, the intercept last; how many there are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct curving *curving) {
     size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, curving)
@@ -169,21 +173,28 @@ static size_t list_values(const struct objective_shape *shape, const struct rows
     return count;
 }
 
+/* Outputs that share their weights count one after the other, as rows that differ in their last
+ * column: each has its own bias. */
 static void draw_row(const struct objective_shape *shape, const struct objective_sample *sample,
                      const struct batch *batch, size_t i, double chance, const double *derivatives,
                      struct curving *curving, int64_t *triangle, struct objective_curved *curved) {
+    const struct objective *objective = objective_of(shape->kind);
     size_t count = list_values(shape, batch->rows, batch->first + i, curving);
-    size_t touched = count * shape->outputs;
+    size_t touched = count * curving->outputs;
     double weight = weight_at(batch->rows, batch->first + i) / chance;
-    const struct drawn row = {.count = count,
-                              .column = curving->column,
-                              .value = curving->value,
-                              .factor = fixed_power(-sample->derivative_exponent) * weight,
-                              .label = batch->rows->label[batch->first + i],
-                              .derivatives = derivatives + i * shape->outputs,
-                              .second = curving->diagonal + i * shape->outputs};
-    triangle_add(objective_of(shape->kind), curving, &row, triangle);
-    curved->terms += touched * (touched + 1) / 2;
+    struct drawn row = {.count = count,
+                        .column = curving->column,
+                        .value = curving->value,
+                        .factor = fixed_power(-sample->derivative_exponent) * weight,
+                        .label = batch->rows->label[batch->first + i],
+                        .derivatives = derivatives + i * shape->outputs,
+                        .second = curving->diagonal + i * shape->outputs};
+    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)curving->outputs, row.second++) {
+        if (objective->shares_weights && shape->intercept)
+            curving->column[count - 1] = shape->features + k;
+        triangle_add(objective, curving, &row, triangle);
+        curved->terms += touched * (touched + 1) / 2;
+    }
 }
 
 /* A trace that is not a number makes a chance that is none, and draws nothing. */
@@ -222,7 +233,8 @@ static struct curving *curving_of(const struct objective_shape *shape,
     if (!scratch->curving)
         scratch->curving = curving_new(shape);
     for (size_t j = 0; j < scratch->curving->columns; j++)
-        scratch->curving->power[j] = half_power(sample->exponent[j]);
+        scratch->curving->power[j] =
+            half_power(sample->exponent[j < shape->features ? j : shape->features]);
     return scratch->curving;
 }
 

@@ -31,12 +31,6 @@ static double second_bound(const struct loss_parameters *parameters, double deri
     return 1 + derivative_max;
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)outputs;
-    return log_link_loss(losses, parameters, margins[0], label);
-}
-
 const struct objective objective_gamma = {
     .name = "gamma",
     .labels = LABEL_TARGET,
@@ -50,7 +44,6 @@ const struct objective objective_gamma = {
     .losses = losses,
     .second = log_link_second, /* y/μ */
     .second_bound = second_bound,
-    .loss = loss_of_one,
     .predict = log_link_predict,
     .prediction = "value",
 };

@@ -40,12 +40,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = fabs(derivatives[i]) < parameters->value[DELTA] ? 1 : 0;
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)outputs;
-    return loss_of(margins[0] - label, parameters->value[DELTA]);
-}
-
 static double start(const struct loss_parameters *parameters, const struct label_summary *labels) {
     (void)parameters;
     return labels->quantile[LABEL_QUANTILES / 2];
@@ -61,7 +55,6 @@ const struct objective objective_huber = {
     .losses = losses,
     .second = second,
     .second_most = 1,
-    .loss = loss_of_one,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };

@@ -7,9 +7,11 @@ libobjective_a_SOURCES = \
 	objective/huber.c \
 	objective/log_link.c \
 	objective/logistic.c \
+	objective/logistics.c \
 	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
 	objective/one_vs_rest.c \
+	objective/ordinal.c \
 	objective/poisson.c \
 	objective/proof.c \
 	objective/quantile.c \

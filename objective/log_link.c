@@ -27,15 +27,6 @@ double log_link_start(const struct loss_parameters *parameters,
     return isfinite(start) ? start : 0;
 }
 
-double log_link_loss(void (*losses)(const struct loss_parameters *parameters, size_t rows,
-                                    size_t outputs, const double *label, double *margins,
-                                    double *loss, double *work),
-                     const struct loss_parameters *parameters, double margin, double label) {
-    double loss, work;
-    losses(parameters, 1, 1, &label, &margin, &loss, &work);
-    return loss;
-}
-
 void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                      const double *label, const double *derivatives, const double *work,
                      double *diagonal) {

@@ -57,33 +57,11 @@ static void losses(const struct loss_parameters *parameters, size_t rows, size_t
     finish_rows(rows, label, margins, loss, work);
 }
 
-/* |d|·(1 − |d|), with |d| the probability of the other class. */
-static void second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, const double *derivatives, const double *work,
-                   double *diagonal) {
-    (void)parameters;
-    (void)work;
-    (void)outputs;
-    (void)label;
-    for (size_t i = 0; i < rows; i++) {
-        double other = fabs(derivatives[i]);
-        diagonal[i] = other * (1 - other);
-    }
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
     (void)outputs;
-    double m = label == 1 ? margins[0] : -margins[0];
-    return log1p(exp(-fabs(m))) + (m < 0 ? -m : 0);
-}
-
-/* The probability of the positive class, 1 / (1 + e^−m), without overflow. */
-static void predict(size_t outputs, double *margins) {
-    (void)outputs;
-    double e = exp(-fabs(margins[0]));
-    margins[0] = (margins[0] >= 0 ? 1 : e) / (1 + e);
+    return logistic_loss(margins[0], label == 1);
 }
 
 const struct objective objective_logistic = {
@@ -92,10 +70,10 @@ const struct objective objective_logistic = {
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
     .losses = losses,
-    .second = second,
+    .second = logistics_second,
     .second_most = 0.25,
     .loss = loss_of_one,
-    .predict = predict,
+    .predict = logistics_predict,
     .prediction = "probability",
     .liblinear = "L2R_LR",
 };

@@ -2,7 +2,9 @@
  *
  * The parameters of a model with F features and K outputs are one vector of n doubles, laid out as
  * objective_layout() says: weight[j·K + k] belongs to feature j and output k, bias[k] to output k.
- * K is the number of classes if the objective has an output for each, else 1.
+ * K is the number of classes if the objective has an output for each, else 1. An objective of
+ * ordered classes has an output between each two, K is one less than the classes, and all outputs
+ * share one weight a feature: weight[j], bias[k].
  *
  * Losses are sums over examples here, each times its weight; the mean is taken where the gradient
  * is finished. An example of weight 0 counts for nothing, whatever its values are. L2 is not part
@@ -38,6 +40,7 @@ enum objective_figure {
     FIGURE_DEVIANCE = 16, /* targets: the loss is half a deviance */
     FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction, and the
                              pinball loss: the first parameter is the quantile */
+    FIGURE_RANK = 64,     /* ordered classes: MAE of the class's number */
 };
 
 /* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss
@@ -60,6 +63,8 @@ struct objective {
     bool (*label_fits)(double label); /* whether the loss allows this target; NULL: any */
     const char *label_allowed;        /* which targets, for messages */
     bool output_a_class;              /* K is the number of classes, else 1 */
+    bool shares_weights;              /* K is one less than the classes; all outputs have the same
+                                         weights. The bound must not adapt then */
     bool convex;                      /* the minimum does not depend on the starting point */
     unsigned figures;                 /* objective_figure */
 
@@ -69,7 +74,8 @@ struct objective {
     /* Where the intercept starts; NULL: at 0. */
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
-    /* The bound on |derivative|, given the largest |label|; NULL: 1. If it `adapts`, this is only
+    /* The bound on |derivative|, given the largest |label|; NULL: 1. objective_bound() has what
+     * follows for the gradient. If it `adapts`, this is only
      * what the first evaluation assumes, where the margins are `start`. It should not be far too
      * large: derivatives are rounded to a share of it. Later ones take their bound from the
      * derivatives found so far, and an evaluation that exceeds its bound is done again. */
@@ -99,13 +105,14 @@ struct objective {
                            double label_max_abs);
     bool second_constant;
 
-    /* The loss of one example for scoring, accurate also where it is tiny. */
+    /* The loss of one example for scoring, accurate also where it is tiny; NULL, with one output:
+     * what `losses` finds. See objective_loss(). */
     double (*loss)(const struct loss_parameters *parameters, size_t outputs, const double *margins,
                    double label);
 
-    /* Turns the margins of one example into the prediction, in place (the link function). NULL: the
-     * prediction is the margins themselves. `prediction` is the name of its member in JSON, whose
-     * value is a list if K > 1. */
+    /* Turns the margins of one example into objective_predictions() numbers, in place (the link
+     * function). NULL: the prediction is the margins themselves. `prediction` is the name of its
+     * member in JSON, whose value is a list if there are several classes and not just two. */
     void (*predict)(size_t outputs, double *margins);
     const char *prediction;
 
@@ -117,6 +124,12 @@ struct objective {
 
 const struct objective *objective_of(enum objective_kind kind);
 uint32_t objective_outputs(const struct objective *objective, uint32_t classes);
+
+/* The weights of a feature: K, or 1 that all outputs share. */
+uint32_t objective_weights(const struct objective *objective, uint32_t outputs);
+
+/* The numbers of a prediction: K, or one more if these are the probabilities of ordered classes. */
+uint32_t objective_predictions(const struct objective *objective, uint32_t outputs);
 const char *objective_name(enum objective_kind kind);
 
 /* Find an objective by its name: its kind, or −1; its row, or NULL. */
@@ -132,8 +145,16 @@ struct loss_parameters objective_defaults(enum objective_kind kind);
 const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
                                                        const struct loss_parameters *parameters);
 
-/* The index of the largest margin, the first one of equals: the predicted class if K > 1. */
+/* The index of the largest margin, the first one of equals. */
 size_t objective_best(size_t outputs, const double *margins);
+
+/* The predicted class: that of the largest margin; or, where outputs part classes, that before the
+ * first margin which is not above 0. */
+size_t objective_class(const struct objective *objective, size_t outputs, const double *margins);
+
+/* The loss of one example for scoring. */
+double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,
+                      size_t outputs, const double *margins, double label);
 
 struct objective_shape {
     enum objective_kind kind;
@@ -148,6 +169,16 @@ struct objective_shape {
  * allow. */
 struct layout objective_layout(const struct objective_shape *shape);
 uint64_t objective_parameters(const struct objective_shape *shape); /* n */
+
+/* The bounds on what a row's value is multiplied by in the gradient, and in the second derivatives:
+ * those on the derivatives of a loss by its margins, times the number of margins that share a
+ * weight. */
+double objective_bound(const struct objective_shape *shape, double label_max_abs);
+double objective_second_bound(const struct objective_shape *shape, double derivative_max,
+                              double label_max_abs);
+
+/* Reads the shape of a linear model off the layout of its parameters: outputs, intercept, start. */
+void objective_read_layout(struct objective_shape *shape, const struct layout *layout);
 
 /* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {

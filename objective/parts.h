@@ -26,16 +26,26 @@ bool log_link_not_negative(double label);
 #define LOG_LINK_BOUND_MAX 1e150
 double log_link_exp(double x); /* e^x, at most that */
 double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
-double log_link_loss(void (*losses)(const struct loss_parameters *parameters, size_t rows,
-                                    size_t outputs, const double *label, double *margins,
-                                    double *loss, double *work),
-                     const struct loss_parameters *parameters, double margin, double label);
 
 /* `losses` leaves the second derivatives in `work`. */
 void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                      const double *label, const double *derivatives, const double *work,
                      double *diagonal);
 void log_link_predict(size_t outputs, double *margins);
+
+/* What losses share that are a logistic loss of each output, log(1 + e^−m) for outputs that the
+ * label is on the side of, log(1 + e^m) for others. Of several outputs these are the one of its
+ * class; or, `ordered`, those below its class. */
+double logistic_loss(double margin, bool own);
+void logistics_losses(bool ordered, size_t rows, size_t outputs, const double *label,
+                      double *margins, double *loss, double *work);
+double logistics_loss(bool ordered, size_t outputs, const double *margins, double label);
+void logistics_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
+                      const double *label, const double *derivatives, const double *work,
+                      double *diagonal);
+void logistics_second_row(size_t outputs, double label, const double *derivatives, size_t k,
+                          double *row);
+void logistics_predict(size_t outputs, double *margins); /* the probability of each */
 
 /* Intermediate results that a loss keeps on the stack. */
 #define PIECE 64
@@ -50,10 +60,15 @@ struct batch {
 };
 
 struct objective_scratch {
+    /* The shape, with only as many outputs as a feature has weights. */
+    struct objective_shape weights;
+
     struct layout_tensor bias; /* has no columns if there is no intercept */
     double *margins;           /* rows of a batch × K; later their derivatives */
     double *work;              /* rows of a batch × K */
     double *loss;              /* one per row of a batch */
+    double *common;            /* one per row: the margin before the biases, later the sum of the
+                                  derivatives; NULL unless the outputs share their weights */
 
     /* For dense rows; each array is NULL until it is needed. */
     double *tile;       /* the rows of a batch as doubles */
@@ -127,7 +142,9 @@ struct column_run {
 
 /* Scratch memory for curvature. */
 struct curving {
+    /* If outputs share their weights: a column for each weight and each bias, of one output. */
     size_t columns, outputs;
+
     double *power;    /* 2^(e − 31), a column each */
     double *diagonal; /* of second derivatives, rows of a batch × K */
     double *leverage; /* a row of a batch each */

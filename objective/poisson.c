@@ -33,12 +33,6 @@ static double second_bound(const struct loss_parameters *parameters, double deri
     return derivative_max + label_max_abs;
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)outputs;
-    return log_link_loss(losses, parameters, margins[0], label);
-}
-
 const struct objective objective_poisson = {
     .name = "poisson",
     .labels = LABEL_TARGET,
@@ -52,7 +46,6 @@ const struct objective objective_poisson = {
     .losses = losses,
     .second = log_link_second, /* μ */
     .second_bound = second_bound,
-    .loss = loss_of_one,
     .predict = log_link_predict,
     .prediction = "value",
 };

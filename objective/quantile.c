@@ -46,12 +46,6 @@ static double second_bound(const struct loss_parameters *parameters, double deri
     return 0.5 / parameters->value[EPSILON];
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)outputs;
-    return loss_of(margins[0] - label, parameters->value[TAU], parameters->value[EPSILON]);
-}
-
 static double start(const struct loss_parameters *parameters, const struct label_summary *labels) {
     return labels->quantile[(size_t)(parameters->value[TAU] * (LABEL_QUANTILES - 1) + 0.5)];
 }
@@ -81,7 +75,6 @@ const struct objective objective_quantile = {
     .losses = losses,
     .second = second,
     .second_bound = second_bound,
-    .loss = loss_of_one,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };

@@ -34,13 +34,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
     }
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)parameters;
-    (void)outputs;
-    return loss_of(margins[0], label);
-}
-
 const struct objective objective_smooth_hinge = {
     .name = "smooth_hinge",
     .labels = LABEL_BINARY,
@@ -49,7 +42,6 @@ const struct objective objective_smooth_hinge = {
     .losses = losses,
     .second = second,
     .second_most = 1,
-    .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",
 };

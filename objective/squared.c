@@ -31,14 +31,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = 1;
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)parameters;
-    (void)outputs;
-    double residual = margins[0] - label;
-    return 0.5 * residual * residual;
-}
-
 const struct objective objective_squared = {
     .name = "squared",
     .labels = LABEL_TARGET,
@@ -50,7 +42,6 @@ const struct objective objective_squared = {
     .second = second,
     .second_most = 1,
     .second_constant = true,
-    .loss = loss_of_one,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };

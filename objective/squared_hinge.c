@@ -41,14 +41,6 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
         diagonal[i] = derivatives[i] != 0 ? 2 : 0;
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)parameters;
-    (void)outputs;
-    double short_by = shortfall(margins[0], label);
-    return short_by * short_by;
-}
-
 const struct objective objective_squared_hinge = {
     .name = "squared_hinge",
     .labels = LABEL_BINARY,
@@ -59,7 +51,6 @@ const struct objective objective_squared_hinge = {
     .losses = losses,
     .second = second,
     .second_most = 2,
-    .loss = loss_of_one,
     .prediction = "margin",
     .liblinear = "L2R_L2LOSS_SVC",
 };

@@ -14,7 +14,15 @@ const struct objective *objective_of(enum objective_kind kind) {
 }
 
 uint32_t objective_outputs(const struct objective *objective, uint32_t classes) {
-    return objective->output_a_class ? classes : 1;
+    return objective->output_a_class ? classes : objective->shares_weights ? classes - 1 : 1;
+}
+
+uint32_t objective_weights(const struct objective *objective, uint32_t outputs) {
+    return objective->shares_weights ? 1 : outputs;
+}
+
+uint32_t objective_predictions(const struct objective *objective, uint32_t outputs) {
+    return objective->shares_weights ? outputs + 1 : outputs;
 }
 
 const char *objective_name(enum objective_kind kind) {
@@ -39,6 +47,24 @@ size_t objective_best(size_t outputs, const double *margins) {
         if (margins[k] > margins[best])
             best = k;
     return best;
+}
+
+size_t objective_class(const struct objective *objective, size_t outputs, const double *margins) {
+    if (objective->output_a_class)
+        return objective_best(outputs, margins);
+    size_t below = 0;
+    while (below < outputs && margins[below] > 0)
+        below++;
+    return below;
+}
+
+double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,
+                      size_t outputs, const double *margins, double label) {
+    if (objective->loss)
+        return objective->loss(parameters, outputs, margins, label);
+    double margin = margins[0], loss, work;
+    objective->losses(parameters, 1, 1, &label, &margin, &loss, &work);
+    return loss;
 }
 
 static const struct loss_parameter parameters_of[OBJECTIVES][LOSS_PARAMETERS_MAX] = {
@@ -73,7 +99,9 @@ const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
 }
 
 struct layout objective_layout(const struct objective_shape *shape) {
-    struct layout layout = layout_linear(shape->features, shape->outputs, shape->intercept);
+    uint32_t weights = objective_weights(objectives[shape->kind], shape->outputs);
+    struct layout layout =
+        layout_linear_of(shape->features, weights, shape->intercept ? shape->outputs : 0);
     if (shape->intercept && shape->start != 0 && layout.count) {
         struct layout_tensor *bias = &layout.tensor[layout.count - 1];
         bias->start = LAYOUT_START_CONSTANT;
@@ -85,6 +113,36 @@ struct layout objective_layout(const struct objective_shape *shape) {
 uint64_t objective_parameters(const struct objective_shape *shape) {
     struct layout layout = objective_layout(shape);
     return layout_parameters(&layout);
+}
+
+void objective_read_layout(struct objective_shape *shape, const struct layout *layout) {
+    const struct layout_tensor *weight = layout_find(layout, TENSOR_WEIGHT);
+    const struct layout_tensor *bias = layout_find(layout, TENSOR_BIAS);
+    const struct layout_tensor *outputs = objectives[shape->kind]->shares_weights ? bias : weight;
+    shape->outputs = outputs ? (uint32_t)outputs->columns : 0;
+    shape->intercept = bias != NULL;
+    shape->start = bias ? bias->bound : 0;
+}
+
+/* How many margins have the same weight in them. */
+static double sharing(const struct objective_shape *shape) {
+    return objectives[shape->kind]->shares_weights ? shape->outputs : 1;
+}
+
+double objective_bound(const struct objective_shape *shape, double label_max_abs) {
+    const struct objective *objective = objectives[shape->kind];
+    double bound =
+        objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
+    return bound * sharing(shape);
+}
+
+double objective_second_bound(const struct objective_shape *shape, double derivative_max,
+                              double label_max_abs) {
+    const struct objective *objective = objectives[shape->kind];
+    double bound = objective->second_bound
+                       ? objective->second_bound(&shape->loss, derivative_max, label_max_abs)
+                       : objective->second_most;
+    return bound * sharing(shape);
 }
 
 double scale_of(const struct objective_scale *scale, size_t number) {

@@ -61,12 +61,6 @@ static double second_bound(const struct loss_parameters *parameters, double deri
     return derivative_max + (label_max_abs > 1 ? label_max_abs : 1);
 }
 
-static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                          const double *margins, double label) {
-    (void)outputs;
-    return log_link_loss(losses, parameters, margins[0], label);
-}
-
 const struct objective objective_tweedie = {
     .name = "tweedie",
     .labels = LABEL_TARGET,
@@ -80,7 +74,6 @@ const struct objective objective_tweedie = {
     .losses = losses,
     .second = log_link_second, /* a·μ^a + b·y·μ^−b */
     .second_bound = second_bound,
-    .loss = loss_of_one,
     .predict = log_link_predict,
     .prediction = "value",
 };

@@ -93,14 +93,9 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     if (amiss)
         return error_set(ERROR_INTERNAL, "the objective `%s` cannot have this %s", setup->objective,
                          amiss->name);
-    const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
-    const struct layout_tensor *bias = layout_find(&setup->layout, TENSOR_BIAS);
-    *shape = (struct objective_shape){.kind = (enum objective_kind)kind,
-                                      .features = features,
-                                      .outputs = weight ? (uint32_t)weight->columns : 0,
-                                      .intercept = bias != NULL,
-                                      .start = bias ? bias->bound : 0,
-                                      .loss = setup->loss};
+    *shape = (struct objective_shape){
+        .kind = (enum objective_kind)kind, .features = features, .loss = setup->loss};
+    objective_read_layout(shape, &setup->layout);
     return 0;
 }
 

@@ -37,13 +37,13 @@ void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
     frame->count = setup->count;
     frame->weights = weights->rows * weights->columns;
     frame->outputs = weights->columns;
-    frame->biases = layout->count > 1 ? weights->columns : 0;
+    frame->biases = layout->count > 1 ? layout->tensor[1].columns : 0;
     frame->bias_exponent = (int)setup->bias_exponent;
     frame->mean = memory_new(frame->count, sizeof *frame->mean);
     frame->scale = memory_new(frame->count, sizeof *frame->scale);
     frame->penalty = memory_new(frame->count, sizeof *frame->penalty);
     frame->root = memory_new(frame->count, sizeof *frame->root);
-    frame->bias_sum = memory_new(frame->outputs, sizeof *frame->bias_sum);
+    frame->bias_sum = memory_new(frame->biases, sizeof *frame->bias_sum);
     frame->bias_gradient = memory_new(frame->outputs, sizeof *frame->bias_gradient);
     set_biases(frame);
 }
@@ -75,9 +75,14 @@ bool frame_is_complete(const struct frame *frame) {
 }
 
 void frame_read_biases(struct frame *frame, int derivative_exponent, double weight_sum) {
-    for (size_t k = 0; k < frame->biases; k++)
-        vector_from_fixed(1, &frame->bias_gradient[k], &frame->bias_sum[k],
+    for (size_t k = 0; k < frame->biases; k++) {
+        double gradient;
+        vector_from_fixed(1, &gradient, &frame->bias_sum[k],
                           frame->bias_exponent - derivative_exponent, weight_sum);
+        bool first = k < frame->outputs; /* or it adds to those that share the weight */
+        frame->bias_gradient[k % frame->outputs] =
+            first ? gradient : frame->bias_gradient[k % frame->outputs] + gradient;
+    }
 }
 
 void frame_turn_gradient(const struct frame *frame, size_t offset, size_t count, double *gradient) {
@@ -111,16 +116,16 @@ void frame_to_weights(const struct frame *frame, double *gradient) {
     const double *biases = gradient + frame->weights;
     for (size_t i = 0; i < frame->weights; i++) {
         gradient[i] /= frame->scale[i];
-        if (frame->biases)
-            gradient[i] += frame->mean[i] * biases[i % frame->outputs];
+        for (size_t k = i % frame->outputs; k < frame->biases; k += frame->outputs)
+            gradient[i] += frame->mean[i] * biases[k];
     }
 }
 
 void frame_from_weights(const struct frame *frame, double *step) {
     double *biases = step + frame->weights;
     for (size_t i = 0; i < frame->weights; i++) {
-        if (frame->biases)
-            biases[i % frame->outputs] += frame->mean[i] * step[i];
+        for (size_t k = i % frame->outputs; k < frame->biases; k += frame->outputs)
+            biases[k] += frame->mean[i] * step[i];
         step[i] /= frame->scale[i];
     }
 }

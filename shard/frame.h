@@ -15,14 +15,15 @@ struct frame {
     uint64_t first;   /* of the range, in the whole vector */
     size_t count;     /* elements of the range */
     uint64_t weights; /* elements of the whole vector that are weights */
-    uint64_t outputs;
-    size_t biases;                  /* of the whole model: `outputs` or 0 */
+    uint64_t outputs; /* weights of a feature */
+    size_t biases;    /* of the whole model: `outputs` or 0; or some that share one weight */
     double *mean, *scale, *penalty; /* of each element; a bias has 0, 1 and 1; owned */
     double *root;                   /* √penalty; owned */
     size_t set;                     /* elements that have theirs, from the first */
     int bias_exponent;              /* base exponent of the biases */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
-    double *bias_gradient;          /* what the sums come to: frame_read_biases(); owned */
+    double *bias_gradient; /* of each of `outputs`, what the sums of its biases come to, all
+                              together: frame_read_biases(); owned */
 };
 
 /* For the range and the layout that `setup` describes. The frame was zeroed, or set up before. */

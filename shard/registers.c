@@ -72,7 +72,7 @@ void registers_clear_sum(struct registers *registers, enum sums_layout layout) {
     memset(registers->sum, 0, registers_sums(registers, layout) * sizeof *registers->sum);
     if (registers->frame.used)
         memset(registers->frame.bias_sum, 0,
-               registers->frame.outputs * sizeof *registers->frame.bias_sum);
+               registers->frame.biases * sizeof *registers->frame.bias_sum);
 }
 
 /* The history needs no zeros: a slot is read only after it was written. */

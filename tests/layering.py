@@ -63,7 +63,7 @@ FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'objective/objective.h': {'objective_name', 'objective_from_name',
                               'objective_of', 'objective_find', 'objective_outputs', 'objective_layout',
-                              'objective_parameters'},
+                              'objective_parameters', 'objective_bound', 'objective_second_bound'},
 }
 
 # What only one file may call: a pattern of the call, and the file.

@@ -285,6 +285,26 @@ static int check_loss(const struct job *job) {
     return 0;
 }
 
+static bool same_label(const char *a, const char *b) {
+    double x, y;
+    return !strcmp(a, b) || (key_number(a, &x) && key_number(b, &y) && x == y);
+}
+
+/* Classes in order have thresholds between them, which are intercepts. */
+static int check_ordered(const struct job *job) {
+    if (!job->intercept && objective_of(job->objective)->shares_weights)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `intercept`: objective = %s has an intercept between each two "
+                         "classes; allowed: true",
+                         job->file, objective_name(job->objective));
+    for (char **label = job->order; *label; label++)
+        for (char **before = job->order; before < label; before++)
+            if (same_label(*label, *before))
+                return error_set(ERROR_CONFIG, "%s: key `ordinal.order`: lists the label %s twice",
+                                 job->file, *label);
+    return 0;
+}
+
 /* A share is the only entry of a list, and early stopping needs a holdout. */
 static int check_holdout(const struct job *job) {
     double share;
@@ -403,6 +423,8 @@ static int complete(struct job *job, const char *state) {
             "objective is %s",
             job->file, objective_name(job->objective));
     int code = check_loss(job);
+    if (!code)
+        code = check_ordered(job);
     if (!code)
         code = check_weights(job);
     if (!code)

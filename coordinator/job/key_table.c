@@ -126,6 +126,9 @@ const struct key keys[] = {
      RANGE(low, high),  WORD(word_, 0),     .initial = initial_,                                   \
      .help = text,      .objectives = 1u << OBJECTIVE_##KIND},
 #include "objective/parameters.def"
+    {"ordinal.order", KEY_LIST, AT(order), .allowed = "labels, from low to high",
+     .objectives = 1u << OBJECTIVE_ORDINAL,
+     .help = "the order of the labels where they are not numbers"},
     {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",

@@ -148,19 +148,23 @@ static double trace_first(const struct set_info *data, const struct objective_sh
 
 double sizing_second_first(const struct set_info *data, const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    double second = objective->second ? trace_first(data, shape) / shape->outputs : 1;
+    double parts = objective->shares_weights ? 1 : shape->outputs;
+    double second = objective->second ? trace_first(data, shape) / parts : 1;
     return second > 0 ? second : 1;
 }
 
-static void set_prices(const struct set_info *data, double outputs, double n,
+/* Outputs that share weights add the terms of a row once each. */
+static void set_prices(const struct set_info *data, const struct objective_shape *shape, double n,
                        struct preconditioner_settings *settings) {
+    bool shared = objective_of(shape->kind)->shares_weights;
+    double outputs = shared ? 1 : shape->outputs, times = shared ? shape->outputs : 1;
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
     settings->price_all = 0.5 + FACTOR_PRICE * n * n * n / 3 / pass;
     double price = data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE;
     settings->price_term = (outputs > 1 ? TERM_PRICE_OUTPUTS : price) / pass;
 
     double side = ((double)data->values / (double)data->rows + 1) * outputs;
-    double cheap = SAMPLE_PRICE / (settings->price_term * side * side / 2);
+    double cheap = SAMPLE_PRICE / (settings->price_term * times * side * side / 2);
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
@@ -195,6 +199,6 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
-    set_prices(data, shape->outputs, (double)parameters, settings);
+    set_prices(data, shape, (double)parameters, settings);
     return 0;
 }

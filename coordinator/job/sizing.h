@@ -37,8 +37,8 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
  * curvature, and steps along all others a hundred times too short. */
 double sizing_bias_scale(const struct set_info *data);
 
-/* The second derivative of a row's loss by one of its margins at the start, about; 1 for a
- * loss without. */
+/* The second derivative of a row's loss by one of its margins at the start, about; by all together
+ * where these share their weights; 1 for a loss without. */
 double sizing_second_first(const struct set_info *data, const struct objective_shape *shape);
 
 /* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the

@@ -23,7 +23,7 @@ enum curvature_section {
 
 struct curvature_facts {
     uint64_t features;
-    uint32_t outputs, intercept, classes, pairs, form, unused;
+    uint32_t outputs, intercept, classes, pairs, form, shared;
     char model_sha256[72]; /* padded with 0 */
 };
 _Static_assert(sizeof(struct curvature_facts) == 104, "no padding");
@@ -63,7 +63,7 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
-    uint64_t weights = writer->layout->features * (uint64_t)writer->layout->outputs;
+    uint64_t weights = writer->layout->features * model_rows(writer->layout);
     double scale = vector % 2 ? 1 : 1 / writer->bias_scale; /* vectors are s, q, s, q, … from 1 */
     if (first == 0)
         file_write_back(writer->container.file.descriptor); /* the vectors before this one */
@@ -79,7 +79,8 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
                                     .intercept = layout->intercept,
                                     .classes = layout->classes,
                                     .pairs = writer->pairs,
-                                    .form = writer->form};
+                                    .form = writer->form,
+                                    .shared = layout->shared};
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", model_sha256);
     struct container_writer *container = &writer->container;
     int code = container_section(container, CURVATURE_FACTS, &facts, sizeof facts);
@@ -126,6 +127,7 @@ static int read_sections(struct curvature *curvature, const char *model_sha256) 
     if (strncmp(facts->model_sha256, model_sha256, sizeof facts->model_sha256))
         return error_set(ERROR_DATA, "%s is that of another model", file->path);
     *layout = (struct model_layout){.outputs = facts->outputs,
+                                    .shared = facts->shared,
                                     .intercept = facts->intercept,
                                     .features = facts->features,
                                     .classes = facts->classes};

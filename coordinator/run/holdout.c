@@ -46,7 +46,7 @@ static struct model *empty_model(const struct model_layout *layout) {
     model->layout.feature_names = NULL;
     model->layout.original_order = NULL;
     model->layout.kept = NULL;
-    model->weight = memory_new(layout->features * layout->outputs, sizeof(double));
+    model->weight = memory_new(layout->features * model_rows(layout), sizeof(double));
     return model;
 }
 

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct start_facts) == 168, "no padding");
 static struct start_facts facts_of(const char *run, const char *sha256,
                                    const struct model_layout *layout, uint32_t form) {
     struct start_facts facts = {
-        .parameters = model_parameters(layout), .outputs = layout->outputs, .form = form};
+        .parameters = model_parameters(layout), .outputs = model_rows(layout), .form = form};
     snprintf(facts.run, sizeof facts.run, "%s", run);
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", sha256);
     return facts;
@@ -71,7 +71,7 @@ static int write_kept(struct container_writer *writer, const struct model *model
     uint64_t *ranks = memory_map(count * sizeof *ranks);
     struct container_room room;
     model_vanished(model, layout, ranks);
-    int code = container_room(writer, layout->outputs * count * sizeof(double), &room);
+    int code = container_room(writer, model_rows(layout) * count * sizeof(double), &room);
     if (!code) {
         model_vanished_weights(model, layout, ranks, count, room.data);
         container_keep(writer, START_KEPT_WEIGHTS, &room);

@@ -13,7 +13,7 @@
 
 struct start {
     struct container file;
-    const double *parameters; /* (features + intercept)·outputs; mapped */
+    const double *parameters; /* as the layout has them; mapped */
     uint32_t pairs;           /* of curvature, oldest first */
     const double *vectors;    /* s and y of each, as `parameters`; mapped */
     struct model_kept kept; /* mapped, but the list of names is owned; no features: none are kept */

@@ -126,6 +126,7 @@ static int size_up(struct training *run) {
         .objective = objective_name(run->shape.kind),
         .loss = run->shape.loss,
         .outputs = run->shape.outputs,
+        .shared = objective->shares_weights,
         .intercept = run->shape.intercept,
         .features = info->features,
         .feature_id = info->feature_id,

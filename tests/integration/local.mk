@@ -37,6 +37,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \
+	tests/integration/test_ordinal.py \
 	tests/integration/test_waiting.py \
 	tests/integration/test_weights.py \
 	tests/integration/test_reading.py \

@@ -98,9 +98,11 @@ def every_task_trains_with_the_job_file_of_its_page(folder):
               f'{rng.choice([1000, 2000])},{rng.choice(["yes", "no"])}' for i in range(300)]
     (folder / 'people.csv').write_text('\n'.join(['id,age,city,zip,bought', *people]) + '\n')
     (folder / 'counts.csv').write_text('x,y\n' + ''.join(f'{i % 7},{i % 3}\n' for i in range(90)))
+    (folder / 'reviews.csv').write_text('x,y,grade\n' + ''.join(
+        f'{i % 7},{i % 5},{["low", "medium", "high"][rng.randrange(3)]}\n' for i in range(90)))
     small_data(folder, 'train.libsvm')
     jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
-    assert len(jobs) == 6, jobs
+    assert len(jobs) == 7, jobs
     for number, job in enumerate(jobs):
         path = folder / f'{number}.conf'
         path.write_text(job)

@@ -11,11 +11,27 @@
 
 static double label_of(const struct objective_shape *shape, struct random *random) {
     enum label_kind labels = objective_of(shape->kind)->labels;
+    if (labels == LABEL_CLASSES)
+        return (double)random_below(random, shape->outputs);
     if (labels != LABEL_TARGET)
-        return (double)random_below(random, labels == LABEL_BINARY ? 2 : shape->outputs);
+        return (double)random_below(random, shape->outputs + 1);
     double label = 10 * (random_unit(random) - 0.5);
     bool (*fits)(double) = objective_of(shape->kind)->label_fits;
     return !fits || fits(label) ? label : fits(0) ? 0 : -label;
+}
+
+static uint32_t weights_of(const struct objective_shape *shape) {
+    return objective_weights(objective_of(shape->kind), shape->outputs);
+}
+
+uint64_t canned_place(const struct objective_shape *shape, uint64_t j, uint32_t k) {
+    uint32_t weights = weights_of(shape);
+    return j * weights + (j < CANNED_FEATURES && weights == 1 ? 0 : k);
+}
+
+uint64_t canned_column(const struct objective_shape *shape, uint64_t parameter) {
+    uint64_t column = parameter / weights_of(shape);
+    return column < CANNED_FEATURES ? column : CANNED_FEATURES;
 }
 
 static void add_row(struct canned *canned, const double *scale, struct random *random) {
@@ -86,7 +102,7 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
         canned->rows.value =
             type == VALUE_FLOAT ? (const void *)canned->narrow : (const void *)canned->wide;
     for (uint64_t p = 0; p < objective_parameters(&shape); p++) {
-        uint64_t j = p / shape.outputs;
+        uint64_t j = canned_column(&shape, p);
         canned->parameters[p] = 4 * (random_unit(&random) - 0.5);
         if (objective_of(shape.kind)->label_fits) /* whose losses grow exponentially */
             canned->parameters[p] /= 8;
@@ -155,10 +171,12 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
         m[0] = sign * fmaxl(-1, fminl(0, z - 1));
         return z >= 1 ? 0 : z > 0 ? (1 - z) * (1 - z) / 2 : 0.5L - z;
     }
-    if (shape->kind == OBJECTIVE_ONE_VS_REST) {
+    if (shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL) {
+        bool ordered = shape->kind == OBJECTIVE_ORDINAL;
         long double sum = 0;
         for (uint32_t k = 0; k < shape->outputs; k++) {
-            long double sign = k == (size_t)label ? 1 : -1, z = sign * m[k];
+            bool own = ordered ? k < label : k == (size_t)label;
+            long double sign = own ? 1 : -1, z = sign * m[k];
             sum += log1pl(expl(-z));
             m[k] = -sign / (1 + expl(z));
         }
@@ -196,25 +214,25 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
 long double canned_reference(const struct canned *canned, long double *gradient) {
     const struct objective_shape *shape = &canned->shape;
     const uint32_t outputs = shape->outputs;
-    const uint64_t intercept = (uint64_t)CANNED_FEATURES * outputs;
     long double loss = 0;
     for (uint64_t p = 0; p < objective_parameters(shape); p++)
         gradient[p] = 0;
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         long double m[CANNED_OUTPUTS_MAX];
         for (uint32_t k = 0; k < outputs; k++) {
-            m[k] = shape->intercept ? canned->parameters[intercept + k] : 0;
+            uint64_t intercept = canned_place(shape, CANNED_FEATURES, k);
+            m[k] = shape->intercept ? canned->parameters[intercept] : 0;
             for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
                 m[k] += (long double)canned->wide[v] *
-                        canned->parameters[canned->feature[v] * outputs + k];
+                        canned->parameters[canned_place(shape, canned->feature[v], k)];
         }
         loss += canned->weight[i] * canned_loss(shape, canned->label[i], m);
         for (uint32_t k = 0; k < outputs; k++) {
             m[k] *= canned->weight[i];
             for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
-                gradient[canned->feature[v] * outputs + k] += m[k] * canned->wide[v];
+                gradient[canned_place(shape, canned->feature[v], k)] += m[k] * canned->wide[v];
             if (shape->intercept)
-                gradient[intercept + k] += m[k];
+                gradient[canned_place(shape, CANNED_FEATURES, k)] += m[k];
         }
     }
     return loss;
@@ -235,8 +253,8 @@ struct objective_result canned_gradient(const struct canned *canned, bool unifor
     uint64_t n = objective_parameters(&canned->shape);
     int16_t exponent[CANNED_PARAMETERS];
     for (uint64_t p = 0; p < n; p++)
-        exponent[p] =
-            (int16_t)(uniform ? canned->uniform : canned->exponent[p / canned->shape.outputs]);
+        exponent[p] = (int16_t)(uniform ? canned->uniform
+                                        : canned->exponent[canned_column(&canned->shape, p)]);
     vector_from_fixed_columns(n, gradient, sum, exponent, derivative_exponent, 1);
     return result;
 }

@@ -41,6 +41,13 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
 /* Gives the rows weights of about 10^−decades to 10^decades, and some of 0. */
 void canned_weigh(struct canned *canned, double decades, uint64_t seed);
 
+/* Where the weight of feature `j` and output `k` is among the parameters; j = CANNED_FEATURES:
+ * where the intercept is. */
+uint64_t canned_place(const struct objective_shape *shape, uint64_t j, uint32_t k);
+
+/* The feature of a parameter. */
+uint64_t canned_column(const struct objective_shape *shape, uint64_t parameter);
+
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);
 

@@ -21,7 +21,9 @@ static inline struct objective_sample sample_of(const struct canned *canned) {
     return (struct objective_sample){.exponent = canned->exponent,
                                      .examples = CANNED_ROWS,
                                      .derivative_exponent =
-                                         objective_of(canned->shape.kind)->label_fits ? 8 : 1,
+                                         objective_of(canned->shape.kind)->label_fits       ? 8
+                                         : objective_of(canned->shape.kind)->shares_weights ? 4
+                                                                                            : 1,
                                      .drawing = {.floor = 1}};
 }
 

@@ -119,6 +119,19 @@ static const struct model softmax = {
     .weight = weights,
     .bias = biases,
 };
+/* Of ordered classes; its thresholds do not rise. */
+static const struct model ordinal = {
+    .layout = {.objective = "ordinal",
+               .outputs = 2,
+               .shared = true,
+               .intercept = true,
+               .features = 3,
+               .feature_id = ids,
+               .classes = 3,
+               .class_names = class_names},
+    .weight = weights,
+    .bias = biases + 1,
+};
 static const struct model squared = {
     .layout = {.objective = "squared", .outputs = 1, .features = 3, .feature_id = ids},
     .weight = weights,

@@ -41,21 +41,31 @@ static void walk(const struct layout *layout, step *through, uint64_t piece, con
     coordinates_end(&walk);
 }
 
-static void a_margin_is_that_of_shifted_and_scaled_columns(void **state) {
-    (void)state;
-    struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+/* Of a model whose features have that many weights each. */
+static void assert_margins(unsigned weights) {
+    struct layout layout = layout_linear_of(COLUMNS, weights, OUTPUTS);
     double left[ALL];
     draw();
     walk(&layout, coordinates_leave, ALL, vector, left);
     for (unsigned k = 0; k < OUTPUTS; k++) {
-        double plain = left[COLUMNS * OUTPUTS + k], scaled = vector[COLUMNS * OUTPUTS + k];
+        double plain = left[COLUMNS * weights + k], scaled = vector[COLUMNS * weights + k];
         for (unsigned j = 0; j < COLUMNS; j++) {
             double x = j % 5 - 1.5;
-            plain += x * left[j * OUTPUTS + k];
-            scaled += columns[j].scale * (x - columns[j].mean) * vector[j * OUTPUTS + k];
+            plain += x * left[j * weights + k % weights];
+            scaled += columns[j].scale * (x - columns[j].mean) * vector[j * weights + k % weights];
         }
         assert_true(fabs(plain - scaled) < 1e-11);
     }
+}
+
+static void a_margin_is_that_of_shifted_and_scaled_columns(void **state) {
+    (void)state;
+    assert_margins(OUTPUTS);
+}
+
+static void outputs_that_share_their_weights_share_the_shift(void **state) {
+    (void)state;
+    assert_margins(1);
 }
 
 static void what_enters_and_leaves_is_what_it_was(void **state) {
@@ -101,6 +111,10 @@ static void only_linear_models_have_coordinates(void **state) {
     assert_true(coordinates_suit(&layout));
     strcpy(layout.tensor[1].name, "other");
     assert_false(coordinates_suit(&layout));
+    layout = layout_linear_of(COLUMNS, 1, OUTPUTS);
+    assert_true(coordinates_suit(&layout));
+    layout.tensor[0].columns = 2;
+    assert_false(coordinates_suit(&layout));
     layout.count = 1;
     assert_true(coordinates_suit(&layout));
     layout.count = 0;
@@ -110,6 +124,7 @@ static void only_linear_models_have_coordinates(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
+        cmocka_unit_test(outputs_that_share_their_weights_share_the_shift),
         cmocka_unit_test(what_enters_and_leaves_is_what_it_was),
         cmocka_unit_test(a_walk_has_the_same_bits_however_it_is_cut),
         cmocka_unit_test(without_biases_columns_are_only_scaled),

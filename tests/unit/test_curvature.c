@@ -23,6 +23,8 @@ static const struct objective_shape shapes[] = {
     CANNED_SHAPE(ONE_VS_REST, 3, true, 0),   CANNED_SHAPE(POISSON, 1, true, 0),
     CANNED_SHAPE(GAMMA, 1, true, 0),         CANNED_SHAPE(TWEEDIE, 1, true, 1.3),
     CANNED_SHAPE(SOFTMAX, 7, false, 0),      CANNED_SHAPE(SOFTMAX, 11, true, 0),
+    CANNED_SHAPE(ORDINAL, 1, true, 0),       CANNED_SHAPE(ORDINAL, 4, true, 0),
+    CANNED_SHAPE(ORDINAL, 11, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -30,14 +32,15 @@ static void second_of(const struct objective_shape *shape, const long double *m,
                       long double *s) {
     uint32_t outputs = shape->outputs;
     long double p[CANNED_OUTPUTS_MAX], total = 0;
-    if (outputs == 1) {
+    bool apart = shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL;
+    if (outputs == 1 && !apart) {
         s[0] = canned_second(shape, label, m[0]);
         return;
     }
-    for (uint32_t k = 0; shape->kind == OBJECTIVE_ONE_VS_REST && k < outputs; k++)
+    for (uint32_t k = 0; apart && k < outputs; k++)
         for (uint32_t l = 0; l < outputs; l++)
             s[k * outputs + l] = k == l ? 1 / ((1 + expl(m[k])) * (1 + expl(-m[k]))) : 0;
-    if (shape->kind == OBJECTIVE_ONE_VS_REST)
+    if (apart)
         return;
     for (uint32_t k = 0; k < outputs; k++)
         total += expl(m[k]);
@@ -59,8 +62,27 @@ static void spread(const struct canned *canned, uint32_t i, long double *x, long
     for (uint32_t k = 0; k < shape->outputs; k++) {
         margins[k] = 0;
         for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
-            margins[k] += x[j] != 0 ? x[j] * canned->parameters[j * shape->outputs + k] : 0;
+            margins[k] += x[j] != 0 ? x[j] * canned->parameters[canned_place(shape, j, k)] : 0;
     }
+}
+
+/* An element of the triangle is a sum of parts: one for each output, if they share weights, and
+ * else one. Where its second derivative is among those by the margins; NOWHERE if it has none. */
+#define NOWHERE SIZE_MAX
+static bool is_shared(const struct objective_shape *shape) {
+    return objective_of(shape->kind)->shares_weights;
+}
+
+static uint32_t parts_of(const struct objective_shape *shape) {
+    return is_shared(shape) ? shape->outputs : 1;
+}
+
+static size_t second_at(const struct objective_shape *shape, uint32_t part, size_t r, size_t c) {
+    size_t outputs = shape->outputs, own = CANNED_FEATURES + part;
+    if (!is_shared(shape))
+        return r % outputs * outputs + c % outputs;
+    bool has = (r < CANNED_FEATURES || r == own) && (c < CANNED_FEATURES || c == own);
+    return has ? part * outputs + part : NOWHERE;
 }
 
 /* The triangle over all rows in units of the fixed point, not rounded, and the totals. */
@@ -86,10 +108,14 @@ static struct objective_curved reference(const struct canned *canned, int b,
         totals.trace += canned->weight[i] * trace;
         totals.trace_leverage += canned->weight[i] * trace * leverage;
         for (size_t r = 0; r < n; r++) {
-            long double left = canned->weight[i] * ldexpl(scaled[r / outputs], -b);
+            long double left = canned->weight[i] * ldexpl(scaled[canned_column(shape, r)], -b);
             for (size_t c = 0; c <= r && left != 0; c++)
-                triangle[r * (r + 1) / 2 + c] +=
-                    s[r % outputs * outputs + c % outputs] * left * scaled[c / outputs];
+                for (uint32_t part = 0; part < parts_of(shape); part++) {
+                    size_t at = second_at(shape, part, r, c);
+                    long double second = at == NOWHERE ? 0 : s[at];
+                    triangle[r * (r + 1) / 2 + c] +=
+                        second * left * scaled[canned_column(shape, c)];
+                }
         }
     }
     return totals;
@@ -227,7 +253,7 @@ static void second_at_zero(const struct canned *canned, uint32_t i, double *s) {
 
 /* All rows at margins 0, term by term, each rounded by itself. */
 static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
-    uint32_t outputs = dense->shape.outputs;
+    const struct objective_shape *shape = &dense->shape;
     double s[CANNED_OUTPUTS_MAX * CANNED_OUTPUTS_MAX];
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         double x[CANNED_FEATURES + 1];
@@ -235,12 +261,14 @@ static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
         for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
             x[j] = ldexp(j < CANNED_FEATURES ? dense->wide[i * CANNED_FEATURES + j] : 1,
                          dense->exponent[j] - 31);
-        for (size_t r = 0; r < objective_parameters(&dense->shape); r++)
-            for (size_t c = 0; c <= r && x[r / outputs] != 0; c++) {
-                double second = s[r % outputs * outputs + c % outputs];
-                fixed_add(&triangle[r * (r + 1) / 2 + c],
-                          x[r / outputs] * (ldexp(second, -b) * x[c / outputs]));
-            }
+        for (uint32_t part = 0; part < parts_of(shape); part++)
+            for (size_t r = 0; r < objective_parameters(shape); r++)
+                for (size_t c = 0; c <= r && x[canned_column(shape, r)] != 0; c++) {
+                    size_t at = second_at(shape, part, r, c);
+                    double second = at == NOWHERE ? 0 : ldexp(s[at], -b);
+                    fixed_add(&triangle[r * (r + 1) / 2 + c],
+                              x[canned_column(shape, r)] * (second * x[canned_column(shape, c)]));
+                }
     }
 }
 

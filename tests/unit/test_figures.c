@@ -284,6 +284,26 @@ static void figures_of_several_classes_are_those_of_scikit_learn(void **state) {
     CHECK(&softmax, add_class, expected);
 }
 
+/* The error of ranks: of the class's place. */
+static void figures_of_ordered_classes_are_those_of_scikit_learn(void **state) {
+    (void)state;
+    static const struct expected expected[] = {
+        {"loss", 1.7215105824804993, 1.72767155397041},
+        {"accuracy", 0.285, 0.2859375},
+        {"macro_f1", 0.26989981472586294, 0.2708127109284773},
+        {"mae", 0.88, 0.88375},
+    };
+    CHECK(&ordinal, add_class, expected);
+    struct score_figures figures = of_sample(&ordinal, add_class, false, 1);
+    json_t *json = score_figures_json(&figures);
+    static const char *const lacking[] = {"rmse", "auc", "log_loss", "brier", "precision"};
+    assert_non_null(json_object_get(json, "mae"));
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+        assert_null(json_object_get(json, lacking[i]));
+    json_decref(json);
+    score_figures_release(&figures);
+}
+
 static void figures_of_numbers_are_those_of_scikit_learn(void **state) {
     (void)state;
     static const struct expected expected[] = {
@@ -441,6 +461,7 @@ int main(void) {
         cmocka_unit_test(only_figures_that_apply_are_in_json_and_undefined_ones_are_null),
         cmocka_unit_test(figures_of_two_classes_are_those_of_scikit_learn),
         cmocka_unit_test(figures_of_several_classes_are_those_of_scikit_learn),
+        cmocka_unit_test(figures_of_ordered_classes_are_those_of_scikit_learn),
         cmocka_unit_test(figures_of_numbers_are_those_of_scikit_learn),
         cmocka_unit_test(the_confusion_matrix_has_a_row_a_label_and_a_column_a_prediction),
         cmocka_unit_test(the_order_of_examples_changes_no_bit),

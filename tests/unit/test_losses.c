@@ -71,7 +71,8 @@ static void assert_row(const struct objective_shape *shape, double label, double
     if (objective->second_bound)
         bound = objective->second_bound(&shape->loss, fabs(row.derivative), fabs(label));
     assert_true(row.second <= bound * (1 + 1e-12));
-    assert_close(objective->loss(&shape->loss, 1, &margin, label), row.loss, 4 * ulp * row.loss);
+    assert_close(objective_loss(objective, &shape->loss, 1, &margin, label), row.loss,
+                 4 * ulp * row.loss);
 
     long double h = 1e-5L, below = margin - h, above = margin + h;
     long double rise = -canned_loss(shape, label, &below);

@@ -134,6 +134,62 @@ static void a_model_without_intercept_has_no_bias(void **state) {
     model_close(model);
 }
 
+static const struct model_layout ordinal = {
+    .objective = "ordinal",
+    .outputs = OUTPUTS - 1,
+    .shared = true,
+    .intercept = true,
+    .features = FEATURES,
+    .feature_id = ids,
+    .original_order = order,
+    .classes = OUTPUTS,
+    .class_names = classes,
+};
+
+static void
+a_model_of_ordered_classes_has_one_weight_a_feature_and_a_bias_a_threshold(void **state) {
+    (void)state;
+    static const double parameters[] = {1, 2, 3, 4, 0.5, -0.5};
+    struct model_writer *writer = started("1", &ordinal);
+    char hash[SHA256_TEXT], expected[SHA256_TEXT];
+    assert_int_equal(model_writer_slice(writer, 0, FEATURES + OUTPUTS - 1, parameters), 0);
+    assert_int_equal(model_writer_hash(writer, hash), 0);
+    assert_int_equal(model_writer_publish(writer, NULL), 0);
+    struct model *model;
+    assert_int_equal(model_open(inside("1"), &model), 0);
+    assert_true(model->layout.shared && model->layout.intercept);
+    assert_int_equal(model->layout.outputs, OUTPUTS - 1);
+    static const double ordered[] = {2, 4, 1, 3, 0.5, -0.5};
+    assert_memory_equal(model->weight, ordered, FEATURES * sizeof *ordered);
+    assert_memory_equal(model->bias, ordered + FEATURES, (OUTPUTS - 1) * sizeof *ordered);
+    struct sha256 *sha = sha256_new();
+    sha256_add(sha, ordered, sizeof ordered);
+    sha256_finish(sha, expected);
+    assert_string_equal(hash, expected);
+    assert_string_equal(model->sha256, expected);
+    model_close(model);
+}
+
+/* One row of weights for three classes is of no softmax, and thresholds are of no logistic. */
+static void biases_that_the_objective_cannot_have_are_refused(void **state) {
+    (void)state;
+    static const char *const objectives[] = {"softmax", "logistic", "squared", "ordinal"};
+    struct model_layout layout = ordinal;
+    for (size_t i = 0; i < 4; i++) {
+        layout.objective = objectives[i];
+        layout.outputs = OUTPUTS; /* of ordered classes, one too many */
+        layout.classes = i == 1 ? 2 : i == 2 ? 0 : OUTPUTS;
+        struct model_writer *writer = started("1", &layout);
+        double parameters[FEATURES + OUTPUTS] = {0};
+        assert_int_equal(model_writer_slice(writer, 0, FEATURES + OUTPUTS, parameters), 0);
+        assert_int_equal(model_writer_publish(writer, NULL), 0);
+        struct model *model;
+        assert_int_equal(model_open(inside("1"), &model), ERROR_DATA);
+        assert_non_null(strstr(error_text(), "cannot have 3 outputs"));
+        error_clear();
+    }
+}
+
 static void a_state_folder_stands_for_its_current_model(void **state) {
     (void)state;
     write_model("models/1");
@@ -231,6 +287,8 @@ int main(void) {
         HOLDS(the_hash_is_over_classes_then_original_ids_then_the_intercept),
         HOLDS(the_view_of_a_writer_is_the_model_to_be),
         HOLDS(a_model_without_intercept_has_no_bias),
+        HOLDS(a_model_of_ordered_classes_has_one_weight_a_feature_and_a_bias_a_threshold),
+        HOLDS(biases_that_the_objective_cannot_have_are_refused),
         HOLDS(a_state_folder_stands_for_its_current_model),
         HOLDS(a_model_that_is_there_is_replaced),
         HOLDS(a_parameter_that_is_not_finite_is_refused),

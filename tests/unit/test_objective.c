@@ -23,12 +23,14 @@ static const struct objective_shape shapes[] = {
     CANNED_SHAPE(SMOOTH_HINGE, 1, true, 0),   CANNED_SHAPE(ONE_VS_REST, 2, true, 0),
     CANNED_SHAPE(ONE_VS_REST, 11, false, 0),  CANNED_SHAPE(POISSON, 1, true, 0),
     CANNED_SHAPE(GAMMA, 1, true, 0),          CANNED_SHAPE(TWEEDIE, 1, true, 1.2),
-    CANNED_SHAPE(TWEEDIE, 1, false, 1.9),
+    CANNED_SHAPE(TWEEDIE, 1, false, 1.9),     CANNED_SHAPE(ORDINAL, 1, true, 0),
+    CANNED_SHAPE(ORDINAL, 4, true, 0),        CANNED_SHAPE(ORDINAL, 11, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
 static int derivative_exponent_of(const struct objective_shape *shape) {
-    return objective_of(shape->kind)->bound ? 6 : 0;
+    const struct objective *objective = objective_of(shape->kind);
+    return objective->bound || objective->shares_weights ? 6 : 0;
 }
 
 static void assert_gradient(const struct canned *canned, bool uniform) {
@@ -41,7 +43,7 @@ static void assert_gradient(const struct canned *canned, bool uniform) {
     assert_true(fabsl(result.loss - loss) <= 1e-13L * loss);
     for (uint64_t p = 0; p < objective_parameters(&canned->shape); p++)
         assert_true(fabsl(gradient[p] - expected[p]) <=
-                    ldexpl(1e-13L * canned->absolute_sum[p / canned->shape.outputs], b));
+                    ldexpl(1e-13L * canned->absolute_sum[canned_column(&canned->shape, p)], b));
 }
 
 static void gradients_are_those_of_the_definitions(void **state) {

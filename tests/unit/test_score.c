@@ -108,6 +108,31 @@ static void labels_probabilities_and_margins_of_several_classes_are_written(void
                  "{\"margins\":[-999.75,-3001,2]}\n");
 }
 
+static void ordered_classes_share_a_margin(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_value(2, -5); /* −5 − 1, −5 + 2 */
+    add_row(NAN, NULL);
+    add_value(2, 1);
+    add_value(5, 0.5); /* 0 − 1, 0 + 2 */
+    add_row(NAN, NULL);
+    add_value(2, 800);
+    expect_shown(&ordinal, SCORE_LABELS, "class\n1\n1\nsay \"three\"\n",
+                 "{\"class\":\"1\"}\n{\"class\":\"1\"}\n{\"class\":\"say \\\"three\\\"\"}\n");
+    expect_shown(&ordinal, SCORE_MARGINS, "2.0 \"say \"\"three\"\"\"\n-6 -3\n-1 2\n799 802\n",
+                 "{\"margins\":[-6,-3]}\n{\"margins\":[-1,2]}\n{\"margins\":[799,802]}\n");
+    /* To be above the second class is not more probable than to be above the first. */
+    double low = exp(-6) / (1 + exp(-6)), middle = exp(-1) / (1 + exp(-1));
+    char expected[256];
+    snprintf(expected, sizeof expected,
+             "1 2.0 \"say \"\"three\"\"\"\n%.17g 0 %.17g\n%.17g 0 %.17g\n0 0 1\n", 1 - low, low,
+             1 - middle, middle);
+    expect_predictions(&ordinal, (struct score_output){.header = true}, expected);
+    expect_predictions(
+        &ordinal, (struct score_output){.shown = SCORE_PROBABILITIES, .header = true}, expected);
+}
+
 static void expect_refused(const struct model *model, enum score_shown shown, const char *why) {
     struct source_options options = {0};
     char *paths[] = {(char *)"data", NULL}, *text;
@@ -334,6 +359,7 @@ int main(void) {
         cmocka_unit_test(labels_probabilities_and_margins_of_two_classes_are_written),
         cmocka_unit_test(a_small_probability_of_the_first_of_two_classes_keeps_its_digits),
         cmocka_unit_test(labels_probabilities_and_margins_of_several_classes_are_written),
+        cmocka_unit_test(ordered_classes_share_a_margin),
         cmocka_unit_test(what_a_model_does_not_predict_is_refused),
         cmocka_unit_test(class_probabilities_add_up_to_one_at_any_margin),
         cmocka_unit_test(a_json_line_names_the_most_probable_class),

@@ -9,6 +9,8 @@
 
 #define PACKS_MAX 8
 
+static const char *const *label_order; /* of the labels; NULL: none is given */
+
 /* Packs the files (NULL-terminated) and merges them; answers what set_of_packs() does. */
 static int merge(const char *const *files, enum label_kind labels, const char *positive,
                  unsigned threads, const char *sets, struct set **set, bool *made) {
@@ -19,7 +21,8 @@ static int merge(const char *const *files, enum label_kind labels, const char *p
         if (pack_of_source(fixture_path("packs"), files[count], &reading, threads, &pack[count],
                            made))
             fail_msg("%s", error_text());
-    struct set_options options = {.labels = labels, .positive = positive, .threads = threads};
+    struct set_options options = {
+        .labels = labels, .positive = positive, .order = label_order, .threads = threads};
     int code = set_of_packs(fixture_path(sets), pack, count, &options, set, made);
     while (count)
         pack_close(pack[--count]);
@@ -134,6 +137,35 @@ static void the_positive_class_can_be_chosen(void **state) {
     set_close(set);
     assert_refused("-1.0 1:1\n+1 2:1\n", LABEL_BINARY, "yes",
                    "the positive label \"yes\": the labels are \"-1\" and \"1\"");
+}
+
+static void assert_ordered(const char *text, const char *const *labels, const char *last) {
+    static const double label[] = {1, 0, 2};
+    label_order = labels;
+    struct set *set = merge_one(text, LABEL_ORDERED, NULL);
+    struct rows rows;
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    assert_memory_equal(rows.label, label, sizeof label);
+    assert_int_equal(set_info(set)->classes, 3);
+    assert_string_equal(set_info(set)->class_names[2], last);
+    set_close(set);
+    label_order = NULL;
+}
+
+static void ordered_labels_are_numbers_or_listed(void **state) {
+    (void)state;
+    const char *const levels[] = {"low", "mid", "between", "high", NULL};
+    const char *const falling[] = {"10.0", "9", "-1", NULL};
+    assert_ordered("9 1:1\n-1 1:1\n10 2:1\n", NULL, "10");
+    assert_ordered("9 1:1\n10 1:1\n-1 2:1\n", falling, "-1");
+    assert_ordered("1,2,mid\n3,4,low\n1,1,high\n", levels, "high");
+    assert_refused("1,2,3\n3,4,low\n", LABEL_ORDERED, NULL,
+                   "row 2: the label \"low\" is a text, and texts have no order");
+    label_order = levels;
+    assert_refused("1,2,low\n3,4,high\n3,4,huge\n", LABEL_ORDERED, NULL,
+                   "row 3: the label \"huge\" is not listed in `ordinal.order`");
+    assert_refused("1,2,low\n3,4,7\n", LABEL_ORDERED, NULL, "row 2: the label \"7\" is not listed");
+    label_order = NULL;
 }
 
 static void labels_that_do_not_fit_are_refused(void **state) {
@@ -415,6 +447,7 @@ int main(void) {
         cmocka_unit_test(numeric_classes_are_in_numeric_order),
         cmocka_unit_test(text_classes_are_in_bytewise_order),
         cmocka_unit_test(the_positive_class_can_be_chosen),
+        cmocka_unit_test(ordered_labels_are_numbers_or_listed),
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
         cmocka_unit_test(targets_are_kept_as_they_are),
         cmocka_unit_test(exponents_follow_the_sums_of_absolute_values),

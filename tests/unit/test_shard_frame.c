@@ -233,6 +233,48 @@ static void coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused(vo
     bench_release(&bench);
 }
 
+/* As in a model of ordered classes. A step and a gradient in weights have the same product as in
+ * coordinates. */
+static void biases_that_share_a_weight_turn_its_gradient_together(void **state) {
+    (void)state;
+    enum { FEW = 3, BIASES = 4 };
+    struct frame frame = {0};
+    struct layout layout = layout_linear_of(FEW, 1, BIASES);
+    const struct message_shard_setup setup = {
+        .count = FEW + BIASES, .coordinates = 1, .bias_exponent = 20};
+    draw();
+    frame_set_up(&frame, &setup, &layout);
+    assert_int_equal(frame_take(&frame, 0, columns, FEW), 0);
+    assert_true(frame_is_complete(&frame));
+    for (int k = 0; k < BIASES; k++)
+        frame.bias_sum[k] = INT64_C(1) << (20 + k);
+    frame_read_biases(&frame, 0, 1);
+    double gradient[] = {1, 2, 3, 1, 2, 4, 8}, step[] = {5, -6, 7, -8, 9, 10, 11}, by = 0, to = 0;
+    frame_turn_gradient(&frame, 0, FEW + BIASES, gradient);
+    for (int i = 0; i < FEW + BIASES; i++) {
+        double turned =
+            i < FEW ? columns[i].scale * (i + 1 - columns[i].mean * 15) : 1 << (i - FEW);
+        assert_true(fabs(gradient[i] - turned) < 1e-14);
+        to += gradient[i] * step[i];
+    }
+    frame_to_weights(&frame, gradient);
+    for (int i = 0; i < FEW + BIASES; i++)
+        assert_true(fabs(gradient[i] - (i < FEW ? i + 1 : 1 << (i - FEW))) < 1e-14);
+    double weights[FEW + BIASES];
+    for (int i = 0; i < FEW + BIASES; i++)
+        weights[i] = step[i] * (i < FEW ? columns[i].scale : 1);
+    for (int i = 0; i < FEW; i++)
+        for (int k = FEW; k < FEW + BIASES; k++)
+            weights[k] -= columns[i].mean * weights[i];
+    for (int i = 0; i < FEW + BIASES; i++)
+        by += gradient[i] * weights[i];
+    assert_true(fabs(by - to) < 1e-11);
+    frame_from_weights(&frame, weights);
+    for (int i = 0; i < FEW + BIASES; i++)
+        assert_true(fabs(weights[i] - step[i]) < 1e-12);
+    frame_release(&frame);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
@@ -241,6 +283,7 @@ int main(void) {
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
         cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),
         cmocka_unit_test(coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused),
+        cmocka_unit_test(biases_that_share_a_weight_turn_its_gradient_together),
     };
     return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

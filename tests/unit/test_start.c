@@ -54,7 +54,7 @@ static struct model *written(const struct model_layout *layout, const char *name
                              const double *parameters) {
     struct model_writer *writer;
     struct model *model;
-    uint64_t count = (layout->features + layout->intercept) * layout->outputs;
+    uint64_t count = model_parameters(layout);
     assert_int_equal(model_writer_new(inside(name), layout, &writer), 0);
     assert_int_equal(model_writer_slice(writer, 0, count, parameters), 0);
     assert_int_equal(model_writer_publish(writer, NULL), 0);
@@ -123,6 +123,35 @@ static void of_two_classes_both_must_be_the_same_in_any_spelling(void **state) {
     assert_does_not_fit(model, layout, "its classes are `-1` and `+1`, the data's `1` and `-1`");
     layout.class_names = (const char *const[]){"no", "yes"};
     assert_does_not_fit(model, layout, "the data's `no` and `yes`");
+    model_close(model);
+}
+
+static void of_ordered_classes_all_must_be_the_same_in_the_same_order(void **state) {
+    (void)state;
+    struct model_layout layout = {.objective = "ordinal",
+                                  .outputs = 2,
+                                  .shared = true,
+                                  .intercept = true,
+                                  .features = 2,
+                                  .feature_id = (const uint64_t[]){1, 4},
+                                  .classes = 3,
+                                  .class_names = (const char *const[]){"low", "mid", "high"}};
+    struct model *model = written(&layout, "ordered", (const double[]){3, 5, -1, -2});
+    assert_int_equal(model_fits(model, &layout), 0);
+    layout.features = 3;
+    layout.feature_id = (const uint64_t[]){4, 7, 1};
+    layout.original_order = (const uint32_t[]){2, 0, 1};
+    double parameters[5];
+    static const double spread[] = {5, 0, 3, -1, -2};
+    model_spread(model, &layout, parameters);
+    assert_memory_equal(parameters, spread, sizeof spread);
+    layout.class_names = (const char *const[]){"high", "mid", "low"};
+    assert_does_not_fit(model, layout,
+                        "its classes are not those of the data, or in another order");
+    layout.class_names = (const char *const[]){"low", "mid", "high", "huge"};
+    layout.classes = 4;
+    layout.outputs = 3;
+    assert_does_not_fit(model, layout, "its classes are not those of the data");
     model_close(model);
 }
 
@@ -391,6 +420,7 @@ int main(void) {
         TEST(features_are_matched_by_id_and_classes_by_name),
         TEST(what_means_something_else_does_not_fit),
         TEST(of_two_classes_both_must_be_the_same_in_any_spelling),
+        TEST(of_ordered_classes_all_must_be_the_same_in_the_same_order),
         TEST(a_start_is_read_as_it_was_written),
         TEST(a_vanished_feature_is_kept_in_the_place_of_its_id),
         TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
