@@ -264,6 +264,19 @@ char *path_join(const char *folder, const char *name) {
     return memory_format("%s/%s", folder, name);
 }
 
+char *path_absolute(const char *path) {
+    struct stat here, there;
+    const char *walked = getenv("PWD");
+    if (*path == '/')
+        return memory_copy_string(path);
+    bool same = walked && *walked == '/' && !stat(".", &here) && !stat(walked, &there) &&
+                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+    char *found = same ? NULL : getcwd(NULL, 0);
+    char *joined = path_join(same ? walked : found ? found : "/", path);
+    free(found);
+    return joined;
+}
+
 char *path_folder(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash)

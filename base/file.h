@@ -67,6 +67,11 @@ bool name_ends(const char *name, const char *ending);
 /* `folder`/`name`; `name` alone when it is absolute. Free the result. */
 char *path_join(const char *folder, const char *name);
 
+/* The path from the root, of what is seen from the working folder under `path`. The way to that
+ * folder is the one that the shell went ($PWD), which other hosts are likelier to know than the one
+ * behind its links. Free the result. */
+char *path_absolute(const char *path);
+
 /* The folder part of a path, "." when it has none. Free the result. */
 char *path_folder(const char *path);
 

@@ -55,8 +55,9 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
 
 static int on_refused(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
-    (void)now_ns;
     const struct member *worker = &c->membership.members[link];
+    if (c->settings.on_hosts)
+        return coordinator_lost(c, link, message->refused.reason, now_ns, out);
     if (message->refused.busy) {
         membership_put_off(c, link, message->refused.reason, out);
         return 0;
@@ -66,12 +67,12 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 }
 
 /* If something was not available, the worker is restarted and tries again. Any other failure ends
- * the run, since the worker would fail in the same way again. */
+ * the run, since the worker would fail in the same way again; but on another host it may not. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->membership.members[link];
     int code = -(int)message->failed.status;
-    if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN)
+    if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN || c->settings.on_hosts)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,
                      worker->pid, message->failed.reason);

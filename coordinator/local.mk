@@ -7,6 +7,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/evaluating.c \
 	coordinator/flushes.c \
 	coordinator/handing.c \
+	coordinator/hosts.c coordinator/hosts.h \
 	coordinator/lbfgs.c coordinator/lbfgs.h \
 	coordinator/linesearch.c coordinator/linesearch.h \
 	coordinator/machine.h \
@@ -33,6 +34,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/verdicts.c coordinator/verdicts.h \
 	coordinator/view.c \
 	coordinator/job/gate.c coordinator/job/gate.h \
+	coordinator/job/host_list.c coordinator/job/host_list.h \
 	coordinator/job/job.c coordinator/job/job.h \
 	coordinator/job/job_text.c coordinator/job/job_text.h \
 	coordinator/job/key.c coordinator/job/key.h \
@@ -68,17 +70,21 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/awaiting.c coordinator/run/awaiting.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
+	coordinator/run/cluster_end.c coordinator/run/cluster_parts.h \
 	coordinator/run/conclude.c \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_paths.c \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
+	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
+	coordinator/run/launch_ways.h \
 	coordinator/run/leftovers.c coordinator/run/leftovers.h \
 	coordinator/run/lock.c coordinator/run/lock.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \
+	coordinator/run/hosting.c coordinator/run/hosting.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
 	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \

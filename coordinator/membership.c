@@ -116,17 +116,24 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     struct member *worker = &c->membership.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
+    bool met = worker->welcomed;
     forget_worker(c, link);
-    output_worker(out, link, "lost");
-    output_event(out, "lost", "%s %u was lost: %s", role_name(worker->role), worker->index, why);
-    if (worker->restarts++ == c->settings.restarts_max) {
+    if (met || !c->settings.on_hosts)
+        output_worker(out, link, "lost");
+    output_event(out, "lost", "%s %u %s: %s", role_name(worker->role), worker->index,
+                 met || !c->settings.on_hosts ? "was lost" : "did not come up", why);
+    worker->restarts += met || !c->settings.on_hosts;
+    if (!c->settings.on_hosts && worker->restarts > c->settings.restarts_max) {
         c->phase = PHASE_FAILED;
         return error_set(ERROR_UNAVAILABLE,
                          "%s %u was lost %u times, the last time because %s; what is durable is "
                          "kept: run the same command again to go on",
                          role_name(worker->role), worker->index, worker->restarts, why);
     }
-    output_add(out, RECORD_START)->start = link;
+    struct record *start = output_add(out, RECORD_START);
+    start->start.link = link;
+    start->start.met = met;
+    snprintf(start->start.why, sizeof start->start.why, "%s", why);
     if (worker->role == ROLE_SHARD) {
         lose_shard(c, why, out);
     } else {
@@ -196,9 +203,23 @@ static int check_worker(struct coordinator *c, const struct member *worker,
     return 0;
 }
 
+/* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use. */
+static int refuse(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
+                  struct output *out) {
+    struct message refusal = {.type = MESSAGE_REFUSED};
+    refusal.refused.reason = error_text();
+    send_to(c, link, refusal, out);
+    if (!c->settings.on_hosts)
+        return code;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    code = coordinator_lost(c, link, why, now_ns, out);
+    free(why);
+    return code;
+}
+
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
-    (void)now_ns;
     struct member *worker = &c->membership.members[link];
     const struct message_welcome *welcome = &message->welcome;
     if (worker->welcomed || welcome->incarnation != worker->incarnation) {
@@ -210,12 +231,8 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         return 0;
     }
     int code = check_worker(c, worker, welcome);
-    if (code) {
-        struct message refusal = {.type = MESSAGE_REFUSED};
-        refusal.refused.reason = error_text();
-        send_to(c, link, refusal, out);
-        return code;
-    }
+    if (code)
+        return refuse(c, link, code, now_ns, out);
     worker->welcomed = true;
     worker->pid = welcome->pid;
     worker->threads = welcome->threads;

@@ -45,8 +45,12 @@ struct record {
             bool to_start; /* nothing is left of the run */
             uint64_t step;
         } roll_back;
-        uint32_t start; /* link */
-        uint32_t busy;  /* the same */
+        struct {
+            uint32_t link;
+            bool met;      /* the one before it was greeted */
+            char why[256]; /* that is gone, or did not come up */
+        } start;
+        uint32_t busy; /* link */
         struct store_step step;
         struct store_evaluation evaluation;
         struct {

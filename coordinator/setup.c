@@ -136,7 +136,9 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .loss = {&c->settings.shape.loss, sizeof c->settings.shape.loss},
         .layout = {layout.data, (uint32_t)layout.length},
         .shards = c->settings.shards,
-        .threads = c->settings.threads,
+        .threads = c->settings.replica_threads
+                       ? c->settings.replica_threads[link - c->settings.shards]
+                       : c->settings.threads,
         .flush_ms = c->settings.flush_ms,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .coordinates = has_coordinates(c),
@@ -193,14 +195,20 @@ void setup_begin(struct coordinator *c, struct output *out) {
 
 /* ---- ready, restored, and off ---- */
 
-/* Ready are all shards and all replicas that have come: one at least. Others join later: a host may
- * be down for the night. */
+/* Whether the run does not begin without this worker. A replica that has not come joins later: its
+ * host may be down for the night. Of those on hosts, one that is slow to open the data does, too.
+ */
+static bool is_waited_for(const struct coordinator *c, const struct member *worker) {
+    return worker->role == ROLE_SHARD || (worker->welcomed && !c->settings.on_hosts);
+}
+
+/* Ready are all shards, and all replicas that are waited for: one at least. */
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         const struct member *worker = &c->membership.members[i];
         bool replica = worker->role == ROLE_REPLICA;
-        if (!worker->ready && !(replica && !worker->welcomed))
+        if (!worker->ready && is_waited_for(c, worker))
             return false;
         any |= replica && worker->ready;
     }

@@ -51,7 +51,7 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/run/(launch|cluster|loop)\.c|coordinator/status/(control|http)\.c',
+        r'|coordinator/run/(launch|cluster|cluster_end|loop)\.c|coordinator/status/(control|http)\.c',
     r'(openssl/.*|xxhash)\.h': r'base/(hash|sha256)\.c',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job/',

@@ -228,7 +228,7 @@ static bool refuse_other_run(struct host *host, const struct link *link,
 
 static void on_lost(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
-    leave_run(context, error_set(ERROR_AGAIN, "the coordinator did not come back in time"));
+    leave_run(context, error_set(ERROR_AGAIN, "no coordinator came in time"));
 }
 
 /* ---- the role ---- */
@@ -420,6 +420,8 @@ static void start_events(struct host *host) {
     event_add(host->events[ON_WAKE], NULL);
     event_add(host->events[ON_TERM], NULL);
     signal(SIGPIPE, SIG_IGN);
+    if (host->options.hello_seconds)
+        start_timer(host, ON_LOST, host->options.hello_seconds * NS_PER_S);
     if (host->options.parent_pid) {
         signal(SIGINT, SIG_IGN);
         event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
@@ -431,12 +433,7 @@ static void start_events(struct host *host) {
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
  * the worker is about to be ended. */
 static void announce(const struct host *host) {
-    if (host->options.parent_pid) {
-        (void)!dprintf(STDOUT_FILENO, "listening %s\n", host->bound);
-        return;
-    }
-    printf("listening %s\n", host->bound);
-    fflush(stdout);
+    (void)!dprintf(STDOUT_FILENO, "listening %s\n", host->bound);
 }
 
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {

@@ -35,13 +35,15 @@ struct host_options {
     bool once;          /* do not wait for another coordinator when the first is lost */
     bool stay;          /* serve one run after the other */
     int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
+    int hello_seconds;  /* not 0: end when no HELLO has come within this time */
     int log_level;      /* enum log_level */
     int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };
 
 /* Reads the options that all workers share: --listen --anywhere --folder --once --stay
- * --parent-pid --quiet --verbose, and answers --help and --version itself. `summary` is one line
- * about the program. Returns 1 if it answered: the program then exits with 0. ERROR_USAGE. */
+ * --parent-pid --hello-seconds --quiet --verbose, and answers --help and --version itself.
+ * `summary` is one line about the program. Returns 1 if it answered: the program then exits with 0.
+ * ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
 /* The role's state machine. Links number connections: from 1 up, never used again. */

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "wire/host.h"
 
+/* clang-format off */
 static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"anywhere", no_argument, NULL, 'a'},
@@ -19,6 +20,7 @@ static const struct option long_options[] = {
     {"once", no_argument, NULL, 'o'},
     {"stay", no_argument, NULL, 's'},
     {"parent-pid", required_argument, NULL, 'p'},
+    {"hello-seconds", required_argument, NULL, 'H'},
     {"list-failpoints", no_argument, NULL, 'f'},
     {"quiet", no_argument, NULL, 'q'},
     {"verbose", no_argument, NULL, 'v'},
@@ -26,6 +28,7 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},
     {0},
 };
+/* clang-format on */
 
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
@@ -35,6 +38,7 @@ static void print_help(const char *summary) {
            "  --once             end when the coordinator is lost, wait for no other\n"
            "  --stay             wait for the next run when one has ended\n"
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
+           "  --hello-seconds N  end when no coordinator has come within N seconds\n"
            "  --quiet            log warnings and errors only\n"
            "  --verbose          log every message\n"
            "  --list-failpoints  places to die at, for tests: see DML_FAILPOINT\n"
@@ -43,13 +47,13 @@ static void print_help(const char *summary) {
            program_invocation_short_name, summary);
 }
 
-static int read_pid(const char *text, int *pid) {
+static int read_count(const char *option, const char *text, const char *kind, int *count) {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end || value < 1 || value > INT_MAX)
-        return error_set(ERROR_USAGE, "--parent-pid %s: not a process id", text);
-    *pid = (int)value;
+        return error_set(ERROR_USAGE, "%s %s: not a %s", option, text, kind);
+    *count = (int)value;
     return 0;
 }
 
@@ -71,7 +75,10 @@ static int read_option(int option, const char *summary, struct host_options *opt
         options->stay = true;
         return 0;
     case 'p':
-        return read_pid(optarg, &options->parent_pid);
+        return read_count("--parent-pid", optarg, "process id", &options->parent_pid);
+    case 'H':
+        return read_count("--hello-seconds", optarg, "number of seconds from 1 on",
+                          &options->hello_seconds);
     case 'f':
         failpoint_list(stdout);
         return 1;

@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "coordinator/job/gate.h"
+#include "coordinator/job/host_list.h"
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
 #include "data/set.h"
@@ -431,6 +432,8 @@ static int complete(struct job *job, const char *state) {
         code = check_holdout(job);
     if (!code)
         code = check_path(job);
+    if (!code)
+        code = host_list_check(job);
     return code ? code : check_gate(job);
 }
 

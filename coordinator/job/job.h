@@ -65,6 +65,8 @@ struct job {
     uint32_t flush_ms;
     char **shard_addresses; /* NULL-terminated; empty: started here */
     char **replica_addresses;
+    char **hosts; /* NULL-terminated; empty or "local": workers are started here */
+    char *launch; /* the command that starts a worker on a host; or NULL */
     bool backup_copies;
     char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
     uint32_t folds;          /* of the cross-validation; 0: none */

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "coordinator/job/gate.h"
+#include "coordinator/job/host_list.h"
 #include "data/set.h"
 
 static bool is_name(const char *text) {
@@ -66,6 +67,12 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH or HOST:PORT, or a list of them"
+#define HOSTS                                                                                      \
+    "local, slurm, or a list of names of hosts (letters, digits, . _ and -, none begins with -), " \
+    "each with :THREADS from 1 to 256 or without"
+#define LAUNCH                                                                                     \
+    "a command with %h, which stands for the host (%c for its threads, %% for %); blanks part "    \
+    "words, quotes hold them together"
 
 #define AT(field) .offset = offsetof(struct job, field)
 #define RANGE(low, high) .least = (low), .most = (high)
@@ -175,6 +182,10 @@ const struct key keys[] = {
     {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address,
      .allowed = ADDRESSES, CHANGES,
      .help = "replicas that were started by hand; then no others are started"},
+    {"hosts", KEY_LIST, AT(hosts), .fits = host_list_fits, .allowed = HOSTS, CHANGES,
+     .help = "hosts that workers are started on, :THREADS behind a name; by default this one"},
+    {"launch", KEY_TEXT, AT(launch), .fits = launch_fits, .allowed = LAUNCH, CHANGES,
+     .help = "the command that starts a worker on a host; by default ssh, for slurm srun"},
     {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
      .help = "whether portions of a slow replica are also given to a faster one"},
     {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout,

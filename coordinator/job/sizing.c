@@ -92,6 +92,13 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
     return 0;
 }
 
+void sizing_on_hosts(const struct job *job, uint64_t parameters, uint32_t hosts,
+                     struct sizing *sizing) {
+    sizing->shards = job->shards ? job->shards : shards_auto(parameters, hosts);
+    sizing->replicas = job->replicas ? job->replicas : hosts;
+    sizing->threads = job->threads;
+}
+
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing) {
     sizing->history =

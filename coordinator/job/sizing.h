@@ -23,6 +23,11 @@ uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum h
 int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
                    struct sizing *sizing);
 
+/* Sets the same for a job whose workers are started on that many hosts: a replica on each, and at
+ * most a shard. A host says how many threads its replica has, or the replica finds out. */
+void sizing_on_hosts(const struct job *job, uint64_t parameters, uint32_t hosts,
+                     struct sizing *sizing);
+
 /* Sets all. The history may depend only on the shape of the data, because the model depends on
  * it. Errors as of sizing_workers(). */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,

@@ -1,4 +1,4 @@
-#include "coordinator/run/cluster.h"
+#include "coordinator/run/cluster_parts.h"
 
 #include <event2/event.h>
 #include <math.h>
@@ -9,45 +9,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/awaiting.h"
-#include "coordinator/run/loop.h"
-#include "wire/connecting.h"
-#include "wire/peer.h"
+#include "coordinator/run/hosting.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
-#define DISMISS_MS 2000
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
 #define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
 #define LAST_WORDS_MS 20   /* to wait, after a connection ended, for the end of its process */
-
-/* Everything here runs in the thread of the event loop. Sockets, timers, SIGCHLD and the launcher
- * call it one after the other. */
-
-/* The connection to one worker, over all processes that take that worker's place. */
-
-struct worker_link {
-    struct cluster *cluster;
-    uint32_t number;
-    struct peer *peer;             /* NULL while there is no connection */
-    struct connecting *connecting; /* a connection that is being made, or NULL */
-    struct event *starter;         /* starts the worker anew and connects */
-    char *lost;           /* why the connection ended, if the machine is not told yet; or NULL */
-    struct event *teller; /* tells the machine that the connection ended */
-};
-
-struct cluster {
-    struct event_base *base;
-    struct coordinator *coordinator;
-    struct cluster_options options;
-    struct worker_link *links;
-    struct awaiting awaiting; /* workers that someone else starts */
-    struct output out;
-    struct event *ticker, *limit;
-    enum reason stopping; /* the reason to stop for, REASON_NONE if none */
-    bool dismissed;
-    int code; /* what the run ends with */
-};
 
 static void end(struct cluster *cluster, int code) {
     if (!cluster->code)
@@ -57,19 +25,25 @@ static void end(struct cluster *cluster, int code) {
 
 /* ---- what a step asked for ---- */
 
-static void start_soon(struct worker_link *link, int delay_ms) {
+static void start_soon(struct worker_link *link, int64_t delay_ms) {
     struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
     event_add(link->starter, &delay);
 }
 
 /* A worker that is to be started is started in a later turn of the loop, when all records and
- * messages of this step are dealt with. One that someone else started may be started again by them:
- * it is waited for. */
-static void note_start(struct cluster *cluster, uint32_t number) {
+ * messages of this step are dealt with; one of a host where and when `hosts` says. One that someone
+ * else started may be started again by them: it is waited for. */
+static int note_start(struct cluster *cluster, const struct record *record) {
+    uint32_t number = record->start.link;
+    struct hosts *hosts = cluster->options.hosts;
     if (!cluster->options.launched[number])
         awaiting_begin(&cluster->awaiting, number, clock_monotonic_ns(),
                        coordinator_settings(cluster->coordinator)->reconnect_seconds);
-    start_soon(&cluster->links[number], 0);
+    int64_t delay_ms = 0;
+    int code = hosts ? hosting_next(hosts, number, record->start.why, &delay_ms) : 0;
+    if (!code)
+        start_soon(&cluster->links[number], delay_ms);
+    return code;
 }
 
 /* A worker of our own that serves another run is none of ours: another one takes its place. */
@@ -84,8 +58,11 @@ static void note_busy(struct cluster *cluster, uint32_t number, const char *why)
 }
 
 static void note_worker(struct cluster *cluster, uint32_t number) {
-    if (coordinator_worker(cluster->coordinator, number).welcomed)
-        awaiting_came(&cluster->awaiting, number);
+    if (!coordinator_worker(cluster->coordinator, number).welcomed)
+        return;
+    awaiting_came(&cluster->awaiting, number);
+    if (cluster->options.hosts)
+        hosts_came(cluster->options.hosts, number, clock_monotonic_ns());
 }
 
 /* Hands the records of a step on. RECORD_WORKER is committed at once because the next coordinator
@@ -96,8 +73,6 @@ static int carry_out(struct cluster *cluster) {
     int code = 0;
     for (uint32_t i = 0; i < out->record_count && !code; i++) {
         const struct record *record = &out->records[i];
-        if (record->kind == RECORD_START)
-            note_start(cluster, record->start);
         if (record->kind == RECORD_BUSY)
             note_busy(cluster, record->busy, record->note);
         if (record->kind == RECORD_WORKER)
@@ -105,13 +80,15 @@ static int carry_out(struct cluster *cluster) {
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||
                   record->kind == RECORD_WORKER;
         code = cluster->options.record(cluster->options.context, cluster->coordinator, out, record);
+        if (!code && record->kind == RECORD_START)
+            code = note_start(cluster, record);
     }
     if (commit && !code)
         code = cluster->options.commit(cluster->options.context);
     return code;
 }
 
-static void send_messages(struct cluster *cluster) {
+void cluster_send(struct cluster *cluster) {
     const struct outbox *messages = &cluster->out.messages;
     for (size_t i = 0; i < messages->count; i++) {
         const struct envelope *envelope = &messages->envelopes[i];
@@ -127,7 +104,7 @@ static void send_messages(struct cluster *cluster) {
 static void drain(struct cluster *cluster) {
     int code = carry_out(cluster);
     if (!code)
-        send_messages(cluster);
+        cluster_send(cluster);
     output_clear(&cluster->out);
     enum coordinator_phase phase = coordinator_phase(cluster->coordinator);
     if (code || phase == PHASE_READ || phase == PHASE_STOPPED)
@@ -160,6 +137,18 @@ static void lose(struct worker_link *link, const char *why) {
     struct cluster *cluster = link->cluster;
     after_step(cluster, coordinator_lost(cluster->coordinator, link->number, why,
                                          clock_monotonic_ns(), &cluster->out));
+}
+
+/* The worker is not there, and an error says why: on another host it may be. */
+static void fail(struct worker_link *link, int code) {
+    if (!link->cluster->options.hosts) {
+        end(link->cluster, code);
+        return;
+    }
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    lose(link, why);
+    free(why);
 }
 
 /* Tells the machine that a connection ended. How the worker's process ended is the better reason,
@@ -220,6 +209,10 @@ static void check_awaited(struct cluster *cluster) {
 /* A worker of our own that does not answer has died: the machine has it started anew. */
 static void not_connected(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
+    if (cluster->options.hosts) {
+        fail(link, ERROR_UNAVAILABLE);
+        return;
+    }
     if (cluster->options.launched[link->number]) {
         error_clear();
         lose(link, "it ended before it was connected to");
@@ -264,9 +257,12 @@ static struct worker_link *link_of(struct cluster *cluster, const struct launche
 static void on_up(void *context, struct launched *launched, int code) {
     struct cluster *cluster = context;
     struct worker_link *link = link_of(cluster, launched);
-    if (code)
-        end(cluster, code);
-    else if (link) {
+    if (!link) {
+        if (code)
+            end(cluster, code);
+    } else if (code) {
+        fail(link, code);
+    } else {
         cluster->options.addresses[link->number] = launched->address;
         connect_link(link);
     }
@@ -280,7 +276,11 @@ static void on_ended(void *context, struct launched *launched) {
 
 static int restart(struct worker_link *link, struct launched *launched) {
     struct cluster *cluster = link->cluster;
-    int code = launch_restart(cluster->options.launch, launched);
+    struct hosts *hosts = cluster->options.hosts;
+    if (hosts)
+        hosts_started(hosts, link->number, clock_monotonic_ns());
+    int code = launch_restart(cluster->options.launch, launched,
+                              hosts ? hosts_of(hosts, link->number) : NULL);
     cluster->options.addresses[link->number] = launched->address;
     return code;
 }
@@ -306,7 +306,24 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     else
         connect_link(link);
     if (code)
-        end(cluster, code);
+        fail(link, code);
+}
+
+/* A shard that all wait for goes where a host answers. */
+static void watch_hosts(struct cluster *cluster) {
+    struct hosts *hosts = cluster->options.hosts;
+    int64_t now_ns = clock_monotonic_ns();
+    hosts_tick(hosts, now_ns);
+    uint32_t late = hosts_late(hosts, now_ns);
+    if (late == HOSTS_NONE)
+        return;
+    struct worker_link *link = &cluster->links[late];
+    if (link->peer) {
+        lose(link, "it does not answer");
+    } else {
+        hosts_elsewhere(hosts, late, now_ns);
+        start_soon(link, 0);
+    }
 }
 
 /* ---- timers and signals ---- */
@@ -328,6 +345,8 @@ static void on_tick(evutil_socket_t descriptor, short events, void *context) {
     struct cluster *cluster = context;
     (void)descriptor;
     (void)events;
+    if (cluster->options.hosts)
+        watch_hosts(cluster);
     int code = cluster->options.tick(cluster->options.context, cluster->coordinator);
     if (!code)
         code = coordinator_tick(cluster->coordinator, clock_monotonic_ns(), &cluster->out);
@@ -371,8 +390,10 @@ static void find_workers(struct cluster *cluster) {
         if (!launched)
             awaiting_begin(&cluster->awaiting, i, clock_monotonic_ns(),
                            cluster->options.wait_seconds);
-        if (!launched || !launched->starting)
+        if (!launched || (!launched->starting && launched->address))
             connect_link(&cluster->links[i]);
+        else if (!launched->starting)
+            start_soon(&cluster->links[i], 0); /* its start has failed already */
     }
 }
 
@@ -404,66 +425,6 @@ int cluster_run(struct cluster *cluster) {
     return cluster->code;
 }
 
-static bool all_sent(const void *context) {
-    const struct cluster *cluster = context;
-    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
-        if (cluster->links[i].peer && peer_queued(cluster->links[i].peer))
-            return false;
-    return true;
-}
-
-/* From here on nothing is asked of the machine and no worker is started. Connections stay open, so
- * that BYE can be sent; what arrives on them is ignored. */
-static void come_to_rest(struct cluster *cluster) {
-    cluster->dismissed = true;
-    launch_listen(cluster->options.launch, NULL);
-    event_del(cluster->ticker);
-    if (cluster->limit)
-        event_del(cluster->limit);
-    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        struct worker_link *link = &cluster->links[i];
-        event_del(link->starter);
-        event_del(link->teller);
-        connecting_free(link->connecting);
-        link->connecting = NULL;
-    }
-}
-
 char *cluster_awaited(const struct cluster *cluster) {
     return cluster->dismissed ? NULL : awaiting_text(&cluster->awaiting);
-}
-
-void cluster_dismiss(struct cluster *cluster, const char *why) {
-    if (cluster->dismissed)
-        return;
-    come_to_rest(cluster);
-    coordinator_dismiss(cluster->coordinator, why, &cluster->out);
-    send_messages(cluster);
-    output_clear(&cluster->out);
-    loop_until(cluster->base, DISMISS_MS, all_sent, cluster);
-}
-
-static void event_drop(struct event *event) {
-    if (event)
-        event_free(event);
-}
-
-void cluster_free(struct cluster *cluster) {
-    if (!cluster)
-        return;
-    launch_listen(cluster->options.launch, NULL);
-    event_drop(cluster->ticker);
-    event_drop(cluster->limit);
-    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        struct worker_link *link = &cluster->links[i];
-        event_drop(link->starter);
-        event_drop(link->teller);
-        connecting_free(link->connecting);
-        peer_free(link->peer);
-        free(link->lost);
-    }
-    free(cluster->links);
-    awaiting_release(&cluster->awaiting);
-    output_release(&cluster->out);
-    free(cluster);
 }

@@ -24,6 +24,7 @@ struct cluster_options {
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
     double wait_seconds; /* for workers that someone else starts; 0: they must be there */
+    struct hosts *hosts; /* that workers are started on; NULL: on none */
     double seconds_max;  /* of the run; infinity: no limit */
     cluster_record *record;
     cluster_commit *commit;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -18,60 +17,15 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "coordinator/run/sockets.h"
+#include "coordinator/run/launch_ways.h"
 #include "coordinator/run/loop.h"
 
 #define START_TIMEOUT_MS 20000
 #define END_TIMEOUT_MS 2000
 #define START_TRIES 5 /* of a worker that is killed before it listens */
 
-/* The worker's program: beside this one if it is there, else found on the PATH. Free it. */
-static char *program_of(enum role role) {
-    const char *name = role == ROLE_SHARD ? "dml-shard" : "dml-replica";
-    char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length > 0) {
-        own[length] = '\0';
-        char *folder = path_folder(own);
-        char *beside = path_join(folder, name);
-        free(folder);
-        if (access(beside, X_OK) == 0)
-            return beside;
-        free(beside);
-    }
-    return memory_copy_string(name);
-}
-
-/* Removes the sockets that earlier coordinators left, except those of workers that may still live.
- */
-static void sweep(const struct launch *launch) {
-    const char **addresses = memory_new(launch->count, sizeof *addresses);
-    for (uint32_t i = 0; i < launch->count; i++)
-        addresses[i] = launch->workers[i]->address;
-    sockets_sweep(launch->state, addresses, launch->count);
-    free(addresses);
-}
-
-/* Removes the file of a worker's socket. If an earlier coordinator made its folder, that goes with
- * the last file in it. */
-static void remove_socket(const struct launch *launch, const char *address) {
-    if (!address)
-        return;
-    const char *path = address + strlen("unix:");
-    char *folder = path_folder(path);
-    unlink(path);
-    if (!launch->folder || strcmp(folder, launch->folder))
-        rmdir(folder);
-    free(folder);
-}
-
-/* Every start has its own address. At the former address, others could still reach the former
- * process, which may take a while to die. */
-static void new_address(const struct launch *launch, struct launched *worker) {
-    remove_socket(launch, worker->address);
-    free(worker->address);
-    worker->address = memory_format("unix:%s/%s-%u.%u", launch->folder, role_name(worker->role),
-                                    worker->index, worker->starts++);
+const char *launch_program(enum role role) {
+    return role == ROLE_SHARD ? "dml-shard" : "dml-replica";
 }
 
 /* The environment of a worker. A failpoint is for the first workers only: when one of them was
@@ -92,17 +46,19 @@ static char **environment(const struct launch *launch) {
 /* posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
  * say) while another forks, the child may wait for that lock for ever. And fork() copies the page
  * tables of all mapped data. */
-static int spawn(const struct launch *launch, const char *program, char **arguments, int output,
-                 pid_t *pid) {
+int launch_spawn(const struct launch *launch, char **arguments, int output, int errors,
+                 bool session, pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     char **variables = environment(launch);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    loop_child_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
+    if (errors >= 0)
+        posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    loop_child_attributes(&attributes, session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C goes to the coordinator alone */
-    int failed = posix_spawnp(pid, program, &actions, &attributes, arguments, variables);
+    int failed = posix_spawnp(pid, arguments[0], &actions, &attributes, arguments, variables);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(variables);
@@ -132,45 +88,29 @@ static void await_no_line(struct launched *worker) {
     worker->starting = false;
 }
 
-static int start_at(struct launch *launch, struct launched *worker, const char *program) {
+/* Starts it at the address that it has, or on the host. */
+static int start_again(struct launch *launch, struct launched *worker) {
     int ends[2];
-    char parent[16];
     if (pipe2(ends, O_CLOEXEC))
         return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
-    snprintf(parent, sizeof parent, "%d", (int)getpid());
-    char *arguments[] = {
-        (char *)program,           "--listen", worker->address, "--parent-pid", parent,
-        (char *)launch->verbosity, NULL};
     failpoint(FAILPOINT_launch_worker);
-    errno = spawn(launch, program, arguments, ends[1], &worker->pid);
+    int code = worker->host ? launch_remote_start(launch, worker, ends[1])
+                            : launch_local_start(launch, worker, ends[1]);
     close(ends[1]);
-    if (!errno) {
+    if (!code) {
         await_line(launch, worker, ends[0]);
         return 0;
     }
-    int code = error_set_errno(ERROR_UNAVAILABLE,
-                               "cannot start %s %u (is dml-%s installed beside dml-coordinator?)",
-                               role_name(worker->role), worker->index, role_name(worker->role));
     close(ends[0]);
     worker->pid = 0;
     return code;
 }
 
-/* Starts it at the address that it has. */
-static int start_again(struct launch *launch, struct launched *worker) {
-    char *program = program_of(worker->role);
-    int code = start_at(launch, worker, program);
-    free(program);
-    return code;
-}
-
 static int start_one(struct launch *launch, struct launched *worker) {
-    int code = launch->folder ? 0 : sockets_make(launch->state, &launch->folder);
-    if (code)
-        return code;
-    new_address(launch, worker);
+    int code = worker->host ? 0 : launch_local_place(launch, worker);
     worker->adopted = false;
-    return start_again(launch, worker);
+    worker->by_path = false;
+    return code ? code : start_again(launch, worker);
 }
 
 /* ---- what becomes of them ---- */
@@ -203,43 +143,67 @@ static void tell_up(struct launched *worker, int code) {
         keep_failure(launch, code);
 }
 
-/* A worker is up when it has written a line. If its output ends without one, the process is ending:
- * SIGCHLD follows, and on_child() knows how it ended. */
+/* Sets the error that a worker is not there for, and answers its code. */
+static int is_not_up(struct launched *worker) {
+    char *why = launch_remote_why(worker->launch, worker);
+    int code = error_set(ERROR_UNAVAILABLE, "%s", why);
+    free(why);
+    return code;
+}
+
+/* A worker here is up when it has written a line; one on a host when it has written where it
+ * listens, perhaps behind lines that its host greets with. If its output ends without that, the
+ * process is ending: SIGCHLD follows, and on_child() knows how it ended. */
 static void on_line(evutil_socket_t descriptor, short what, void *context) {
     (void)what;
     struct launched *worker = context;
-    char line[512];
-    ssize_t got = read(descriptor, line, sizeof line);
+    size_t room = sizeof worker->said - 1 - worker->said_length;
+    ssize_t got = read(descriptor, worker->said + worker->said_length, room);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (got <= 0)
+    if (got <= 0) {
         event_del(worker->line);
-    else if (memchr(line, '\n', (size_t)got))
+        return;
+    }
+    worker->said_length += (size_t)got;
+    worker->said[worker->said_length] = '\0';
+    bool up = worker->host ? launch_remote_listens(worker)
+                           : memchr(worker->said, '\n', worker->said_length) != NULL;
+    if (up)
         tell_up(worker, 0);
 }
 
 static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct launched *worker = context;
-    tell_up(worker, error_set(ERROR_UNAVAILABLE, "%s %u (pid %d) did not start to listen in %d s",
-                              role_name(worker->role), worker->index, (int)worker->pid,
-                              START_TIMEOUT_MS / 1000));
+    tell_up(worker, worker->host ? is_not_up(worker)
+                                 : error_set(ERROR_UNAVAILABLE,
+                                             "%s %u (pid %d) did not start to listen in %d s",
+                                             role_name(worker->role), worker->index,
+                                             (int)worker->pid, START_TIMEOUT_MS / 1000));
 }
 
 /* A worker ended before it listened. If it was killed, it is started again; if it exited by itself,
  * it would do so again. Nobody was connected to it, so it keeps its address: others may already
  * have been told where it will listen. */
+static int ended_here(struct launched *worker) {
+    if (WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES)
+        return start_again(worker->launch, worker);
+    return error_set(ERROR_UNAVAILABLE,
+                     "%s %u could not be started: see the messages above; is %s installed beside "
+                     "dml-coordinator?",
+                     role_name(worker->role), worker->index, launch_program(worker->role));
+}
+
+static int ended_there(struct launched *worker) {
+    if (launch_remote_other_path(worker))
+        return start_again(worker->launch, worker);
+    return is_not_up(worker);
+}
+
 static void ended_early(struct launched *worker) {
-    int code = 0;
-    bool again = WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES;
     await_no_line(worker);
-    if (again)
-        code = start_again(worker->launch, worker);
-    else
-        code = error_set(ERROR_UNAVAILABLE,
-                         "%s %u could not be started: see the messages above; is dml-%s installed "
-                         "beside dml-coordinator?",
-                         role_name(worker->role), worker->index, role_name(worker->role));
+    int code = worker->host ? ended_there(worker) : ended_here(worker);
     if (code)
         tell_up(worker, code);
 }
@@ -286,6 +250,11 @@ void launch_init(struct launch *launch, struct event_base *base, const char *sta
     event_add(launch->child, NULL);
 }
 
+void launch_set_remote(struct launch *launch, const char *prefix, const char *state) {
+    launch->remote.prefix = memory_copy_string(prefix);
+    launch->remote.state = memory_copy_string(state);
+}
+
 void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks) {
     launch->callbacks = callbacks ? *callbacks : (struct launch_callbacks){0};
 }
@@ -309,12 +278,17 @@ static struct launched *find_or_add(struct launch *launch, enum role role, uint3
     return worker;
 }
 
+void launch_place(struct launch *launch, enum role role, uint32_t index,
+                  const struct hosts_entry *host) {
+    find_or_add(launch, role, index)->host = host;
+}
+
 void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t pid,
                   const char *address) {
     struct launched *worker = find_or_add(launch, role, index);
     free(worker->address);
     worker->address = memory_copy_string(address);
-    worker->pid = pid;
+    worker->pid = worker->host ? 0 : pid; /* a number of another host means nothing here */
     worker->adopted = true;
 }
 
@@ -329,9 +303,9 @@ int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas) {
     for (uint32_t i = 0; i < replicas; i++)
         find_or_add(launch, ROLE_REPLICA, i);
     if (!launch->folder)
-        sweep(launch);
+        launch_local_sweep(launch);
     for (uint32_t i = 0; i < launch->count && !code; i++)
-        if (!launch->workers[i]->pid) {
+        if (!launch->workers[i]->pid && !launch->workers[i]->adopted) {
             launch->up_ns = 0;
             code = start_one(launch, launch->workers[i]);
         }
@@ -351,6 +325,11 @@ static bool is_ours(const struct launched *worker) {
     return ours;
 }
 
+/* The command that started a worker on a host may have started others. */
+static void end_process(const struct launched *worker, int number) {
+    kill(worker->host ? -worker->pid : worker->pid, number);
+}
+
 /* Kills the process of a worker. It may die later, if it is in the middle of a write to the disk.
  * It must be reaped in any case, so its pid is kept in `killed`. */
 static void end_one(struct launched *worker) {
@@ -358,7 +337,7 @@ static void end_one(struct launched *worker) {
     if (!worker->pid)
         return;
     if (!worker->adopted) {
-        kill(worker->pid, SIGKILL);
+        end_process(worker, SIGKILL);
         launch->killed =
             memory_resize(launch->killed, launch->killed_count + 1, sizeof *launch->killed);
         launch->killed[launch->killed_count++] = worker->pid;
@@ -368,11 +347,12 @@ static void end_one(struct launched *worker) {
     worker->pid = 0;
 }
 
-int launch_restart(struct launch *launch, struct launched *worker) {
+int launch_restart(struct launch *launch, struct launched *worker, const struct hosts_entry *host) {
     launch->restarted = true;
     worker->tries = 0;
     end_one(worker);
     await_no_line(worker);
+    worker->host = host;
     return start_one(launch, worker);
 }
 
@@ -397,7 +377,7 @@ static bool none_runs(const void *context) {
 static void signal_all(const struct launch *launch, int number) {
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->workers[i]->pid && !launch->workers[i]->adopted)
-            kill(launch->workers[i]->pid, number);
+            end_process(launch->workers[i], number);
 }
 
 void launch_abandon(struct launch *launch) {
@@ -408,16 +388,16 @@ void launch_abandon(struct launch *launch) {
     }
 }
 
-static void remove_sockets(struct launch *launch) {
-    for (uint32_t i = 0; i < launch->count; i++)
-        remove_socket(launch, launch->workers[i]->address);
-    if (launch->folder)
-        rmdir(launch->folder);
-}
-
 void launch_leave(struct launch *launch) {
     signal_all(launch, SIGTERM);
-    remove_sockets(launch);
+    launch_local_clear(launch);
+}
+
+/* So that on_child() starts it no more. What is started on a host may take for ever. */
+static void give_up_start(struct launched *worker) {
+    if (worker->starting && worker->host && worker->pid)
+        end_process(worker, SIGTERM);
+    await_no_line(worker);
 }
 
 void launch_release(struct launch *launch, int grace_ms) {
@@ -425,19 +405,21 @@ void launch_release(struct launch *launch, int grace_ms) {
         return;
     launch_listen(launch, NULL);
     for (uint32_t i = 0; i < launch->count; i++)
-        await_no_line(launch->workers[i]); /* so that on_child() starts none of them again */
+        give_up_start(launch->workers[i]);
     loop_until(launch->base, grace_ms, none_runs, launch);
     signal_all(launch, SIGTERM);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
     signal_all(launch, SIGKILL);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
-    remove_sockets(launch);
+    launch_local_clear(launch);
     for (uint32_t i = 0; i < launch->count; i++) {
         free(launch->workers[i]->address);
         free(launch->workers[i]);
     }
     event_free(launch->child);
     free(launch->folder);
+    free(launch->remote.prefix);
+    free(launch->remote.state);
     free(launch->why);
     free(launch->workers);
     free(launch->killed);

@@ -1,5 +1,6 @@
-/* Starting workers on this machine: processes with sockets in a private folder. No function waits
- * except launch_release(), which turns the event loop meanwhile. */
+/* Starting workers: on this machine, as processes with sockets in a private folder; or on hosts, by
+ * a command such as ssh. No function waits except launch_release(), which turns the event loop
+ * meanwhile. */
 #ifndef DML_COORDINATOR_RUN_LAUNCH_H
 #define DML_COORDINATOR_RUN_LAUNCH_H
 
@@ -7,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "coordinator/hosts.h"
 #include "wire/message.h"
 
 struct event;
@@ -17,15 +19,20 @@ struct launched {
     struct launch *launch;
     enum role role;
     uint32_t index;
-    pid_t pid;     /* 0: not running, as far as we know */
+    const struct hosts_entry *host; /* that it is started on; NULL: here */
+    pid_t pid;     /* 0: not running, as far as we know; on a host: of the command here */
     bool adopted;  /* started by an earlier coordinator, so no child of this process */
     bool starting; /* it runs, but has not said yet that it listens */
     int status;    /* of waitpid(), once it has ended */
-    char *address; /* "unix:PATH"; owned; NULL before its first start */
+    char *address; /* owned; here: from its start on; on a host: when it listens */
     uint32_t starts, tries;
     int output;         /* while it is starting: the read end of its standard output; else −1 */
     struct event *line; /* waits for its first line, on `output` */
     struct event *deadline; /* until when that line must come */
+    char said[4096];        /* on its standard output, while it is starting */
+    size_t said_length;
+    bool by_path;    /* on a host: its program is looked for on the PATH there */
+    off_t log_start; /* on a host: where its log had ended when it was started */
 };
 
 /* Called from the loop. */
@@ -40,9 +47,13 @@ struct launch_callbacks {
 struct launch {
     struct event_base *base;
     struct launch_callbacks callbacks;
-    char *folder;              /* 0700, removed by launch_release(); owned; made when needed */
-    const char *state;         /* the state folder; this process holds its lock */
-    const char *verbosity;     /* "--quiet", "--verbose" or NULL: passed on */
+    char *folder;          /* 0700, removed by launch_release(); owned; made when needed */
+    const char *state;     /* the state folder; this process holds its lock */
+    const char *verbosity; /* "--quiet", "--verbose" or NULL: passed on */
+    struct {
+        char *prefix; /* the key `launch`, or its default; owned */
+        char *state;  /* the state folder's path from the root, on every host; owned */
+    } remote;
     struct launched **workers; /* each stays where it is */
     uint32_t count;
     bool restarted;      /* some worker was started anew */
@@ -61,24 +72,35 @@ void launch_init(struct launch *launch, struct event_base *base, const char *sta
 /* Sets whom to call from now on; NULL: nobody. */
 void launch_listen(struct launch *launch, const struct launch_callbacks *callbacks);
 
+/* How workers are started on hosts. `prefix` fits the key `launch`. */
+void launch_set_remote(struct launch *launch, const char *prefix, const char *state);
+
+/* The worker is to be started on this host, which outlives the launcher. Before it is adopted or
+ * started. */
+void launch_place(struct launch *launch, enum role role, uint32_t index,
+                  const struct hosts_entry *host);
+
 /* A worker that an earlier coordinator started may still be at this address. Only before the first
- * launch_start(). Of a worker that is named twice the last address counts. */
+ * launch_start(). Of a worker that is named twice the last address counts. The process of a worker
+ * on a host is never touched. */
 void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t pid,
                   const char *address);
 
 /* Sees to it that there are that many workers: starts those that do not run, from the programs
- * beside this one, else from the PATH. They write to this process's standard error. Each has its
- * address when this returns; up() is called later. May be called again, with the same numbers or
- * larger ones, until somebody is connected to the workers. ERROR_UNAVAILABLE, also if one that an
- * earlier call started ended before it listened; ERROR_CREATE. */
+ * beside this one, else from the PATH. Those here write to this process's standard error, and each
+ * has its address when this returns; those on hosts write to STATE/log. up() is called later. May
+ * be called again, with the same numbers or larger ones, until somebody is connected to the
+ * workers. ERROR_UNAVAILABLE, also if one that an earlier call started ended before it listened;
+ * ERROR_CREATE. */
 int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas);
 
 /* NULL if there is no such worker. */
 struct launched *launch_find(const struct launch *launch, enum role role, uint32_t index);
 
-/* Kills the worker, if it runs, and starts it anew at another address. Otherwise as launch_start().
- */
-int launch_restart(struct launch *launch, struct launched *worker);
+/* Kills the worker, if it runs, and starts it anew: on that host, or here (NULL) at another
+ * address. Otherwise as launch_start(). On a host, the process may live on where it cannot be
+ * reached: incarnations tell it from its successor. */
+int launch_restart(struct launch *launch, struct launched *worker, const struct hosts_entry *host);
 
 /* How a worker ended, in words: "was killed by signal 9 (Killed)". Valid until the next call. */
 const char *launch_ending(const struct launched *worker);

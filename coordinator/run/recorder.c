@@ -68,11 +68,14 @@ static int take_portion(struct recorder *recorder, const struct record *record) 
 static int take_worker(struct recorder *recorder, const struct coordinator *c,
                        const struct record *record) {
     struct worker_view worker = coordinator_worker(c, record->worker.link);
+    const char *address = recorder->addresses[record->worker.link];
+    const char *host =
+        recorder->hosts ? hosts_of(recorder->hosts, record->worker.link)->name : worker.host;
     log_debug("%s %u is %s, pid %u on %s", role_name(worker.role), worker.index,
-              record->worker.state, worker.pid, worker.host);
+              record->worker.state, worker.pid, host);
     return store_process(recorder->store, recorder->run, role_name(worker.role), worker.index,
-                         worker.incarnation, (int)worker.pid, worker.host,
-                         recorder->addresses[record->worker.link], record->worker.state);
+                         worker.incarnation, (int)worker.pid, host, address ? address : "",
+                         record->worker.state);
 }
 
 static int take_event(struct recorder *recorder, const struct record *record) {
@@ -142,8 +145,10 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_BUSY:
         return 0;
     case RECORD_START:
-        return store_run_restarts(recorder->store, recorder->run,
-                                  role_name(coordinator_worker(c, record->start).role));
+        return record->start.met || !recorder->hosts
+                   ? store_run_restarts(recorder->store, recorder->run,
+                                        role_name(coordinator_worker(c, record->start.link).role))
+                   : 0;
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EVALUATION:

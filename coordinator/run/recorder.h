@@ -5,6 +5,7 @@
 
 #include "base/coordinates.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/hosts.h"
 #include "coordinator/run/curvature.h"
 #include "model/model.h"
 
@@ -14,7 +15,8 @@ struct recorder {
     struct model_writer *writer;        /* set before the model is read */
     struct curvature_writer *curvature; /* set before pairs are read */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
-    const char **addresses;       /* of the workers, by link */
+    const char **addresses;       /* of the workers, by link; NULL: it has none yet */
+    const struct hosts *hosts;    /* that workers are started on, or NULL */
     int64_t first_step_ns;        /* when the first step was taken; 0: none was */
     int64_t step_logged_ns;       /* when a step was last logged; 0: none was */
     char step_unlogged[512];      /* the line of the last step, if it was left out */

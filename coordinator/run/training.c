@@ -9,9 +9,11 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/dataset.h"
+#include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/showing.h"
@@ -147,10 +149,25 @@ static int size_up(struct training *run) {
              info->chunks);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
+    uint64_t parameters = layout_parameters(&run->parameters);
     int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
-    return code ? code
-                : sizing_of(run->job, info, layout_parameters(&run->parameters), cpus_usable(),
-                            &run->sizing);
+    if (!code)
+        code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
+    if (!code)
+        code = hosting_find(run->job, &run->loop, &run->hosts);
+    if (!code && run->hosts.count)
+        sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
+    return code;
+}
+
+/* Workers on hosts have other working folders. */
+static void find_places(struct training *run) {
+    if (!run->hosts.count)
+        return;
+    char *folder = path_absolute(run->shards_folder);
+    free(run->shards_folder);
+    run->shards_folder = folder;
+    run->set_path = path_absolute(set_path(run->set));
 }
 
 /* What workers know the run by. The inode tells a copy of the state folder from its original: a
@@ -212,7 +229,7 @@ static int make_coordinator(struct training *run) {
         .diagonal = run->scaling.diagonal,
         .history_type = job->history_type,
         .data = set_info(run->set),
-        .set_path = set_path(run->set),
+        .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
         .shards = run->sizing.shards,
         .replicas = run->sizing.replicas,
@@ -225,6 +242,8 @@ static int make_coordinator(struct training *run) {
         .shards_folder = run->shards_folder,
         .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
         .restarts_max = RESTARTS_MAX,
+        .on_hosts = run->hosts.count > 0,
+        .replica_threads = run->hosts.threads,
         .start = run->start.parameters,
         .start_pairs = run->start.vectors,
         .start_pair_count = run->start.pairs,
@@ -310,6 +329,7 @@ static void make_cluster(struct training *run) {
         .launched = run->launched,
         .launch = &run->launch,
         .wait_seconds = run->options->wait_seconds,
+        .hosts = run->hosts.count ? &run->hosts : NULL,
         .seconds_max = run->job->max_seconds - run->seconds_before,
         .record = on_record,
         .commit = on_commit,
@@ -352,6 +372,7 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
         code = training_begin(run);
     if (!code) {
         size_history(run);
+        find_places(run);
         code = workers_start(run);
     }
     if (!code)
@@ -394,6 +415,8 @@ void training_release(struct training *run, int code) {
     coordinates_end(&run->recorder.walk);
     free(run->start_model);
     free(run->shards_folder);
+    free(run->set_path);
+    hosts_release(&run->hosts);
     store_saved_release(&run->saved);
     *run = (struct training){.options = run->options,
                              .command = run->command,

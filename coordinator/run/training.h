@@ -68,6 +68,8 @@ struct training {
     char *start_model;   /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run;   /* whose model that is; 0: not known */
     struct launch launch;
+    struct hosts hosts;         /* none: workers are started here */
+    char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;

@@ -1,10 +1,15 @@
 #include "coordinator/run/workers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpus.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/host_list.h"
+#include "coordinator/run/hosting.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sockets.h"
 
@@ -35,6 +40,8 @@ static int take_open(void *context, const struct store_run *run) {
 int workers_prepare(struct training *run) {
     struct sizing sizing;
     bool open = false;
+    if (host_list_is_given(run->job))
+        return 0;
     int code = store_runs(run->store, take_open, &open);
     if (!code)
         code = sizing_workers(run->job, 0, cpus_usable(), &sizing);
@@ -46,6 +53,18 @@ int workers_prepare(struct training *run) {
 
 /* ---- when the run is known ---- */
 
+/* A worker on a host is adopted if the host is one of those that the run has now. */
+static void adopt_there(struct training *run, const struct store_process_row *process) {
+    bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
+    enum role role = shard ? ROLE_SHARD : ROLE_REPLICA;
+    uint32_t worker = shard ? process->index : run->sizing.shards + process->index;
+    uint32_t host = hosting_at(&run->hosts, process->address);
+    if (host == HOSTS_NONE || !hosts_adopt(&run->hosts, worker, host, clock_monotonic_ns()))
+        return;
+    launch_place(&run->launch, role, process->index, hosts_of(&run->hosts, worker));
+    launch_adopt(&run->launch, role, process->index, process->pid, process->address);
+}
+
 /* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
  * rows name workers of the original, which are not ours to adopt. */
 static int adopt(void *context, const struct store_process_row *process) {
@@ -53,8 +72,13 @@ static int adopt(void *context, const struct store_process_row *process) {
     bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
     bool here = shard ? !run->job->shard_addresses[0] : !run->job->replica_addresses[0];
     uint32_t count = shard ? run->sizing.shards : run->sizing.replicas;
-    if (!here || process->index >= count || strncmp(process->address, "unix:", 5) != 0)
+    bool local = strncmp(process->address, "unix:", 5) == 0;
+    if (!here || process->index >= count || local == (run->hosts.count > 0))
         return 0;
+    if (run->hosts.count) {
+        adopt_there(run, process);
+        return 0;
+    }
     if (sockets_are_of(run->job->state, process->address))
         launch_adopt(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index, process->pid,
                      process->address);
@@ -77,6 +101,18 @@ static void list(struct training *run) {
                                              : run->job->replica_addresses[index];
     }
     run->recorder.addresses = run->addresses;
+    run->recorder.hosts = run->hosts.count ? &run->hosts : NULL;
+}
+
+static void place_on_hosts(struct training *run) {
+    uint32_t shards = run->sizing.shards;
+    hosts_begin(&run->hosts, shards, run->sizing.replicas);
+    for (uint32_t i = 0; i < shards + run->sizing.replicas; i++)
+        launch_place(&run->launch, i < shards ? ROLE_SHARD : ROLE_REPLICA,
+                     i < shards ? i : i - shards, hosts_of(&run->hosts, i));
+    char *state = path_absolute(run->job->state);
+    launch_set_remote(&run->launch, host_list_launch(run->job), state);
+    free(state);
 }
 
 /* If the run's coordinator was lost, its workers may still wait for the next one: they are adopted.
@@ -85,6 +121,8 @@ int workers_start(struct training *run) {
     int code = 0;
     progress_stage("starting shards and replicas");
     begin_launching(run);
+    if (run->hosts.count)
+        place_on_hosts(run);
     if (run->interrupted)
         code = store_processes(run->store, run->recorder.run, adopt, run);
     if (!code)

@@ -5,9 +5,9 @@
 #include "coordinator/run/training.h"
 
 /* Starts the workers that any run of the job will have, before its data is read: they begin
- * meanwhile. Starts none if workers of an earlier coordinator may still wait for the next one.
- * training_release() ends them if there comes no run. ERROR_CONFIG, ERROR_UNAVAILABLE,
- * ERROR_CREATE. */
+ * meanwhile. Starts none on hosts, where they would wait in vain, and none if workers of an earlier
+ * coordinator may still wait for the next one. training_release() ends them if there comes no run.
+ * ERROR_CONFIG, ERROR_UNAVAILABLE, ERROR_CREATE. */
 int workers_prepare(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the

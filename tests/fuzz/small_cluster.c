@@ -264,7 +264,7 @@ static void after_coordinator(struct small_cluster *cluster, int code) {
     uint64_t epoch = cluster->store.epoch;
     for (uint32_t i = 0; i < output->record_count && !code; i++) {
         if (output->records[i].kind == RECORD_START)
-            starts[output->records[i].start] = true;
+            starts[output->records[i].start.link] = true;
         code = keep_record(cluster, &output->records[i]);
     }
     if (!code)

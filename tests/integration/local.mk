@@ -10,6 +10,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \
+	tests/integration/test_hosts.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
 	tests/integration/test_commands.py \

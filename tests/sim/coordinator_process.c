@@ -133,7 +133,7 @@ static int take_record(struct process *process, const struct record *record) {
                    ? store_record(process, record)
                    : error_set(ERROR_AGAIN, "the database is another coordinator's");
     if (record->kind == RECORD_START)
-        restart_worker(process, record->start);
+        restart_worker(process, record->start.link);
     else if (!owns_store(process))
         return 0;
     else if (record->kind == RECORD_STEP)

@@ -104,6 +104,12 @@ check_PROGRAMS += tests/unit/test_plan
 TESTS += tests/unit/test_plan
 tests_unit_test_plan_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_hosts
+TESTS += tests/unit/test_hosts
+tests_unit_test_hosts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_hosts_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
+	$(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_pace
 TESTS += tests/unit/test_pace
 tests_unit_test_pace_LDADD = $(STEPPED_LIBS)

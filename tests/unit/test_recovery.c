@@ -37,7 +37,7 @@ static void a_lost_replicas_chunks_go_back_and_it_is_started_anew(void **state) 
     uint64_t incarnation = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
     uint32_t waiting = bench_chunks(f, CHUNK_WAITING);
     assert_int_equal(bench_lose(f, REPLICA_0), 0);
-    assert_int_equal(bench_recorded(f, RECORD_START)->start, REPLICA_0);
+    assert_int_equal(bench_recorded(f, RECORD_START)->start.link, REPLICA_0);
     assert_int_equal(bench_chunks(f, CHUNK_WAITING), waiting + 2);
     assert_true(has_event(f, "2 chunks that replica 0 had in hand go to others"));
     assert_true(coordinator_worker(f->coordinator, REPLICA_0).incarnation != incarnation);

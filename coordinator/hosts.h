@@ -1,0 +1,103 @@
+/* The hosts of a run, and on which of them each worker is started: a state machine without
+ * processes. It is told what became of each start, and says where and when the next one is.
+ *
+ * Replica i belongs to host i (modulo their number) and waits while that host is set aside; a shard
+ * goes wherever a host answers, since its checkpoint lies where all hosts reach it. A host is set
+ * aside when one worker failed there HOSTS_FAILURES_MAX times running; it is tried again from time
+ * to time. Workers are numbered as links are: shards first. */
+#ifndef DML_COORDINATOR_HOSTS_H
+#define DML_COORDINATOR_HOSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOSTS_MAX 1024          /* as REPLICAS_MAX */
+#define HOSTS_FAILURES_MAX 3    /* of one worker running, before its host is set aside */
+#define HOSTS_LAST_TRIES_MAX 10 /* the same while there is no other host */
+#define HOSTS_NONE UINT32_MAX
+
+enum hosts_state {
+    HOSTS_STARTING,  /* no worker has come up there yet, and none has failed */
+    HOSTS_UP,        /* a worker there was greeted */
+    HOSTS_FAILING,   /* the last start failed; it is tried again soon */
+    HOSTS_SET_ASIDE, /* it is tried again from time to time */
+};
+
+struct hosts_entry {
+    char *name;        /* owned */
+    char *address;     /* by which it is reached: a name or a number; owned */
+    uint32_t threads;  /* of a replica there; 0: it takes what the host has */
+    uint32_t up;       /* workers there that were greeted */
+    uint32_t failures; /* of the worker that failed most often running */
+    uint64_t failed;   /* in all */
+    bool aside;        /* from then until a worker comes up there */
+    int64_t retry_ns;  /* aside: no worker is started there before */
+    char why[256];     /* of the last failure; "": there was none */
+    bool changed;      /* since hosts_changed() */
+};
+
+/* Where a worker is. */
+struct hosts_worker {
+    uint32_t host;     /* where it runs or is started next */
+    uint32_t failures; /* there, running */
+    bool up;           /* it was greeted */
+    int64_t since_ns;  /* up: when that was; else: when its start began */
+};
+
+struct hosts {
+    struct hosts_entry *items;
+    uint32_t count;
+    struct hosts_worker *workers; /* [shards + replicas] */
+    uint32_t shards, replicas;
+    uint32_t *threads; /* [replicas], of each where it is now; 0: it takes what its host has */
+};
+
+/* Adds a host; its name must not be there yet. `address` NULL: as the name. */
+void hosts_add(struct hosts *hosts, const char *name, const char *address, uint32_t threads);
+void hosts_release(struct hosts *hosts); /* harmless on a zeroed struct */
+
+/* The number of a host by its name, in any case; HOSTS_NONE. */
+uint32_t hosts_find(const struct hosts *hosts, const char *name);
+
+/* Says where each worker is started first. */
+void hosts_begin(struct hosts *hosts, uint32_t shards, uint32_t replicas);
+
+/* A worker of an earlier coordinator may live on this host. False if it has to be started anew: a
+ * replica on a host that is not its own. */
+bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t now_ns);
+
+/* The host of a worker. */
+const struct hosts_entry *hosts_of(const struct hosts *hosts, uint32_t worker);
+
+enum hosts_state hosts_state(const struct hosts_entry *host);
+const char *hosts_state_text(enum hosts_state state); /* "set aside", …; a constant */
+
+/* ---- what happens ---- */
+
+/* Its start on its host begins. */
+void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns);
+
+/* It was greeted. */
+void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns);
+
+/* It is gone, or its start failed: decides where it is started next, and returns when that is; now,
+ * or later. INT64_MAX if no host is left, see hosts_lost(). */
+int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int64_t now_ns);
+
+/* No host is left that a worker could be started on. */
+bool hosts_lost(const struct hosts *hosts);
+
+/* Time passes: a worker that has worked for a while is forgiven its failures. */
+void hosts_tick(struct hosts *hosts, int64_t now_ns);
+
+/* A shard whose start takes long while another host answers, or HOSTS_NONE: it is better given up
+ * than waited for. */
+uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns);
+
+/* Places such a shard on the host that answers; it is to be started there at once. */
+void hosts_elsewhere(struct hosts *hosts, uint32_t shard, int64_t now_ns);
+
+/* A host whose state changed since this last named it, or HOSTS_NONE. */
+uint32_t hosts_changed(struct hosts *hosts);
+
+#endif

@@ -1,0 +1,76 @@
+#include "coordinator/run/hosting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "coordinator/job/host_list.h"
+#include "coordinator/run/slurm_allocation.h"
+
+/* ---- which there are ---- */
+
+static int ask_slurm(void *context) {
+    return slurm_allocation_find(context);
+}
+
+static int add_slurm(struct loop *loop, struct hosts *hosts) {
+    struct slurm_allocation allocation = {0};
+    int code = loop_beside(loop, STAGE_STARTING, ask_slurm, &allocation);
+    for (uint32_t i = 0; !code && i < allocation.count; i++) {
+        const struct slurm_host *host = &allocation.hosts[i];
+        hosts_add(hosts, host->name, host->address, host->cpus);
+    }
+    slurm_allocation_release(&allocation);
+    return code;
+}
+
+int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts) {
+    int code = 0;
+    hosts_release(hosts);
+    if (host_list_is_slurm(job))
+        code = add_slurm(loop, hosts);
+    else if (host_list_is_given(job))
+        host_list_add(job, hosts);
+    for (uint32_t i = 0; i < hosts->count; i++)
+        if (!hosts->items[i].threads)
+            hosts->items[i].threads = job->threads;
+    return code;
+}
+
+uint32_t hosting_at(const struct hosts *hosts, const char *address) {
+    const char *start = strncmp(address, "tls:", 4) == 0 ? address + 4 : address;
+    const char *colon = strrchr(start, ':');
+    size_t length = colon ? (size_t)(colon - start) : 0;
+    if (length > 2 && start[0] == '[' && start[length - 1] == ']') {
+        start++;
+        length -= 2;
+    }
+    for (uint32_t i = 0; i < hosts->count; i++)
+        if (strlen(hosts->items[i].address) == length &&
+            strncmp(hosts->items[i].address, start, length) == 0)
+            return i;
+    return HOSTS_NONE;
+}
+
+/* ---- what becomes of them ---- */
+
+static int none_left(const struct hosts *hosts) {
+    for (uint32_t i = 0; i < hosts->count; i++)
+        log_warning("host %s: %s", hosts->items[i].name,
+                    *hosts->items[i].why ? hosts->items[i].why : "has no worker that is needed");
+    return error_set(ERROR_UNAVAILABLE,
+                     "no host is left that workers can be started on: the lines above say why; "
+                     "what is durable is kept: run the same command again to go on");
+}
+
+int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t when_ns = hosts_failed(hosts, worker, why, now_ns);
+    if (when_ns == INT64_MAX)
+        return none_left(hosts);
+    *delay_ms = (when_ns - now_ns) / NS_PER_MS;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* The hosts of a run, between their state machine (coordinator/hosts.h) and the loop. */
+#ifndef DML_COORDINATOR_RUN_HOSTING_H
+#define DML_COORDINATOR_RUN_HOSTING_H
+
+#include "coordinator/hosts.h"
+#include "coordinator/job/job.h"
+#include "coordinator/run/loop.h"
+
+/* Finds the hosts that the job names; none if workers are started here. Turns the loop while Slurm
+ * is asked. ERROR_UNAVAILABLE. */
+int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts);
+
+/* The worker failed: says in how long it is to be started anew, where hosts_of() says.
+ * ERROR_UNAVAILABLE if no host is left; then the log has a line a host that says why. */
+int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms);
+
+/* The host of an address, "HOST:PORT" or "tls:HOST:PORT"; HOSTS_NONE. */
+uint32_t hosting_at(const struct hosts *hosts, const char *address);
+
+#endif

@@ -1,0 +1,212 @@
+/* A worker on a host: PREFIX dml-ROLE --listen … . The command stays as long as the worker does (it
+ * is ssh, srun or the like), in a session of its own, so that it outlives this process. What the
+ * worker says on standard error comes into STATE/log. */
+#define _GNU_SOURCE
+#include "coordinator/run/launch_ways.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "coordinator/job/host_list.h"
+
+#define LOG_FOLDER "log"
+#define LOG_BYTES_MAX (1 << 20) /* a longer log begins anew with the next start */
+#define LAST_LINE_BYTES 2048    /* of the log that are looked at for a reason */
+#define NOT_FOUND 127           /* what a shell, env, nice, … exit with */
+#define HELLO_SECONDS "60"
+
+static char *log_path(const struct launch *launch, const struct launched *worker) {
+    return memory_format("%s/" LOG_FOLDER "/%s-%u.log", launch->remote.state,
+                         role_name(worker->role), worker->index);
+}
+
+/* Opens the worker's log, to be written at its end. */
+static int open_log(const struct launch *launch, struct launched *worker, int *descriptor) {
+    char *folder = path_join(launch->remote.state, LOG_FOLDER), *path = log_path(launch, worker);
+    int code = folder_make(folder, 0777);
+    *descriptor = code ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (!code && *descriptor < 0)
+        code = error_set_errno(ERROR_CREATE, "cannot write %s", path);
+    struct stat status;
+    worker->log_start = 0;
+    if (!code && fstat(*descriptor, &status) == 0) {
+        bool long_enough = status.st_size > LOG_BYTES_MAX && ftruncate(*descriptor, 0) == 0;
+        worker->log_start = long_enough ? 0 : status.st_size;
+    }
+    free(path);
+    free(folder);
+    return code;
+}
+
+/* ---- the command ---- */
+
+/* ssh joins its arguments with blanks, and a shell on the host takes them apart again. */
+static bool goes_through_a_shell(const char *program) {
+    const char *slash = strrchr(program, '/');
+    return strcmp(slash ? slash + 1 : program, "ssh") == 0;
+}
+
+static bool is_plain(const char *word) {
+    return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789_@%+=:,./-")];
+}
+
+/* The word such that a shell reads it as it is. */
+static char *quoted(const char *word) {
+    char *text = memory_new(4 * strlen(word) + 3, 1), *to = text;
+    *to++ = '\'';
+    for (; *word; word++)
+        to = *word == '\'' ? stpcpy(to, "'\\''") : (*to = *word, to + 1);
+    *to = '\'';
+    return text;
+}
+
+struct command {
+    char **words; /* NULL at the end */
+    size_t count;
+    bool shell; /* words are read by a shell on the host */
+};
+
+static void add(struct command *command, const char *word) {
+    command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
+    command->words[command->count++] =
+        command->shell && !is_plain(word) ? quoted(word) : memory_copy_string(word);
+    command->words[command->count] = NULL;
+}
+
+static void add_program(struct command *command, const struct launched *worker) {
+    char *here = launch_program_here(worker->role);
+    add(command, worker->by_path ? launch_program(worker->role) : here);
+    free(here);
+}
+
+/* Where the worker listens, until addresses beyond loopback are encrypted: at its host's name. */
+static void add_listen(struct command *command, const struct launched *worker) {
+    const char *name = worker->host->address;
+    char *address = memory_format(strchr(name, ':') ? "[%s]:0" : "%s:0", name);
+    add(command, "--listen");
+    add(command, address);
+    free(address);
+}
+
+static struct command command_for(const struct launch *launch, const struct launched *worker) {
+    struct command command = {
+        .words = launch_words(launch->remote.prefix, worker->host->name, worker->host->threads)};
+    while (command.words[command.count])
+        command.count++;
+    command.shell = goes_through_a_shell(command.words[0]);
+    add_program(&command, worker);
+    add_listen(&command, worker);
+    add(&command, "--folder");
+    add(&command, launch->remote.state);
+    add(&command, "--hello-seconds");
+    add(&command, HELLO_SECONDS);
+    if (launch->verbosity)
+        add(&command, launch->verbosity);
+    return command;
+}
+
+int launch_remote_start(const struct launch *launch, struct launched *worker, int output) {
+    int errors;
+    int code = open_log(launch, worker, &errors);
+    if (code)
+        return code;
+    struct command command = command_for(launch, worker);
+    worker->said_length = 0;
+    worker->status = 0;
+    errno = launch_spawn(launch, command.words, output, errors, true, &worker->pid);
+    if (errno)
+        code = error_set_errno(ERROR_UNAVAILABLE, "cannot run %s (see key `launch`)",
+                               command.words[0]);
+    close(errors);
+    launch_words_free(command.words);
+    return code;
+}
+
+/* ---- what came of it ---- */
+
+/* "listening HOST:PORT": only the port counts, since the host's name is known here, and what it
+ * calls itself may mean nothing here. Other lines are those of a greeting. */
+static char *port_of(const char *line) {
+    static const char word[] = "listening ";
+    const char *colon = strrchr(line, ':');
+    if (strncmp(line, word, strlen(word)) != 0 || !colon || colon == line)
+        return NULL;
+    size_t digits = strspn(colon + 1, "0123456789");
+    return digits && !colon[1 + digits] ? memory_copy_string(colon + 1) : NULL;
+}
+
+static void set_address(struct launched *worker, const char *port) {
+    const char *name = worker->host->address;
+    free(worker->address);
+    worker->address = memory_format(strchr(name, ':') ? "[%s]:%s" : "%s:%s", name, port);
+}
+
+bool launch_remote_listens(struct launched *worker) {
+    char *line = worker->said, *end;
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        char *port = port_of(line);
+        *end = '\n';
+        if (!port)
+            continue;
+        set_address(worker, port);
+        free(port);
+        return true;
+    }
+    return false;
+}
+
+bool launch_remote_other_path(struct launched *worker) {
+    bool other =
+        !worker->by_path && WIFEXITED(worker->status) && WEXITSTATUS(worker->status) == NOT_FOUND;
+    worker->by_path |= other;
+    return other;
+}
+
+/* The last line of the log since the worker's start; "" if there is none. */
+static void last_line(const struct launch *launch, const struct launched *worker,
+                      char line[LAST_LINE_BYTES]) {
+    char *path = log_path(launch, worker);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
+    off_t from = end - (LAST_LINE_BYTES - 1);
+    if (from < worker->log_start)
+        from = worker->log_start;
+    ssize_t length =
+        descriptor < 0 || end <= from ? 0 : pread(descriptor, line, (size_t)(end - from), from);
+    if (length < 0)
+        length = 0;
+    while (length && strchr("\r\n ", line[length - 1]))
+        length--;
+    line[length] = '\0';
+    const char *before = strrchr(line, '\n');
+    if (before)
+        memmove(line, before + 1, strlen(before + 1) + 1);
+    for (char *at = line; *at; at++) /* what a host says may not steer a terminal */
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    if (descriptor >= 0)
+        close(descriptor);
+    free(path);
+}
+
+char *launch_remote_why(const struct launch *launch, const struct launched *worker) {
+    char line[LAST_LINE_BYTES];
+    char **command = launch_words(launch->remote.prefix, worker->host->name, 0);
+    last_line(launch, worker, line);
+    const char *end = worker->pid ? "did not say that the worker listens" : launch_ending(worker);
+    char *why = *line ? memory_format("%s %s: %s", command[0], end, line)
+                      : memory_format("%s %s and wrote nothing", command[0], end);
+    launch_words_free(command);
+    return why;
+}
