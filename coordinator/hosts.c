@@ -164,6 +164,7 @@ void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     host->changed |= host->aside;
     host->aside = false;
     at->up = true;
+    at->tries = 0;
     at->since_ns = now_ns;
     recount(hosts, at->host);
 }
@@ -173,7 +174,7 @@ static void move(struct hosts *hosts, uint32_t worker, uint32_t to) {
     uint32_t from = at->host;
     if (from == to)
         return;
-    *at = (struct hosts_worker){.host = to};
+    *at = (struct hosts_worker){.host = to, .tries = at->tries};
     recount(hosts, from);
     recount(hosts, to);
     share_threads(hosts, from);
@@ -220,6 +221,11 @@ static bool is_needed(const struct hosts *hosts, uint32_t worker) {
     return true;
 }
 
+/* Before the next start, after so many failures. */
+static int64_t pause_ns(uint32_t failures) {
+    return failures > 1 ? LATER_NS : failures ? SOON_NS : 0;
+}
+
 /* A host that answers keeps its worker, until that has failed there too often. */
 static int64_t place(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     struct hosts_worker *at = &hosts->workers[worker];
@@ -229,11 +235,11 @@ static int64_t place(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
         uint32_t to = shard ? best_host(hosts, worker) : spare_host(hosts);
         if (to != HOSTS_NONE && to != at->host) {
             move(hosts, worker, to);
-            return now_ns;
+            return now_ns + (hosts->items[to].up || !shard ? 0 : pause_ns(at->tries - 1));
         }
     }
     if (!host->aside)
-        return now_ns + (at->failures > 1 ? LATER_NS : SOON_NS);
+        return now_ns + pause_ns(at->tries);
     if (!is_needed(hosts, worker))
         return host->retry_ns;
     return at->failures < HOSTS_LAST_TRIES_MAX && !hosts_lost(hosts) ? now_ns + LATER_NS
@@ -245,6 +251,7 @@ int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int6
     struct hosts_entry *host = &hosts->items[at->host];
     at->up = false;
     at->failures++;
+    at->tries++;
     host->failed++;
     host->changed = true;
     snprintf(host->why, sizeof host->why, "%s", why);

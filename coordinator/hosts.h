@@ -40,6 +40,7 @@ struct hosts_entry {
 struct hosts_worker {
     uint32_t host;     /* where it runs or is started next */
     uint32_t failures; /* there, running */
+    uint32_t tries;    /* failures on any host since it was last greeted */
     bool up;           /* it was greeted */
     int64_t since_ns;  /* up: when that was; else: when its start began */
 };

@@ -135,6 +135,17 @@ static void shards_of_a_lost_host_are_shared_out(void **state) {
     hosts_release(&hosts);
 }
 
+static void a_shard_does_not_go_round_hosts_that_do_not_answer_without_a_pause(void **state) {
+    (void)state;
+    struct hosts hosts;
+    int64_t now_ns = 0, times = 0;
+    make(&hosts, 2, 1, 2);
+    for (; now_ns < 10 * NS_PER_S; times++)
+        now_ns = hosts_failed(&hosts, 0, "no route to host", now_ns);
+    assert_in_range(times, 5, 12);
+    hosts_release(&hosts);
+}
+
 static void a_shard_that_is_late_goes_to_a_host_that_answers_and_that_is_no_failure(void **state) {
     (void)state;
     struct hosts hosts;
@@ -292,6 +303,7 @@ int main(void) {
         cmocka_unit_test(a_shard_of_a_lost_host_goes_at_once_to_one_that_answers),
         cmocka_unit_test(a_shard_is_started_again_where_other_workers_live),
         cmocka_unit_test(shards_of_a_lost_host_are_shared_out),
+        cmocka_unit_test(a_shard_does_not_go_round_hosts_that_do_not_answer_without_a_pause),
         cmocka_unit_test(a_shard_that_is_late_goes_to_a_host_that_answers_and_that_is_no_failure),
         cmocka_unit_test(a_replica_goes_to_a_spare_host_if_its_own_is_set_aside),
         cmocka_unit_test(all_hosts_lost_but_one_is_enough),
