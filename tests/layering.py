@@ -52,7 +52,8 @@ LIBRARIES = {
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
         r'|coordinator/run/(launch|cluster|cluster_end|loop)\.c|coordinator/status/(control|http)\.c',
-    r'(openssl/.*|xxhash)\.h': r'base/(hash|sha256)\.c',
+    r'xxhash\.h': r'base/hash\.c',
+    r'openssl/.*\.h': r'base/sha256\.c|wire/tls(_socket)?\.[ch]',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job/',
 }

@@ -17,6 +17,8 @@
 #include "wire/peer.h"
 #include "wire/place.h"
 
+#define TLS_MARK "tls:"
+
 enum { BACKLOG = 512 };
 
 bool address_is_unix(const char *address) {
@@ -41,16 +43,21 @@ int place_of_unix(const char *address, struct place *place) {
     return 0;
 }
 
+bool place_names_tls(const char *address) {
+    return !strncmp(address, TLS_MARK, strlen(TLS_MARK));
+}
+
 int place_split(const char *address, char host[PLACE_HOST_BYTES], char port[PLACE_PORT_BYTES]) {
-    const char *colon = strrchr(address, ':');
-    size_t length = colon ? (size_t)(colon - address) : 0;
-    const char *start = address;
-    if (length > 2 && address[0] == '[' && address[length - 1] == ']') {
+    const char *start = place_names_tls(address) ? address + strlen(TLS_MARK) : address;
+    const char *colon = strrchr(start, ':');
+    size_t length = colon ? (size_t)(colon - start) : 0;
+    if (length > 2 && start[0] == '[' && start[length - 1] == ']') {
         start++;
         length -= 2;
     }
     if (!length || !colon[1] || length >= PLACE_HOST_BYTES || strlen(colon + 1) >= PLACE_PORT_BYTES)
-        return error_set(ERROR_USAGE, "%s: an address is unix:PATH or HOST:PORT", address);
+        return error_set(ERROR_USAGE, "%s: an address is unix:PATH, HOST:PORT or tls:HOST:PORT",
+                         address);
     memcpy(host, start, length);
     host[length] = '\0';
     strcpy(port, colon + 1);
@@ -98,7 +105,7 @@ static int find_place(const char *address, int family, struct place *place,
     return 0;
 }
 
-static bool on_loopback(const struct place *place) {
+bool place_is_here(const struct place *place) {
     if (place->address.ss_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)&place->address;
         return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
@@ -152,7 +159,8 @@ static int bind_and_listen(int descriptor, const struct place *place) {
 
 /* The address as others use it: with the port that the system chose, and with this host's name
  * instead of "any address". */
-static char *bound_address(const char *address, int descriptor, const char *given) {
+static char *bound_address(const char *address, enum address_use use, int descriptor,
+                           const char *given) {
     if (place_unix_path(address))
         return memory_copy_string(address);
     struct sockaddr_storage bound = {0};
@@ -164,8 +172,9 @@ static char *bound_address(const char *address, int descriptor, const char *give
     bool any = is_any(given) || !strcmp(given, "0.0.0.0") || !strcmp(given, "::");
     if (!any || gethostname(host, sizeof host - 1))
         snprintf(host, sizeof host, "%s", given);
-    return strchr(host, ':') ? memory_format("[%s]:%s", host, port)
-                             : memory_format("%s:%s", host, port);
+    const char *mark = use == ADDRESS_TLS ? TLS_MARK : "";
+    return strchr(host, ':') ? memory_format("%s[%s]:%s", mark, host, port)
+                             : memory_format("%s%s:%s", mark, host, port);
 }
 
 /* The descriptor, or −1 with errno. */
@@ -193,15 +202,16 @@ static int listen_any(const char *address, const struct place *place) {
     return descriptor;
 }
 
-int address_listen(const char *address, bool anywhere, int *descriptor, char **bound) {
+int address_listen(const char *address, enum address_use use, int *descriptor, char **bound) {
     struct place place;
     char host[PLACE_HOST_BYTES];
     int code = find_place(address, AF_INET6, &place, host);
     if (code)
         return code;
-    if (!anywhere && !on_loopback(&place))
+    if (use == ADDRESS_PLAIN && (place_names_tls(address) || !place_is_here(&place)))
         return error_set(ERROR_PERMISSION,
-                         "%s: only loopback is listened on, unless --anywhere allows others",
+                         "%s: without a key only loopback is listened on: --key FILE, with the key "
+                         "STATE/key of the job, makes links to other hosts safe",
                          address);
     if (place.address.ss_family == AF_UNIX && (code = prepare_unix(address, &place)))
         return code;
@@ -210,6 +220,42 @@ int address_listen(const char *address, bool anywhere, int *descriptor, char **b
         return errno == EADDRINUSE
                    ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
                    : error_set_errno(ERROR_UNAVAILABLE, "%s: cannot listen", address);
-    *bound = bound_address(address, *descriptor, host);
+    *bound = bound_address(address, use, *descriptor, host);
     return 0;
+}
+
+static bool is_trusted(int descriptor) {
+    struct ucred other;
+    socklen_t length = sizeof other;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) || !other.pid)
+        return true; /* not a Unix socket */
+    return other.uid == geteuid() || other.uid == 0;
+}
+
+int address_accept(int listener) {
+    int descriptor;
+    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (is_trusted(descriptor))
+            break;
+        close(descriptor);
+    }
+    return descriptor;
+}
+
+bool address_may_need_tls(const char *address) {
+    char host[PLACE_HOST_BYTES], port[PLACE_PORT_BYTES];
+    struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    if (place_unix_path(address))
+        return false;
+    if (place_names_tls(address))
+        return true;
+    if (place_split(address, host, port)) {
+        error_clear(); /* whoever connects to it is told */
+        return false;
+    }
+    if (!strcmp(host, "localhost") || getaddrinfo(host, NULL, &hints, &found))
+        return strcmp(host, "localhost") != 0;
+    struct place place = place_of_info(found);
+    freeaddrinfo(found);
+    return !place_is_here(&place);
 }

@@ -14,6 +14,7 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "wire/channel.h"
 #include "wire/place.h"
 
 enum { PLACES_MAX = 8, RETRY_MS = 10 };
@@ -40,11 +41,13 @@ struct lookup {
 struct connecting {
     struct event_base *base;
     char *address;
+    const struct tls *tls; /* or NULL */
     connecting_done *done;
     void *context;
     struct event *deadline;
-    struct event *awaited; /* the lookup, the socket, or a moment before the next attempt */
-    struct lookup *lookup; /* or NULL */
+    struct event *awaited;   /* the lookup, the socket, or a moment before the next attempt */
+    struct channel *channel; /* of which the handshake is made, or NULL */
+    struct lookup *lookup;   /* or NULL */
     struct place places[PLACES_MAX];
     unsigned count, next;
     int descriptor; /* being connected, or −1 */
@@ -108,6 +111,7 @@ void connecting_free(struct connecting *connecting) {
     event_free(connecting->deadline);
     event_free(connecting->awaited);
     lookup_drop(connecting->lookup);
+    channel_free(connecting->channel);
     if (connecting->descriptor >= 0)
         close(connecting->descriptor);
     free(connecting->address);
@@ -118,14 +122,12 @@ void connecting_free(struct connecting *connecting) {
 static void finish(struct connecting *connecting, int code) {
     connecting_done *done = connecting->done;
     void *context = connecting->context;
-    int descriptor = code ? -1 : connecting->descriptor;
+    struct channel *channel = code ? NULL : connecting->channel;
     if (!code)
-        connecting->descriptor = -1;
+        connecting->channel = NULL;
     connecting_free(connecting);
-    done(context, code, descriptor);
+    done(context, code, channel);
 }
-
-/* ---- attempts ---- */
 
 typedef void handler(evutil_socket_t descriptor, short what, void *context);
 
@@ -136,6 +138,63 @@ static void await(struct connecting *connecting, int descriptor, short what, han
     event_assign(connecting->awaited, connecting->base, descriptor, what, handle, connecting);
     event_add(connecting->awaited, delay_ms < 0 ? NULL : &delay);
 }
+
+/* ---- the handshake ---- */
+
+static int handshake_failed(const struct connecting *connecting) {
+    enum frame_error error = channel_error(connecting->channel);
+    const char *address = connecting->address;
+    if (!error)
+        return error_set(ERROR_PERMISSION,
+                         "%s: closed during the handshake of TLS: was it started with --key?",
+                         address);
+    frame_error_counts[error]++;
+    if (error == FRAME_TLS_OTHER_KEY)
+        return error_set(ERROR_PERMISSION,
+                         "the worker at %s has another key (ours is %s): give both the same file",
+                         address, tls_key_name(connecting->tls));
+    return error_set(ERROR_PERMISSION, "%s: the handshake of TLS failed: %s", address,
+                     frame_error_text(error));
+}
+
+static void shake_hands(struct connecting *connecting);
+
+static void on_ready(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    shake_hands(context);
+}
+
+static void shake_hands(struct connecting *connecting) {
+    struct channel *channel = connecting->channel;
+    int state = channel_handshake(channel);
+    short what = (short)(channel_unsent(channel) ? EV_READ | EV_WRITE : EV_READ);
+    if (state > 0)
+        finish(connecting, 0);
+    else if (state < 0)
+        finish(connecting, handshake_failed(connecting));
+    else
+        await(connecting, channel_descriptor(channel), what, on_ready, -1);
+}
+
+/* The socket is connected. Plain text never leaves this machine. */
+static void connected(struct connecting *connecting) {
+    bool here = place_is_here(&connecting->places[connecting->next]);
+    bool secure = place_names_tls(connecting->address) || !here;
+    if (secure && !connecting->tls) {
+        finish(connecting,
+               error_set(ERROR_PERMISSION,
+                         "%s: links to other hosts need a key: give this program --key FILE, with "
+                         "the key STATE/key of the job",
+                         connecting->address));
+        return;
+    }
+    connecting->channel = secure ? channel_new_client(connecting->descriptor, connecting->tls)
+                                 : channel_new(connecting->descriptor);
+    connecting->descriptor = -1;
+    shake_hands(connecting);
+}
+
+/* ---- attempts ---- */
 
 static void attempt_failed(struct connecting *connecting, int error) {
     if (connecting->descriptor >= 0)
@@ -160,7 +219,7 @@ static void on_connected(evutil_socket_t descriptor, short what, void *context) 
     if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length))
         error = errno;
     if (!error) {
-        finish(connecting, 0);
+        connected(connecting);
         return;
     }
     event_del(connecting->awaited);
@@ -178,7 +237,7 @@ static void attempt_next(struct connecting *connecting) {
         int descriptor = connecting->descriptor;
         if (descriptor >= 0 &&
             !connect(descriptor, (const struct sockaddr *)&place->address, place->length)) {
-            finish(connecting, 0);
+            connected(connecting);
             return;
         }
         if (descriptor >= 0 && errno == EINPROGRESS) {
@@ -248,18 +307,21 @@ static void on_begin(evutil_socket_t descriptor, short what, void *context) {
 static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct connecting *connecting = context;
-    const char *why = connecting->count ? "cannot connect: nobody answers"
-                                        : "the name is not resolved: the name service is silent";
+    const char *why = connecting->channel ? "the handshake of TLS is not answered"
+                      : connecting->count ? "cannot connect: nobody answers"
+                                          : "the name is not resolved: the name service is silent";
     finish(connecting, error_set(ERROR_UNAVAILABLE, "%s: %s for %.3g s", connecting->address, why,
                                  connecting->timeout_ms / 1e3));
 }
 
-struct connecting *connecting_new(struct event_base *base, const char *address, int timeout_ms,
-                                  connecting_done *done, void *context) {
+struct connecting *connecting_new(struct event_base *base, const char *address,
+                                  const struct tls *tls, int timeout_ms, connecting_done *done,
+                                  void *context) {
     struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     struct connecting *connecting = memory_new(1, sizeof *connecting);
     *connecting = (struct connecting){.base = base,
                                       .address = memory_copy_string(address),
+                                      .tls = tls,
                                       .done = done,
                                       .context = context,
                                       .descriptor = -1,

@@ -58,6 +58,7 @@ struct host {
     struct host_role role;
     struct event_base *base;
     struct event *events[EVENTS];
+    struct tls *tls; /* or NULL */
     int listener;
     int waker; /* an eventfd */
     char *bound;
@@ -75,14 +76,14 @@ struct host {
 static void on_message(void *context, struct peer *peer, const struct message *message);
 static void on_closed(void *context, struct peer *peer, const char *reason);
 
-static struct link *add_link(struct host *host, int descriptor, bool stranger) {
+static struct link *add_link(struct host *host, struct channel *channel, bool stranger) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
     struct link *link = links_add(&host->links);
     link->host = host;
     link->stranger = stranger;
     link->opened_ns = clock_monotonic_ns();
-    link->peer = stranger ? peer_new_stranger(host->base, descriptor, &callbacks, link)
-                          : peer_new(host->base, descriptor, &callbacks, link);
+    link->peer = stranger ? peer_new_stranger(host->base, channel, &callbacks, link)
+                          : peer_new(host->base, channel, &callbacks, link);
     return link;
 }
 
@@ -134,7 +135,9 @@ static void take_stranger(struct host *host, int descriptor) {
         close(descriptor);
         return;
     }
-    add_link(host, descriptor, true);
+    bool secure = host->tls && !address_is_unix(host->bound);
+    add_link(host, secure ? channel_new_server(descriptor, host->tls) : channel_new(descriptor),
+             true);
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
         start_timer(host, ON_STRANGER, greet_ns(host));
 }
@@ -254,10 +257,10 @@ static void finish_step(struct host *host, int64_t now_ns) {
     drain(host);
 }
 
-static void on_connected(void *context, int code, int descriptor) {
+static void on_connected(void *context, int code, struct channel *channel) {
     struct attempt *attempt = context;
     struct host *host = attempt->host;
-    uint32_t link = code ? 0 : add_link(host, descriptor, false)->number;
+    uint32_t link = code ? 0 : add_link(host, channel, false)->number;
     attempt->connecting = NULL;
     host->role.connected(host->role.state, (uint32_t)(attempt - host->attempts), link, code,
                          &host->outbox);
@@ -269,7 +272,8 @@ void host_connect(struct host *host, const char *address, uint32_t tag) {
     struct attempt *attempt = &host->attempts[tag];
     connecting_free(attempt->connecting);
     attempt->host = host;
-    attempt->connecting = connecting_new(host->base, address, CONNECT_MS, on_connected, attempt);
+    attempt->connecting =
+        connecting_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
 }
 
 static void answer_ping(struct peer *peer, const struct message *ping) {
@@ -319,25 +323,12 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 
 /* ---- events ---- */
 
-/* Only processes of the same user, and those of root, may speak to a worker over a Unix socket. */
-static bool trusted(int descriptor) {
-    struct ucred other;
-    socklen_t length = sizeof other;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) || !other.pid)
-        return true; /* not a Unix socket */
-    return other.uid == geteuid() || other.uid == 0;
-}
-
 static void on_accept(evutil_socket_t listener, short what, void *context) {
     (void)what;
     struct host *host = context;
     int descriptor;
-    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        if (trusted(descriptor))
-            take_stranger(host, descriptor);
-        else
-            close(descriptor);
-    }
+    while ((descriptor = address_accept(listener)) >= 0)
+        take_stranger(host, descriptor);
     if (errno == EMFILE || errno == ENFILE) {
         error_set_errno(ERROR_UNAVAILABLE, "new connections wait");
         log_warning("%s", error_text());
@@ -439,16 +430,22 @@ static void announce(const struct host *host) {
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
     int listener;
     char *bound;
+    struct tls *tls = NULL;
     process_raise_descriptors(CONNECTIONS_MAX + OTHERS);
     *code = descriptors_check(); /* libevent ends the process if it lacks some */
-    if (*code)
+    if (!*code && options->key)
+        *code = tls_of_file(options->key, &tls);
+    if (!*code)
+        *code =
+            address_listen(options->listen, tls ? ADDRESS_TLS : ADDRESS_PLAIN, &listener, &bound);
+    if (*code) {
+        tls_free(tls);
         return NULL;
-    *code = address_listen(options->listen, options->anywhere, &listener, &bound);
-    if (*code)
-        return NULL;
+    }
     struct host *host = memory_new(1, sizeof *host);
     host->options = *options;
     host->role = *role;
+    host->tls = tls;
     host->listener = listener;
     host->bound = bound;
     outbox_init(&host->outbox);
@@ -484,6 +481,7 @@ void host_free(struct host *host) {
     close(host->listener);
     if (!strncmp(host->bound, "unix:", 5))
         unlink(host->bound + 5);
+    tls_free(host->tls);
     free(host->bound);
     tenancy_end(&host->tenancy);
     free(host);

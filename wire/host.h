@@ -30,7 +30,7 @@ struct host; /* opaque */
 
 struct host_options {
     const char *listen;
-    bool anywhere;      /* may listen beyond this machine */
+    const char *key;    /* file, or NULL: with it TCP is TLS, and other hosts may be reached */
     const char *folder; /* below which a worker writes; NULL: none was named */
     bool once;          /* do not wait for another coordinator when the first is lost */
     bool stay;          /* serve one run after the other */
@@ -40,7 +40,7 @@ struct host_options {
     int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };
 
-/* Reads the options that all workers share: --listen --anywhere --folder --once --stay
+/* Reads the options that all workers share: --listen --key --folder --once --stay
  * --parent-pid --hello-seconds --quiet --verbose, and answers --help and --version itself.
  * `summary` is one line about the program. Returns 1 if it answered: the program then exits with 0.
  * ERROR_USAGE. */
@@ -63,7 +63,7 @@ struct host_role {
     void (*forget)(void *state);
 };
 
-/* Listens, and prints "listening ADDRESS" as a line on standard output.
+/* Reads the key, listens, and prints "listening ADDRESS" as a line on standard output.
  * NULL after an error, with its code in *code. */
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code);
 void host_free(struct host *host); /* closes everything and removes the file of a Unix socket */

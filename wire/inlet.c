@@ -22,8 +22,8 @@ static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, s
     inlet->got = 0;
 }
 
-void inlet_init(struct inlet *inlet, int descriptor, bool stranger) {
-    *inlet = (struct inlet){.descriptor = descriptor,
+void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger) {
+    *inlet = (struct inlet){.channel = channel,
                             .stranger = stranger,
                             .buffer_bytes = stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES};
     inlet->buffer = memory_new(inlet->buffer_bytes, 1);
@@ -46,7 +46,7 @@ void inlet_release(struct inlet *inlet) {
     free(inlet->buffer);
     free(inlet->body);
     free(inlet->bulk);
-    *inlet = (struct inlet){.descriptor = -1};
+    *inlet = (struct inlet){0};
 }
 
 static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const char *why) {
@@ -61,6 +61,17 @@ static enum inlet_state bad_message(struct inlet *inlet, const char *why) {
     if (!inlet->stranger)
         log_warning("dropped a connection that sent %s: %s", message_name(inlet->header.type), why);
     return bad(inlet, FRAME_MALFORMED, why);
+}
+
+/* A program that is set up with another key, or with none, comes again and again. So the first of
+ * each reason is logged, for who looks for it here. */
+static enum inlet_state bad_channel(struct inlet *inlet) {
+    enum frame_error error = channel_error(inlet->channel);
+    const char *key = channel_other_key(inlet->channel);
+    if (!frame_error_counts[error])
+        log_warning("dropped a connection: %s%s%s%s; more of this is only counted",
+                    frame_error_text(error), *key ? " (its key is " : "", key, *key ? ")" : "");
+    return bad(inlet, error, NULL);
 }
 
 /* Makes room for `length` bytes in *buffer; its content is lost. */
@@ -145,6 +156,8 @@ static bool a_stranger_may_say(unsigned type) {
 
 static enum frame_error header_is_there(struct inlet *inlet) {
     enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
+    if (error == FRAME_BAD_MAGIC)
+        return frame_stranger_magic(inlet->raw_header);
     if (error)
         return error;
     if (inlet->stranger && !a_stranger_may_say(inlet->header.type))
@@ -208,7 +221,11 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
     inlet->why = why;
     if (inlet->part == INLET_HEADER && !inlet->got)
         return INLET_CLOSED;
-    return bad(inlet, FRAME_CUT_SHORT, NULL);
+    enum frame_error error = FRAME_BAD_MAGIC;
+    if (inlet->part == INLET_HEADER &&
+        inlet->got > 1) /* an alert of TLS is shorter than a header */
+        error = frame_stranger_magic(inlet->raw_header);
+    return bad(inlet, error == FRAME_BAD_MAGIC ? FRAME_CUT_SHORT : error, NULL);
 }
 
 /* One system call reads the missing bytes into their place and whatever follows into the buffer,
@@ -222,9 +239,11 @@ static enum inlet_state read_more(struct inlet *inlet) {
                             .msg_iovlen = 2,
                             .msg_control = control,
                             .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(inlet->descriptor, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t length = channel_receive(inlet->channel, &header);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return INLET_WAIT;
+    if (length < 0 && errno == EPROTO && channel_error(inlet->channel))
+        return bad_channel(inlet);
     if (length < 0)
         return end_of_stream(inlet, strerror(errno));
     if (!length)
@@ -260,7 +279,7 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
 }
 
 bool inlet_pending(const struct inlet *inlet) {
-    return inlet->buffer_at < inlet->buffer_end;
+    return inlet->buffer_at < inlet->buffer_end || channel_pending(inlet->channel);
 }
 
 bool inlet_within_frame(const struct inlet *inlet) {

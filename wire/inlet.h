@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "wire/bulk.h"
+#include "wire/channel.h"
 #include "wire/frame.h"
 #include "wire/mapping.h"
 #include "wire/message.h"
@@ -25,7 +26,7 @@ enum inlet_state {
 enum inlet_part { INLET_HEADER, INLET_BODY, INLET_BULK };
 
 struct inlet {
-    int descriptor; /* a non-blocking socket, not owned */
+    struct channel *channel; /* not owned */
     const char *why;
     bool stranger;     /* nothing but HELLO, GREET and PING is taken */
     uint64_t received; /* bytes */
@@ -52,15 +53,15 @@ struct inlet {
 };
 
 /* The inlet of a stranger uses little memory until inlet_trust(). */
-void inlet_init(struct inlet *inlet, int descriptor, bool stranger);
+void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger);
 void inlet_trust(struct inlet *inlet);
 void inlet_release(struct inlet *inlet);
 
 /* The next message. Its fields and bulk point into the inlet until the next call. */
 enum inlet_state inlet_next(struct inlet *inlet, struct message *message);
 
-/* Whether bytes wait in the buffer. The socket will not report these again: inlet_next() must be
- * called without an event. */
+/* Whether bytes wait in the buffer or the channel. The socket will not report these again:
+ * inlet_next() must be called without an event. */
 bool inlet_pending(const struct inlet *inlet);
 
 /* Whether a part of a frame was received and the rest is missing. */

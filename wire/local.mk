@@ -2,6 +2,7 @@ noinst_LIBRARIES += libwire.a
 libwire_a_SOURCES = \
 	wire/address.c \
 	wire/bulk.c wire/bulk.h \
+	wire/channel.c wire/channel.h \
 	wire/connecting.c wire/connecting.h \
 	wire/evaluation.c wire/evaluation.h wire/kinds.def \
 	wire/failpoints.c wire/failpoints.h \
@@ -20,6 +21,8 @@ libwire_a_SOURCES = \
 	wire/program.c wire/program.h \
 	wire/segment.c wire/segment.h \
 	wire/tenancy.c wire/tenancy.h \
+	wire/tls.c wire/tls.h \
+	wire/tls_socket.c wire/tls_socket.h \
 	wire/validity.c
-libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
-WIRE_LIBS = libwire.a $(EVENT_LIBS)
+libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(SSL_CFLAGS)
+WIRE_LIBS = libwire.a $(EVENT_LIBS) $(SSL_LIBS)

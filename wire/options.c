@@ -15,7 +15,7 @@
 /* clang-format off */
 static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
-    {"anywhere", no_argument, NULL, 'a'},
+    {"key", required_argument, NULL, 'k'},
     {"folder", required_argument, NULL, 'F'},
     {"once", no_argument, NULL, 'o'},
     {"stay", no_argument, NULL, 's'},
@@ -33,8 +33,8 @@ static const struct option long_options[] = {
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
            "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: one that is free)\n"
-           "  --anywhere         allow to listen beyond this machine\n"
-           "  --folder DIR       write below DIR only; over TCP without it, nowhere\n"
+           "  --key FILE         the key of the job, for links to other hosts: TLS on TCP\n"
+           "  --folder DIR       write below DIR only; over TCP without it or a key, nowhere\n"
            "  --once             end when the coordinator is lost, wait for no other\n"
            "  --stay             wait for the next run when one has ended\n"
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
@@ -62,8 +62,8 @@ static int read_option(int option, const char *summary, struct host_options *opt
     case 'l':
         options->listen = optarg;
         return 0;
-    case 'a':
-        options->anywhere = true;
+    case 'k':
+        options->key = optarg;
         return 0;
     case 'F':
         options->folder = optarg;

@@ -25,8 +25,8 @@ enum {
     MAPPED_BYTES_MIN = 1 << 20, /* frames of this size or more get their own pages */
 };
 
-void outlet_init(struct outlet *outlet, int descriptor, bool local) {
-    *outlet = (struct outlet){.descriptor = descriptor, .local = local};
+void outlet_init(struct outlet *outlet, struct channel *channel) {
+    *outlet = (struct outlet){.channel = channel};
     outlet->end = &outlet->first;
 }
 
@@ -82,7 +82,7 @@ static size_t send_some(struct outlet *outlet, struct iovec *places, size_t coun
         rights->cmsg_len = CMSG_LEN(sizeof descriptor);
         memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
     }
-    ssize_t sent = sendmsg(outlet->descriptor, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t sent = channel_send(outlet->channel, &header);
     if (sent >= 0)
         return (size_t)sent;
     if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ETOOMANYREFS)
@@ -123,7 +123,7 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
 /* The segment, if the bulk can be handed over in it. */
 static struct segment *segment_of(const struct outlet *outlet, const struct bulk *bulk) {
     struct segment *segment = bulk->segment;
-    if (!outlet->local || !segment || !bulk->length)
+    if (!channel_is_local(outlet->channel) || !segment || !bulk->length)
         return NULL;
     size_t offset = (size_t)((const uint8_t *)bulk->data - (const uint8_t *)segment->start);
     return offset % 64 == 0 ? segment : NULL;
@@ -185,9 +185,15 @@ static void account(struct outlet *outlet, size_t sent) {
     }
 }
 
+bool outlet_waits(const struct outlet *outlet) {
+    return outlet->first || channel_unsent(outlet->channel);
+}
+
 /* A descriptor is sent with the first byte of a sendmsg(). It must go with the first byte of its
  * frame, so a frame with a descriptor begins a new call. */
 void outlet_flush(struct outlet *outlet) {
+    if (channel_flush(outlet->channel))
+        fail(outlet, errno);
     while (outlet->first) {
         struct iovec places[FRAMES_AT_ONCE];
         size_t count = 0, total = 0;

@@ -25,7 +25,7 @@ enum {
 };
 
 struct peer {
-    int descriptor;
+    struct channel *channel; /* owned */
     struct event *readable, *writable;
     struct inlet inlet;
     struct outlet outlet;
@@ -68,7 +68,7 @@ static void destroy(struct peer *peer) {
     inlet_release(&peer->inlet);
     outlet_release(&peer->outlet);
     bytes_release(&peer->scratch);
-    close(peer->descriptor);
+    channel_free(peer->channel);
     free(peer);
 }
 
@@ -131,6 +131,8 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
     watch_frame(peer);
     if (inlet_pending(&peer->inlet))
         event_active(peer->readable, EV_READ, 0);
+    if (channel_unsent(peer->channel)) /* the handshake's */
+        event_add(peer->writable, NULL);
 }
 
 /* Waits for room to write while something is queued. A failure is handled in a later turn of the
@@ -140,7 +142,7 @@ static void after_sending(struct peer *peer) {
         return;
     if (peer->outlet.error)
         event_active(peer->writable, EV_WRITE, 0);
-    else if (peer->outlet.first)
+    else if (outlet_waits(&peer->outlet))
         event_add(peer->writable, NULL);
     else
         event_del(peer->writable);
@@ -158,19 +160,19 @@ static void on_writable(evutil_socket_t descriptor, short what, void *context) {
         close_peer(peer, strerror(peer->outlet.error));
 }
 
-static struct peer *make_peer(struct event_base *base, int descriptor,
+static struct peer *make_peer(struct event_base *base, struct channel *channel,
                               const struct peer_callbacks *callbacks, void *context,
                               bool stranger) {
     struct peer *peer = memory_new(1, sizeof *peer);
-    int family = socket_family(descriptor);
+    int descriptor = channel_descriptor(channel), family = socket_family(descriptor);
     if (family == AF_INET || family == AF_INET6)
         tune_tcp(descriptor);
-    peer->descriptor = descriptor;
+    peer->channel = channel;
     peer->callbacks = *callbacks;
     peer->context = context;
     peer_set_patience(peer, PATIENCE_MS);
-    inlet_init(&peer->inlet, descriptor, stranger);
-    outlet_init(&peer->outlet, descriptor, family == AF_UNIX);
+    inlet_init(&peer->inlet, channel, stranger);
+    outlet_init(&peer->outlet, channel);
     bytes_init(&peer->scratch);
     peer->readable = event_new(base, descriptor, EV_READ | EV_PERSIST, on_readable, peer);
     peer->writable = event_new(base, descriptor, EV_WRITE | EV_PERSIST, on_writable, peer);
@@ -181,14 +183,14 @@ static struct peer *make_peer(struct event_base *base, int descriptor,
     return peer;
 }
 
-struct peer *peer_new(struct event_base *base, int descriptor,
+struct peer *peer_new(struct event_base *base, struct channel *channel,
                       const struct peer_callbacks *callbacks, void *context) {
-    return make_peer(base, descriptor, callbacks, context, false);
+    return make_peer(base, channel, callbacks, context, false);
 }
 
-struct peer *peer_new_stranger(struct event_base *base, int descriptor,
+struct peer *peer_new_stranger(struct event_base *base, struct channel *channel,
                                const struct peer_callbacks *callbacks, void *context) {
-    return make_peer(base, descriptor, callbacks, context, true);
+    return make_peer(base, channel, callbacks, context, true);
 }
 
 void peer_trust(struct peer *peer) {
@@ -230,7 +232,7 @@ void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
 }
 
 size_t peer_queued(const struct peer *peer) {
-    return peer->outlet.queued;
+    return peer->outlet.queued + channel_unsent(peer->channel);
 }
 
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "wire/bulk.h"
+#include "wire/channel.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
 
@@ -24,13 +25,13 @@ struct peer_callbacks {
     void (*closed)(void *context, struct peer *peer, const char *reason);
 };
 
-/* Takes over a connected non-blocking socket. */
-struct peer *peer_new(struct event_base *base, int descriptor,
+/* Takes over a channel. */
+struct peer *peer_new(struct event_base *base, struct channel *channel,
                       const struct peer_callbacks *callbacks, void *context);
 
 /* The same for a process that connected to us and is not known yet. Until peer_trust() it may only
  * send HELLO, GREET and PING, and little memory is used for it. */
-struct peer *peer_new_stranger(struct event_base *base, int descriptor,
+struct peer *peer_new_stranger(struct event_base *base, struct channel *channel,
                                const struct peer_callbacks *callbacks, void *context);
 void peer_trust(struct peer *peer);
 
@@ -51,16 +52,31 @@ size_t peer_queued(const struct peer *peer);
  * Nothing is copied: see wire/bulk.h for who owns it. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
 
-/* ---- addresses: "unix:PATH" or "HOST:PORT"; wire/connecting.h connects to one ---- */
+/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT"; wire/connecting.h connects ----
+ *
+ * Plain text stays on this machine: a connection to HOST:PORT is plain if that is loopback, and one
+ * of TLS to any other host; tls:HOST:PORT is TLS in any case. */
+
+enum address_use {
+    ADDRESS_PLAIN,  /* plain text: loopback and Unix sockets only */
+    ADDRESS_TLS,    /* TLS, unless it is a Unix socket */
+    ADDRESS_PUBLIC, /* plain text for everyone: the status server */
+};
 
 /* Listens. The host "any" stands for all addresses of this machine. The file of a Unix socket gets
- * mode 0600. If there is such a file already, it is
- * replaced unless a process answers there. An address beyond loopback needs `anywhere`. For port 0
- * the system chooses a port. *bound is the address as others use it; free it. ERROR_UNAVAILABLE,
- * ERROR_PERMISSION or ERROR_USAGE. */
-int address_listen(const char *address, bool anywhere, int *descriptor, char **bound);
+ * mode 0600. If there is such a file already, it is replaced unless a process answers there. For
+ * port 0 the system chooses a port. *bound is the address as others use it; free it.
+ * ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE. */
+int address_listen(const char *address, enum address_use use, int *descriptor, char **bound);
+
+/* The next connection, non-blocking; −1 and errno. Only processes of the same user, and those of
+ * root, may speak to a worker over a Unix socket: others are closed. */
+int address_accept(int listener);
 
 /* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
 bool address_is_unix(const char *address);
+
+/* Whether a connection to it may need TLS, as far as can be told without asking a name server. */
+bool address_may_need_tls(const char *address);
 
 #endif

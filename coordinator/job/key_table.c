@@ -23,7 +23,7 @@ static bool is_host_and_port(const char *text) {
 static bool is_address(const char *text) {
     if (strncmp(text, "unix:", 5) == 0)
         return text[5] != '\0';
-    return is_host_and_port(text);
+    return is_host_and_port(strncmp(text, "tls:", 4) == 0 ? text + 4 : text);
 }
 
 /* "20%" is a mistake for 0.2. A file of that name is written "./20%". */
@@ -66,7 +66,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define PENALTY_MAX 1e20
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
-#define ADDRESSES "unix:PATH or HOST:PORT, or a list of them"
+#define ADDRESSES "unix:PATH, HOST:PORT or tls:HOST:PORT, or a list of them"
 #define HOSTS                                                                                      \
     "local, slurm, or a list of names of hosts (letters, digits, . _ and -, none begins with -), " \
     "each with :THREADS from 1 to 256 or without"

@@ -2,12 +2,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "wire/message.h"
+#include "wire/peer.h"
 
 #define QUIET_NS (1 * NS_PER_S)  /* workers that come together with the run are no news */
 #define PAUSE_NS (15 * NS_PER_S) /* from one line to the next */
@@ -45,6 +47,11 @@ void awaiting_failed(struct awaiting *awaiting, uint32_t link, const char *why) 
     struct awaited *worker = &awaiting->workers[link];
     free(worker->why);
     worker->why = memory_copy_string(why);
+}
+
+bool awaiting_is_new(const struct awaiting *awaiting, uint32_t link, const char *why) {
+    const char *last = awaiting->workers[link].why;
+    return !last || strcmp(last, why) != 0;
 }
 
 void awaiting_came(struct awaiting *awaiting, uint32_t link) {
@@ -87,7 +94,9 @@ static char *describe_failure(const struct awaiting *awaiting, uint32_t link) {
 }
 
 static char *describe_remedy(const struct awaiting *awaiting, uint32_t link) {
-    return memory_format("dml-%s --listen %s", role_of(awaiting, link), awaiting->addresses[link]);
+    const char *address = awaiting->addresses[link];
+    return memory_format("dml-%s --listen %s%s", role_of(awaiting, link), address,
+                         address_may_need_tls(address) ? " --key STATE/key" : "");
 }
 
 /* Whom the run waits for; all that are missing if it has `over`. NULL if there is none. */

@@ -39,6 +39,9 @@ void awaiting_begin(struct awaiting *awaiting, uint32_t link, int64_t now_ns, do
 /* An attempt to reach it failed. */
 void awaiting_failed(struct awaiting *awaiting, uint32_t link, const char *why);
 
+/* Whether this is not why the last attempt failed. */
+bool awaiting_is_new(const struct awaiting *awaiting, uint32_t link, const char *why);
+
 /* It is there. */
 void awaiting_came(struct awaiting *awaiting, uint32_t link);
 

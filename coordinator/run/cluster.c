@@ -206,8 +206,9 @@ static void check_awaited(struct cluster *cluster) {
         end(cluster, code);
 }
 
-/* A worker of our own that does not answer has died: the machine has it started anew. */
-static void not_connected(struct worker_link *link) {
+/* A worker of our own that does not answer has died: the machine has it started anew. A wrong key
+ * is told at once: waiting does not help. */
+static void not_connected(struct worker_link *link, int code) {
     struct cluster *cluster = link->cluster;
     if (cluster->options.hosts) {
         fail(link, ERROR_UNAVAILABLE);
@@ -218,22 +219,24 @@ static void not_connected(struct worker_link *link) {
         lose(link, "it ended before it was connected to");
         return;
     }
+    if (code == ERROR_PERMISSION && awaiting_is_new(&cluster->awaiting, link->number, error_text()))
+        log_warning("%s", error_text());
     awaiting_failed(&cluster->awaiting, link->number, error_text());
     error_clear();
     start_soon(link, awaiting_gave_up(&cluster->awaiting, link->number) ? RETRY_RARE_MS : RETRY_MS);
     check_awaited(cluster);
 }
 
-static void on_connected(void *context, int code, int descriptor) {
+static void on_connected(void *context, int code, struct channel *channel) {
     static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     link->connecting = NULL;
     if (code) {
-        not_connected(link);
+        not_connected(link, code);
         return;
     }
-    link->peer = peer_new(cluster->base, descriptor, &callbacks, link);
+    link->peer = peer_new(cluster->base, channel, &callbacks, link);
     coordinator_opened(cluster->coordinator, link->number, clock_monotonic_ns(), &cluster->out);
     after_step(cluster, 0);
 }
@@ -242,7 +245,7 @@ static void connect_link(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
     connecting_free(link->connecting);
     link->connecting = connecting_new(cluster->base, cluster->options.addresses[link->number],
-                                      CONNECT_TIMEOUT_MS, on_connected, link);
+                                      cluster->options.tls, CONNECT_TIMEOUT_MS, on_connected, link);
 }
 
 /* ---- workers of our own ---- */

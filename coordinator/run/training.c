@@ -19,6 +19,7 @@
 #include "coordinator/run/showing.h"
 #include "coordinator/run/workers.h"
 #include "numeric/setup.h"
+#include "wire/tls.h"
 
 #define DISMISS_GRACE_MS 3000
 
@@ -328,6 +329,7 @@ static void make_cluster(struct training *run) {
         .addresses = run->addresses,
         .launched = run->launched,
         .launch = &run->launch,
+        .tls = run->tls,
         .wait_seconds = run->options->wait_seconds,
         .hosts = run->hosts.count ? &run->hosts : NULL,
         .seconds_max = run->job->max_seconds - run->seconds_before,
@@ -403,6 +405,7 @@ void training_release(struct training *run, int code) {
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
     cluster_free(run->cluster);
     launch_release(&run->launch, grace_ms); /* the loop turns, and answers as before */
+    tls_free(run->tls);
     if (run->removal)
         await_removal(run, code);
     coordinator_free(run->coordinator);

@@ -70,6 +70,7 @@ struct training {
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */
     char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
+    struct tls *tls;            /* STATE/key, from workers_key(); NULL while nobody needs it */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;

@@ -12,6 +12,7 @@
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sockets.h"
+#include "wire/peer.h"
 
 static void begin_launching(struct training *run) {
     const char *verbosity = run->options->quiet     ? "--quiet"
@@ -25,6 +26,32 @@ static void begin_launching(struct training *run) {
 static int start(struct training *run, uint32_t shards, uint32_t replicas) {
     return launch_start(&run->launch, run->job->shard_addresses[0] ? 0 : shards,
                         run->job->replica_addresses[0] ? 0 : replicas);
+}
+
+/* ---- the key ---- */
+
+int workers_key(struct training *run) {
+    struct key key;
+    bool made;
+    if (run->tls)
+        return 0;
+    int code = key_ensure(run->job->state, &key, &made);
+    if (!code && made) {
+        char *path = key_path(run->job->state);
+        log_warning("made the key %s: start workers on other hosts with --key and this file", path);
+        free(path);
+    }
+    if (!code)
+        code = tls_new(&key, &run->tls);
+    key_forget(&key);
+    return code;
+}
+
+static bool any_needs_tls(const struct training *run) {
+    for (uint32_t i = 0; i < run->sizing.shards + run->sizing.replicas; i++)
+        if (run->addresses[i] && address_may_need_tls(run->addresses[i]))
+            return true;
+    return false;
 }
 
 /* ---- before the data is read ---- */
@@ -129,5 +156,7 @@ int workers_start(struct training *run) {
         code = start(run, run->sizing.shards, run->sizing.replicas);
     if (!code)
         list(run);
+    if (!code && any_needs_tls(run))
+        code = workers_key(run);
     return code;
 }

@@ -4,6 +4,10 @@
 
 #include "coordinator/run/training.h"
 
+/* Reads STATE/key into `run->tls`, and makes it first if it is missing. Fine if that was done
+ * before. Errors as of key_ensure(). */
+int workers_key(struct training *run);
+
 /* Starts the workers that any run of the job will have, before its data is read: they begin
  * meanwhile. Starts none on hosts, where they would wait in vain, and none if workers of an earlier
  * coordinator may still wait for the next one. training_release() ends them if there comes no run.
@@ -11,7 +15,8 @@
 int workers_prepare(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
- * address of each worker. Errors as of launch_start(). */
+ * address of each worker; gets the key if one of these may need it. Errors as of launch_start() and
+ * workers_key(). */
 int workers_start(struct training *run);
 
 #endif

@@ -17,10 +17,10 @@
 #define DESCRIPTORS_SHARE 8
 
 int listening_open(const char *address, int *descriptor, char **bound) {
-    int code = address_listen(address, false, descriptor, bound);
+    int code = address_listen(address, ADDRESS_PLAIN, descriptor, bound);
     if (code == ERROR_PERMISSION) {
         error_clear();
-        code = address_listen(address, true, descriptor, bound);
+        code = address_listen(address, ADDRESS_PUBLIC, descriptor, bound);
         if (!code)
             log_warning("status server: everyone who can reach %s can read the status; there is no "
                         "password",

@@ -85,7 +85,8 @@ static void feed_stream(const uint8_t *data, size_t length, bool stranger) {
     struct inlet inlet;
     struct message message;
     enum inlet_state state = INLET_WAIT;
-    inlet_init(&inlet, ends[0], stranger);
+    struct channel *channel = channel_new(ends[0]);
+    inlet_init(&inlet, channel, stranger);
     size_t sent = 0;
     while (sent < length && (state == INLET_WAIT || state == INLET_MESSAGE)) {
         ssize_t part = send(ends[1], data + sent, length - sent, MSG_NOSIGNAL);
@@ -101,7 +102,7 @@ static void feed_stream(const uint8_t *data, size_t length, bool stranger) {
         state = inlet_next(&inlet, &message);
     assert(inlet.why);
     inlet_release(&inlet);
-    close(ends[0]);
+    channel_free(channel);
 }
 
 /* A step of a recipe, and behind it the bytes of body and bulk. */

@@ -7,6 +7,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \
 	tests/integration/test_loop.py \
+	tests/integration/test_links.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \

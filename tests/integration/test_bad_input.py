@@ -435,12 +435,12 @@ def a_port_in_use_is_refused(folder):
 
 
 @test
-def a_port_open_to_other_hosts_must_be_asked_for(folder):
+def a_port_open_to_other_hosts_needs_a_key(folder):
     for program in SHARD, REPLICA:
-        for anywhere in '0.0.0.0:0', 'any:0':
-            finished = run(program, '--listen', anywhere)
+        for address in '0.0.0.0:0', 'any:0', 'tls:127.0.0.1:0':
+            finished = run(program, '--listen', address)
             assert finished.status in (USAGE, PERMISSION), finished
-            assert '--anywhere' in finished.stderr, finished
+            assert '--key' in finished.stderr, finished
 
 
 @test

@@ -5,26 +5,28 @@
 #include <event2/event.h>
 #include <stdbool.h>
 
+#include "wire/channel.h"
 #include "wire/connecting.h"
 
 struct connected {
     bool answered;
-    int code, descriptor;
+    int code;
+    struct channel *channel;
 };
 
-static void note_connected(void *context, int code, int descriptor) {
-    *(struct connected *)context = (struct connected){true, code, descriptor};
+static void note_connected(void *context, int code, struct channel *channel) {
+    *(struct connected *)context = (struct connected){true, code, channel};
 }
 
 /* The code, with its text in error_text(). */
-static int connect_now(const char *address, int timeout_ms, int *descriptor) {
+static int connect_now(const char *address, int timeout_ms, struct channel **channel) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
-    connecting_new(base, address, timeout_ms, note_connected, &connected);
+    connecting_new(base, address, NULL, timeout_ms, note_connected, &connected);
     while (!connected.answered)
         event_base_loop(base, EVLOOP_ONCE);
     event_base_free(base);
-    *descriptor = connected.descriptor;
+    *channel = connected.channel;
     return connected.code;
 }
 

@@ -73,11 +73,11 @@ static void pair_init(struct pair *pair, bool raw) {
     int ends[2];
     *pair = (struct pair){.base = event_base_new(), .raw = -1};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-    pair->b.peer = peer_new(pair->base, ends[1], &callbacks, &pair->b);
+    pair->b.peer = peer_new(pair->base, channel_new(ends[1]), &callbacks, &pair->b);
     if (raw)
         pair->raw = ends[0];
     else
-        pair->a.peer = peer_new(pair->base, ends[0], &callbacks, &pair->a);
+        pair->a.peer = peer_new(pair->base, channel_new(ends[0]), &callbacks, &pair->a);
 }
 
 static void pair_release(struct pair *pair) {

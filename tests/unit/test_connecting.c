@@ -94,7 +94,7 @@ static void assert_waits(const char *address) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
     struct connecting *connecting =
-        connecting_new(base, address, HOUR_MS, note_connected, &connected);
+        connecting_new(base, address, NULL, HOUR_MS, note_connected, &connected);
     turn(base);
     assert_false(connected.answered);
     connecting_free(connecting);
@@ -119,9 +119,9 @@ static void who_does_not_answer_is_given_up_at_the_deadline(void **state) {
     static const int families[] = {AF_UNIX, AF_INET};
     for (int i = 0; i < 2; i++) {
         struct full full;
-        int descriptor;
+        struct channel *channel;
         full_init(&full, families[i]);
-        assert_int_equal(connect_now(full.address, 50, &descriptor), ERROR_UNAVAILABLE);
+        assert_int_equal(connect_now(full.address, 50, &channel), ERROR_UNAVAILABLE);
         assert_non_null(strstr(error_text(), "nobody answers for 0.05 s"));
         error_clear();
         full_release(&full);
@@ -134,7 +134,7 @@ static void room_in_a_full_queue_is_found(void **state) {
     struct connected connected = {0};
     full_init(&full, AF_UNIX);
     struct event_base *base = event_base_new();
-    connecting_new(base, full.address, HOUR_MS, note_connected, &connected);
+    connecting_new(base, full.address, NULL, HOUR_MS, note_connected, &connected);
     turn(base);
     while (!connected.answered) {
         int one = accept4(full.listener, NULL, NULL, SOCK_NONBLOCK);
@@ -143,7 +143,7 @@ static void room_in_a_full_queue_is_found(void **state) {
         turn(base);
     }
     assert_int_equal(connected.code, 0);
-    close(connected.descriptor);
+    channel_free(connected.channel);
     event_base_free(base);
     full_release(&full);
 }
@@ -151,11 +151,11 @@ static void room_in_a_full_queue_is_found(void **state) {
 /* The thread that looks the name up sleeps until the process ends. */
 static void the_loop_turns_while_a_name_is_not_resolved(void **state) {
     (void)state;
-    int descriptor;
+    struct channel *channel;
     setenv("DML_FAILPOINT", "name_lookup:1:delay:3600000,name_lookup:2:delay:3600000", 1);
     assert_int_equal(failpoint_setup("test", NULL, 0), 0);
     assert_waits("localhost:1");
-    assert_int_equal(connect_now("localhost:1", 50, &descriptor), ERROR_UNAVAILABLE);
+    assert_int_equal(connect_now("localhost:1", 50, &channel), ERROR_UNAVAILABLE);
     assert_non_null(strstr(error_text(), "the name is not resolved"));
     error_clear();
     unsetenv("DML_FAILPOINT");
@@ -164,14 +164,15 @@ static void the_loop_turns_while_a_name_is_not_resolved(void **state) {
 
 static void a_name_leads_to_whichever_of_its_addresses_answers(void **state) {
     (void)state;
-    int listener, descriptor;
+    int listener;
+    struct channel *channel;
     char *bound;
-    assert_int_equal(address_listen("127.0.0.1:0", false, &listener, &bound), 0);
+    assert_int_equal(address_listen("127.0.0.1:0", ADDRESS_PLAIN, &listener, &bound), 0);
     char *address = memory_format("localhost%s", strrchr(bound, ':'));
-    assert_int_equal(connect_now(address, HOUR_MS, &descriptor), 0);
-    close(descriptor);
+    assert_int_equal(connect_now(address, HOUR_MS, &channel), 0);
+    channel_free(channel);
     close(listener);
-    assert_int_equal(connect_now(address, HOUR_MS, &descriptor), ERROR_UNAVAILABLE);
+    assert_int_equal(connect_now(address, HOUR_MS, &channel), ERROR_UNAVAILABLE);
     assert_non_null(strstr(error_text(), "refused"));
     error_clear();
     free(address);
@@ -182,8 +183,8 @@ static void what_is_no_address_is_said_to_be_none(void **state) {
     (void)state;
     static const char *const bad[] = {"nowhere", ":1", "here:", "unix:", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        int descriptor;
-        assert_int_equal(connect_now(bad[i], HOUR_MS, &descriptor), ERROR_USAGE);
+        struct channel *channel;
+        assert_int_equal(connect_now(bad[i], HOUR_MS, &channel), ERROR_USAGE);
         error_clear();
     }
 }

@@ -173,8 +173,8 @@ static void a_stranger_may_say_hello_greet_and_ping_only(void **state) {
         int ends[2];
         struct pair pair = {.base = event_base_new(), .raw = -1};
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-        pair.a.peer = peer_new(pair.base, ends[0], &callbacks, &pair.a);
-        pair.b.peer = peer_new_stranger(pair.base, ends[1], &callbacks, &pair.b);
+        pair.a.peer = peer_new(pair.base, channel_new(ends[0]), &callbacks, &pair.a);
+        pair.b.peer = peer_new_stranger(pair.base, channel_new(ends[1]), &callbacks, &pair.b);
         peer_send(pair.a.peer,
                   &(struct message){.type = MESSAGE_HELLO,
                                     .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 1}});

@@ -123,11 +123,11 @@ static uint64_t visit(const char *address, uint32_t reconnect_seconds, const str
     const struct peer_callbacks callbacks = {note_message, note_closed};
     struct message hello = hello_of(0);
     uint64_t welcome = UINT64_MAX;
-    int descriptor;
+    struct channel *channel;
     hello.hello.reconnect_seconds = reconnect_seconds;
-    assert_int_equal(connect_now(address, 1000, &descriptor), 0);
+    assert_int_equal(connect_now(address, 1000, &channel), 0);
     struct event_base *base = event_base_new();
-    struct peer *peer = peer_new(base, descriptor, &callbacks, &welcome);
+    struct peer *peer = peer_new(base, channel, &callbacks, &welcome);
     peer_send(peer, &hello);
     while (welcome == UINT64_MAX)
         assert_int_equal(event_base_loop(base, EVLOOP_ONCE), 0);
@@ -218,10 +218,10 @@ static void visitor_closed(void *context, struct peer *peer, const char *reason)
 
 static void visitor_connect(struct visitor *visitor, const struct worker *worker) {
     static const struct peer_callbacks callbacks = {visitor_message, visitor_closed};
-    int descriptor;
-    assert_int_equal(connect_now(worker->address, 5000, &descriptor), 0);
+    struct channel *channel;
+    assert_int_equal(connect_now(worker->address, 5000, &channel), 0);
     *visitor = (struct visitor){.base = event_base_new()};
-    visitor->peer = peer_new(visitor->base, descriptor, &callbacks, visitor);
+    visitor->peer = peer_new(visitor->base, channel, &callbacks, visitor);
 }
 
 static void visitor_leave(struct visitor *visitor) {
@@ -354,7 +354,7 @@ static size_t resident_bytes(pid_t pid) {
 static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator(void **state) {
     (void)state;
     enum { CROWD = CONNECTIONS_MAX + 30 };
-    static int crowd[CROWD];
+    static struct channel *crowd[CROWD];
     struct rlimit limit;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max;
@@ -375,7 +375,7 @@ static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator
     assert_int_equal(say(&last, &hello), MESSAGE_WELCOME);
     assert_true(resident_bytes(worker.pid) < before + (12u << 20));
     for (size_t i = 0; i < CROWD; i++)
-        close(crowd[i]);
+        channel_free(crowd[i]);
     visitor_leave(&coordinator);
     peer_send(last.peer, &bye);
     visitor_leave(&last);
@@ -385,12 +385,13 @@ static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator
 static void options_that_are_wrong_are_named(void **state) {
     (void)state;
     struct host_options options;
-    char *good[] = {"w",  "--listen", "unix:/a", "--anywhere", "--once", "--parent-pid",
-                    "12", "--quiet",  NULL};
+    char *good[] = {"w",      "--listen",     "unix:/a", "--key",   "k",
+                    "--once", "--parent-pid", "12",      "--quiet", NULL};
     optind = 1;
-    assert_int_equal(host_options_read(8, good, "", &options), 0);
+    assert_int_equal(host_options_read(9, good, "", &options), 0);
     assert_string_equal(options.listen, "unix:/a");
-    assert_true(options.anywhere && options.once && options.parent_pid == 12);
+    assert_string_equal(options.key, "k");
+    assert_true(options.once && options.parent_pid == 12);
     assert_int_equal(options.log_level, LOG_WARNING);
     char *bad[][5] = {{"w", "--parent-pid", "x"},
                       {"w", "--listen", "a", "b"},

@@ -153,13 +153,14 @@ static void over_tcp_bulk_in_a_segment_is_copied(void **state) {
     (void)state;
     struct pair pair = {.base = event_base_new(), .raw = -1};
     struct segment *segment = segment_new(1 << 20);
-    int listener, one, other;
+    int listener, other;
+    struct channel *one;
     char *bound;
-    assert_int_equal(address_listen("127.0.0.1:0", false, &listener, &bound), 0);
+    assert_int_equal(address_listen("127.0.0.1:0", ADDRESS_PLAIN, &listener, &bound), 0);
     assert_int_equal(connect_now(bound, 1000, &one), 0);
     other = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
     pair.a.peer = peer_new(pair.base, one, &callbacks, &pair.a);
-    pair.b.peer = peer_new(pair.base, other, &callbacks, &pair.b);
+    pair.b.peer = peer_new(pair.base, channel_new(other), &callbacks, &pair.b);
     pair.b.keep = true;
     ((double *)segment->start)[0] = 4.5;
     struct message message = slice(segment->start, 1 << 17, segment);
@@ -186,7 +187,7 @@ static void the_system_is_told_to_end_a_tcp_connection_that_is_silent_for_2_s(vo
     (void)state;
     struct pair pair = {.base = event_base_new(), .raw = -1};
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    pair.a.peer = peer_new(pair.base, descriptor, &callbacks, &pair.a);
+    pair.a.peer = peer_new(pair.base, channel_new(descriptor), &callbacks, &pair.a);
     assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT), 2000);
     assert_int_equal(option_of(descriptor, SOL_SOCKET, SO_KEEPALIVE), 1);
     assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_KEEPIDLE), 1);

@@ -37,11 +37,11 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 
 static void process_connect(struct process *process, const char *address) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
-    int descriptor;
+    struct channel *channel;
     if (process->peer)
         peer_free(process->peer);
-    assert_int_equal(connect_now(address, 5000, &descriptor), 0);
-    process->peer = peer_new(process->base, descriptor, &callbacks, process);
+    assert_int_equal(connect_now(address, 5000, &channel), 0);
+    process->peer = peer_new(process->base, channel, &callbacks, process);
 }
 
 static void process_start(struct process *process, const char *address) {

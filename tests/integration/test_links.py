@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Links over TLS: the same bits, and whoever has another key, or none, is told what is wrong."""
+
+import contextlib
+import re
+import secrets
+import sys
+
+from harness import (COORDINATOR, PERMISSION, REPLICA, SHARD, UNAVAILABLE, Process, dml, main, run,
+                     small_job, test, train)
+
+
+def make_key(path, text=None):
+    path.parent.mkdir(exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text or secrets.token_hex(32) + '\n')
+    return path
+
+
+class Worker(Process):
+    """A worker that listens; its address as it says it."""
+
+    def __init__(self, program, key=None, listen='tls:127.0.0.1:0', **environment):
+        super().__init__(program, '--listen', listen, *(['--key', key] if key else []),
+                         **environment)
+        self.until(lambda: '\n' in self.so_far(self.output), 'it listens')
+        self.address = re.fullmatch(r'listening (\S+)\n', self.so_far(self.output))[1]
+
+    def log(self):
+        return self.so_far(self.errors)
+
+
+@contextlib.contextmanager
+def workers(*programs, **options):
+    started = []
+    try:
+        for program in programs:
+            started.append(Worker(program, **options))
+        yield started
+    finally:
+        for worker in started:
+            worker.end()
+
+
+def job_at(folder, shards, replicas, **settings):
+    return small_job(folder, shard_addresses=[worker.address for worker in shards],
+                     replica_addresses=[worker.address for worker in replicas], **settings)
+
+
+def state_of(job):
+    return job.with_suffix('.state')
+
+
+@test
+def a_model_trained_over_tls_has_the_bits_of_the_quiet_one(folder):
+    expected = train(small_job(folder), '--state', folder / 'own.state')['model_sha256']
+    key = make_key(folder / 'job.state' / 'key')
+    with workers(SHARD, SHARD, REPLICA, REPLICA, key=key) as (one, other, *replicas):
+        assert one.address.startswith('tls:127.0.0.1:'), one.address
+        job = job_at(folder, (one, other), replicas)
+        assert train(job)['model_sha256'] == expected
+        assert all(worker.wait(60).status == 0 for worker in (one, other, *replicas))
+
+
+@test
+def both_ends_say_that_their_keys_differ(folder):
+    make_key(folder / 'job.state' / 'key')
+    with workers(SHARD, REPLICA, key=make_key(folder / 'another')) as (shard, replica):
+        job = job_at(folder, [shard], [replica])
+        finished = dml('run', job, '--wait', '1')
+        assert finished.status == UNAVAILABLE, finished
+        for worker in shard, replica:
+            assert f'the worker at {worker.address} has another key' in finished.stderr, finished
+            worker.until(lambda: 'another key: give both programs the same file' in worker.log(),
+                         'the worker says so')
+            assert worker.log().count('another key') == 1, worker.log()
+
+
+@test
+def a_worker_without_a_key_and_a_coordinator_that_needs_one_say_so(folder):
+    with workers(SHARD, REPLICA, listen='127.0.0.1:0') as (shard, replica):
+        shard.address, replica.address = f'tls:{shard.address}', f'tls:{replica.address}'
+        finished = dml('run', job_at(folder, [shard], [replica]), '--wait', '1')
+        assert finished.status == UNAVAILABLE, finished
+        assert 'was it started with --key?' in finished.stderr, finished
+        assert f'made the key {state_of(folder / "job.conf")}/key' in finished.stderr, finished
+        shard.signal(15)
+        assert 'TLS where plain text is spoken: start this worker with --key' in shard.wait().stderr
+
+
+@test
+def plain_text_to_a_worker_with_a_key_is_refused_on_both_ends(folder):
+    key = make_key(folder / 'job.state' / 'key')
+    with workers(SHARD, REPLICA, key=key) as (shard, replica):
+        shard.address = shard.address.removeprefix('tls:')
+        finished = dml('run', job_at(folder, [shard], [replica]), '--wait', '1')
+        assert finished.status == UNAVAILABLE, finished
+        assert 'it speaks TLS only: write the address as tls:HOST:PORT' in finished.stderr, finished
+        assert 'plain text where TLS is spoken' in shard.log(), shard.log()
+
+
+@test
+def a_key_that_others_may_read_is_refused(folder):
+    key = make_key(folder / 'job.state' / 'key')
+    key.chmod(0o640)
+    finished = run(SHARD, '--listen', '127.0.0.1:0', '--key', key)
+    assert finished.status == PERMISSION and f'chmod 600 {key}' in finished.stderr, finished
+    job = small_job(folder, shard_addresses=['tls:127.0.0.1:1'])
+    finished = dml('run', job)
+    assert finished.status == PERMISSION and 'chmod 600' in finished.stderr, finished
+
+
+if __name__ == '__main__':
+    sys.exit(main())

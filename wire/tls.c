@@ -1,0 +1,453 @@
+#define _GNU_SOURCE
+#include "wire/tls.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "wire/tls_socket.h"
+
+/* The identity is this and the name of the key. */
+#define IDENTITY "dml "
+#define CIPHER "TLS_AES_128_GCM_SHA256"
+
+enum {
+    RECORD_BYTES = 16384,      /* of text in a record, at most */
+    UNSENT_BYTES = 64 << 10,   /* no more text is encrypted while so much waits */
+    RECEIVED_BYTES = 64 << 10, /* read at once */
+    TURN_BYTES = 1 << 20,      /* received or sent before other connections have their turn */
+    KEY_UPDATES = 8,           /* that the other end may make too often */
+};
+
+uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
+
+struct tls {
+    struct key key;
+    char identity[sizeof IDENTITY + KEY_NAME_BYTES];
+    SSL_CTX *server, *client;
+    SSL_SESSION *session; /* the key in the form that OpenSSL wants */
+};
+
+struct tls_stream {
+    const struct tls *tls;
+    SSL *ssl;
+    struct tls_socket socket;
+    bool client;
+    bool done; /* the handshake */
+    enum frame_error error;
+    char other_key[KEY_NAME_BYTES];
+    uint64_t received, sent, rekeyed; /* bytes of text; what was sent when the keys were changed */
+    uint64_t key_updates;             /* of the other end */
+};
+
+/* ---- the key ---- */
+
+static struct tls_stream *stream_of(const SSL *ssl) {
+    return SSL_get_app_data(ssl);
+}
+
+/* Answers 1 without a session if the key is not ours: the handshake then finds no way to go on, and
+ * the client is told so by an alert (handshake_failure). */
+static int find_session(SSL *ssl, const unsigned char *identity, size_t length,
+                        SSL_SESSION **session) {
+    struct tls_stream *stream = stream_of(ssl);
+    const struct tls *tls = stream->tls;
+    size_t mark = strlen(IDENTITY), own = strlen(tls->identity);
+    *session = NULL;
+    if (length == own && !memcmp(identity, tls->identity, own)) {
+        SSL_SESSION_up_ref(tls->session);
+        *session = tls->session;
+        stream->error = FRAME_FINE; /* of an identity before this one */
+    } else if (length == own && !memcmp(identity, IDENTITY, mark)) {
+        stream->error = FRAME_TLS_OTHER_KEY;
+        for (size_t i = 0; i < KEY_NAME_BYTES - 1; i++) /* it may be anything */
+            stream->other_key[i] =
+                strchr("0123456789abcdef", identity[mark + i]) ? (char)identity[mark + i] : '?';
+    }
+    return 1;
+}
+
+static int use_session(SSL *ssl, const EVP_MD *digest, const unsigned char **identity,
+                       size_t *length, SSL_SESSION **session) {
+    const struct tls *tls = stream_of(ssl)->tls;
+    (void)digest; /* that of our only cipher, or NULL */
+    SSL_SESSION_up_ref(tls->session);
+    *session = tls->session;
+    *identity = (const unsigned char *)tls->identity;
+    *length = strlen(tls->identity);
+    return 1;
+}
+
+/* After the handshake only KeyUpdate may come. Each makes work, so there may be one for each
+ * gigabyte, and a few more. */
+static void watch(int sent, int version, int type, const void *data, size_t length, SSL *ssl,
+                  void *context) {
+    struct tls_stream *stream = context;
+    (void)version, (void)data, (void)ssl;
+    if (sent || type != SSL3_RT_HANDSHAKE || !stream->done || !length)
+        return;
+    stream->key_updates++;
+    if (*(const uint8_t *)data != SSL3_MT_KEY_UPDATE ||
+        stream->key_updates > KEY_UPDATES + (stream->received >> 30))
+        stream->error = FRAME_TLS_FLOOD;
+}
+
+static SSL_CTX *make_context(const SSL_METHOD *method) {
+    SSL_CTX *context = SSL_CTX_new(method);
+    if (!context)
+        return NULL;
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_recv_max_early_data(context, 0);
+    SSL_CTX_set_default_read_buffer_len(context, RECEIVED_BYTES);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY); /* a flood of messages must not hold us */
+    if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
+        SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) &&
+        SSL_CTX_set_ciphersuites(context, CIPHER) && SSL_CTX_set1_groups_list(context, "X25519") &&
+        SSL_CTX_set_num_tickets(context, 0))
+        return context;
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+static SSL_SESSION *make_session(const struct key *key, SSL_CTX *context) {
+    SSL *ssl = SSL_new(context);
+    const SSL_CIPHER *cipher = ssl ? sk_SSL_CIPHER_value(SSL_get_ciphers(ssl), 0) : NULL;
+    SSL_SESSION *session = SSL_SESSION_new();
+    bool fine = cipher && session &&
+                SSL_SESSION_set1_master_key(session, key->secret, sizeof key->secret) &&
+                SSL_SESSION_set_cipher(session, cipher) &&
+                SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION);
+    SSL_free(ssl);
+    if (fine)
+        return session;
+    SSL_SESSION_free(session);
+    return NULL;
+}
+
+int tls_of_file(const char *path, struct tls **tls) {
+    struct key key;
+    int code = key_read(path, &key);
+    if (!code)
+        code = tls_new(&key, tls);
+    key_forget(&key);
+    return code;
+}
+
+int tls_new(const struct key *key, struct tls **made) {
+    struct tls *tls = memory_new(1, sizeof *tls);
+    tls->key = *key;
+    snprintf(tls->identity, sizeof tls->identity, "%s%s", IDENTITY, key->name);
+    tls->server = make_context(TLS_server_method());
+    tls->client = make_context(TLS_client_method());
+    if (tls->client) /* no certificate is trusted: a server without the key has no other way */
+        SSL_CTX_set_verify(tls->client, SSL_VERIFY_PEER, NULL);
+    tls->session = tls->client ? make_session(key, tls->client) : NULL;
+    if (!tls->server || !tls->session) {
+        const char *why = ERR_reason_error_string(ERR_peek_error());
+        ERR_clear_error();
+        tls_free(tls);
+        return error_set(ERROR_UNAVAILABLE, "OpenSSL does not offer TLS 1.3 with %s: %s", CIPHER,
+                         why ? why : "no reason");
+    }
+    SSL_CTX_set_psk_find_session_callback(tls->server, find_session);
+    SSL_CTX_set_psk_use_session_callback(tls->client, use_session);
+    *made = tls;
+    return 0;
+}
+
+void tls_free(struct tls *tls) {
+    if (!tls)
+        return;
+    SSL_SESSION_free(tls->session);
+    SSL_CTX_free(tls->server);
+    SSL_CTX_free(tls->client);
+    key_forget(&tls->key);
+    free(tls);
+}
+
+const char *tls_key_name(const struct tls *tls) {
+    return tls->key.name;
+}
+
+/* ---- streams ---- */
+
+struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool client) {
+    struct tls_stream *stream = memory_new(1, sizeof *stream);
+    stream->tls = tls;
+    stream->client = client;
+    stream->ssl = SSL_new(client ? tls->client : tls->server);
+    tls_socket_init(&stream->socket, descriptor);
+    BIO *bio = tls_socket_bio(&stream->socket);
+    SSL_set_bio(stream->ssl, bio, bio);
+    SSL_set_app_data(stream->ssl, stream);
+    SSL_set_msg_callback(stream->ssl, watch);
+    SSL_set_msg_callback_arg(stream->ssl, stream);
+    if (client)
+        SSL_set_connect_state(stream->ssl);
+    else
+        SSL_set_accept_state(stream->ssl);
+    return stream;
+}
+
+void tls_stream_free(struct tls_stream *stream) {
+    if (!stream)
+        return;
+    ERR_clear_error();
+    if (stream->done && !stream->error && !stream->socket.broken && SSL_shutdown(stream->ssl) >= 0)
+        (void)tls_socket_flush(&stream->socket);
+    ERR_clear_error();
+    SSL_free(stream->ssl);
+    tls_socket_release(&stream->socket);
+    free(stream);
+}
+
+bool tls_pending(const struct tls_stream *stream) {
+    return !stream->error && !stream->socket.starved && !stream->socket.ended &&
+           SSL_has_pending(stream->ssl);
+}
+
+size_t tls_unsent(const struct tls_stream *stream) {
+    return tls_socket_unsent(&stream->socket);
+}
+
+int tls_flush(struct tls_stream *stream) {
+    return tls_socket_flush(&stream->socket);
+}
+
+enum frame_error tls_error(const struct tls_stream *stream) {
+    return stream->error;
+}
+
+const char *tls_other_key(const struct tls_stream *stream) {
+    return stream->other_key;
+}
+
+/* ---- failures ---- */
+
+/* What an alert of the other end says about us. */
+static enum frame_error meaning_of_alert(int alert) {
+    switch (alert) {
+    case SSL_AD_HANDSHAKE_FAILURE: /* find_session() found none there */
+        return FRAME_TLS_OTHER_KEY;
+    case SSL_AD_ILLEGAL_PARAMETER:
+    case SSL_AD_DECRYPT_ERROR:
+        return FRAME_TLS_PROOF;
+    case SSL_AD_PROTOCOL_VERSION:
+        return FRAME_TLS_VERSION;
+    case SSL_AD_BAD_RECORD_MAC:
+        return FRAME_TLS_RECORD;
+    default:
+        return FRAME_TLS_ALERT;
+    }
+}
+
+static enum frame_error meaning_of_reason(int reason) {
+    switch (reason) {
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_VERSION_TOO_LOW:
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+        return FRAME_TLS_VERSION;
+    case SSL_R_BINDER_DOES_NOT_VERIFY:
+        return FRAME_TLS_PROOF;
+    case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+        return FRAME_TLS_RECORD;
+    case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+    case SSL_R_NO_SHARED_CIPHER:
+    case SSL_R_NO_SUITABLE_KEY_SHARE:
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return FRAME_TLS_NO_KEY;
+    default:
+        return reason > SSL_AD_REASON_OFFSET ? meaning_of_alert(reason - SSL_AD_REASON_OFFSET)
+                                             : FRAME_TLS_BROKEN;
+    }
+}
+
+/* A record of TLS begins with its type, a handshake or an alert here, and 3. */
+static enum frame_error meaning_of_first(const struct tls_stream *stream) {
+    static const uint8_t magic[] = {FRAME_MAGIC & 0xff, FRAME_MAGIC >> 8 & 0xff,
+                                    FRAME_MAGIC >> 16 & 0xff, FRAME_MAGIC >> 24};
+    const uint8_t *first = stream->socket.first;
+    if (stream->socket.first_count == sizeof magic && !memcmp(first, magic, sizeof magic))
+        return FRAME_TLS_PLAIN;
+    bool tls = (first[0] == SSL3_RT_HANDSHAKE || first[0] == SSL3_RT_ALERT) &&
+               (stream->socket.first_count < 2 || first[1] == SSL3_VERSION_MAJOR);
+    return tls ? FRAME_FINE : FRAME_TLS_GARBAGE;
+}
+
+/* OpenSSL has failed for good. What is known without it comes first. To who speaks plain text it
+ * says nothing: so that a program of ours can tell its user what is wrong, we send the alert. */
+static void note_failure(struct tls_stream *stream) {
+    static const uint8_t protocol_version[] = {SSL3_RT_ALERT,          3, 3, 0, 2, SSL3_AL_FATAL,
+                                               SSL_AD_PROTOCOL_VERSION};
+    int reason = ERR_GET_REASON(ERR_peek_error());
+    ERR_clear_error();
+    if (!stream->error && !stream->done)
+        stream->error = meaning_of_first(stream);
+    if (!stream->error)
+        stream->error = meaning_of_reason(reason);
+    if (stream->error == FRAME_TLS_PLAIN)
+        tls_socket_append(&stream->socket, protocol_version, sizeof protocol_version);
+    (void)tls_socket_flush(&stream->socket); /* the alert */
+}
+
+/* Whether the call may be made again at once. Else: errno, or the end. */
+static bool goes_on(struct tls_stream *stream, int result) {
+    int why = SSL_get_error(stream->ssl, result);
+    if (stream->error || (why == SSL_ERROR_SSL && !stream->socket.ended)) {
+        note_failure(stream);
+        errno = EPROTO;
+        return false;
+    }
+    if (why == SSL_ERROR_ZERO_RETURN || stream->socket.ended) {
+        ERR_clear_error();
+        stream->socket.ended = true;
+        if (!stream->done && stream->socket.first_count)
+            stream->error = meaning_of_first(stream);
+        errno = stream->error ? EPROTO : stream->socket.broken;
+        return false;
+    }
+    errno = EAGAIN;
+    return !stream->socket.starved;
+}
+
+/* The socket does not take any more, ever. */
+static void flush(struct tls_stream *stream) {
+    if (tls_socket_flush(&stream->socket)) {
+        stream->socket.broken = errno;
+        stream->socket.ended = true;
+    }
+}
+
+int tls_handshake(struct tls_stream *stream) {
+    while (!stream->done && !stream->error && !stream->socket.ended) {
+        stream->socket.starved = false;
+        ERR_clear_error();
+        int result = SSL_do_handshake(stream->ssl);
+        if (result == 1) {
+            /* Without certificates there is no other way, but this is what all rests on. */
+            stream->done = SSL_session_reused(stream->ssl);
+            stream->error = stream->done ? FRAME_FINE : FRAME_TLS_NO_KEY;
+        } else if (!goes_on(stream, result)) {
+            break;
+        }
+    }
+    if (!stream->socket.ended)
+        flush(stream);
+    return stream->error || stream->socket.ended ? -1 : stream->done;
+}
+
+/* ---- text ---- */
+
+/* Fills one place; less than `length` if there is no more for now. */
+static size_t receive_into(struct tls_stream *stream, void *place, size_t length) {
+    size_t total = 0, got;
+    bool more = true;
+    while (more && total < length) {
+        ERR_clear_error();
+        int result = SSL_read_ex(stream->ssl, (char *)place + total, length - total, &got);
+        if (result)
+            total += got;
+        more = result ? !stream->error : goes_on(stream, result);
+    }
+    stream->received += total;
+    return total;
+}
+
+ssize_t tls_receive(struct tls_stream *stream, const struct msghdr *message) {
+    size_t total = 0;
+    if (!stream->done && tls_handshake(stream) == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    stream->socket.starved = false;
+    for (size_t i = 0; i < message->msg_iovlen && total < TURN_BYTES; i++) {
+        size_t most = TURN_BYTES - total, length = message->msg_iov[i].iov_len;
+        if (length > most)
+            length = most;
+        if (stream->error || stream->socket.ended)
+            break;
+        size_t got = receive_into(stream, message->msg_iov[i].iov_base, length);
+        total += got;
+        if (got < length)
+            break;
+    }
+    if (tls_socket_unsent(&stream->socket) && !stream->socket.ended)
+        flush(stream);
+    if (total)
+        return (ssize_t)total;
+    errno = stream->error ? EPROTO : stream->socket.ended ? stream->socket.broken : EAGAIN;
+    return errno ? -1 : 0;
+}
+
+/* Where the next text is in the places of a message. */
+struct walk {
+    const struct iovec *place, *end;
+    size_t offset;
+};
+
+/* The text of the next record: where it lies, if it lies in one piece, else gathered. */
+static size_t next_text(struct walk *walk, uint8_t *gathered, const uint8_t **text) {
+    size_t length = 0;
+    while (walk->place < walk->end && length < RECORD_BYTES) {
+        const uint8_t *from = (const uint8_t *)walk->place->iov_base + walk->offset;
+        size_t rest = walk->place->iov_len - walk->offset, lack = RECORD_BYTES - length;
+        size_t taken = rest < lack ? rest : lack;
+        walk->offset += taken;
+        if (taken == RECORD_BYTES) {
+            *text = from;
+            return taken;
+        }
+        memcpy(gathered + length, from, taken);
+        length += taken;
+        if (walk->offset == walk->place->iov_len) {
+            walk->place++;
+            walk->offset = 0;
+        }
+    }
+    *text = gathered;
+    return length;
+}
+
+/* Encrypts one record. */
+static bool send_record(struct tls_stream *stream, const uint8_t *text, size_t length) {
+    size_t written;
+    ERR_clear_error();
+    if (stream->sent - stream->rekeyed >= tls_rekey_bytes) {
+        (void)SSL_key_update(stream->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+        stream->rekeyed = stream->sent;
+    }
+    if (SSL_write_ex(stream->ssl, text, length, &written) && written == length) {
+        stream->sent += length;
+        return true;
+    }
+    note_failure(stream);
+    return false;
+}
+
+ssize_t tls_send(struct tls_stream *stream, const struct msghdr *message) {
+    uint8_t gathered[RECORD_BYTES];
+    const uint8_t *text;
+    struct walk walk = {.place = message->msg_iov, .end = message->msg_iov + message->msg_iovlen};
+    size_t total = 0, length;
+    while (stream->done && total < TURN_BYTES) {
+        if (tls_socket_unsent(&stream->socket) >= UNSENT_BYTES)
+            flush(stream);
+        if (stream->socket.ended || tls_socket_unsent(&stream->socket) >= UNSENT_BYTES)
+            break;
+        length = next_text(&walk, gathered, &text);
+        if (!length || !send_record(stream, text, length))
+            break;
+        total += length;
+    }
+    if (!stream->socket.ended)
+        flush(stream);
+    errno = stream->error ? EPROTO : stream->socket.ended ? EPIPE : EAGAIN;
+    return total && errno == EAGAIN ? (ssize_t)total : -1;
+}
