@@ -216,13 +216,15 @@ static void warn_rejected(const char *path, const struct source_report *report) 
                          reasons);
 }
 
-static int read_files(struct scorer *scorer, char *const *paths,
+static int read_files(struct scorer *scorer, char *const *paths, char *const *weights,
                       const struct source_options *options, unsigned threads) {
+    struct source_options reading = *options;
     for (; *paths; paths++) {
         scorer->path = source_name(*paths);
         scorer->names_checked = false;
+        reading.weights = weights ? *weights++ : NULL;
         struct source_report *report = &scorer->report;
-        int code = source_read(*paths, options, threads, take_rows, scorer, report);
+        int code = source_read(*paths, &reading, threads, take_rows, scorer, report);
         if (!code)
             warn_rejected(scorer->path, report);
         source_report_release(report);
@@ -269,9 +271,9 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
     return code;
 }
 
-int score_files(const struct model *model, char *const *paths, const struct source_options *options,
-                unsigned threads, const struct score_output *output,
-                struct score_figures *figures) {
+int score_files(const struct model *model, char *const *paths, char *const *weights,
+                const struct source_options *options, unsigned threads,
+                const struct score_output *output, struct score_figures *figures) {
     struct scorer scorer;
     int code = output ? score_check_output(&model->layout, output) : 0;
     if (code)
@@ -286,7 +288,7 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     }
     struct source_options reading = *options;
     reading.ignores_weights = !figures;
-    return finish(&scorer, read_files(&scorer, paths, &reading, threads), figures);
+    return finish(&scorer, read_files(&scorer, paths, weights, &reading, threads), figures);
 }
 
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,

@@ -20,16 +20,44 @@ struct scoring {
     const struct options *options;
     struct model *model;
     struct source_options reading;
-    char **paths; /* of the data */
+    char **paths;   /* of the data */
+    char **weights; /* of their rows, a file for each, or none */
 };
 
-static int scoring_open(const struct options *options, struct scoring *scoring) {
+/* Finds the files of weights. */
+static int find_weights(struct scoring *scoring, char *const *patterns) {
+    const struct table *table = scoring->model->layout.table;
+    unsigned files = (unsigned)scoring->options->operands_count - 1, count = 0;
+    int code = source_paths_all(".", (const char *const *)patterns, &scoring->weights);
+    while (!code && scoring->weights[count])
+        count++;
+    if (!code && count && count != files)
+        code = error_set(ERROR_USAGE,
+                         "--set weights: %u file%s of weights for %u file%s of data; allowed: one "
+                         "for each, in the same order",
+                         count, count == 1 ? "" : "s", files, files == 1 ? "" : "s");
+    for (uint32_t i = 0; !code && count && table && i < table->columns; i++)
+        if (table->column[i].kind == COLUMN_WEIGHT)
+            code = error_set(ERROR_USAGE,
+                             "--set weights: the model takes the weights of rows from a column of "
+                             "the data, %s",
+                             table->column[i].name ? table->column[i].name : "csv.weight");
+    return code;
+}
+
+/* `weighs`: rows may have weights in files of their own. */
+static int scoring_open(const struct options *options, bool weighs, struct scoring *scoring) {
+    char **patterns = NULL;
     *scoring = (struct scoring){.options = options};
     int code = model_open(options->operands[0], &scoring->model);
     if (!code)
         code = score_options(scoring->model, &scoring->reading);
     if (!code)
-        code = job_set_reading(options->settings, options->settings_count, &scoring->reading);
+        code = job_set_reading(options->settings, options->settings_count, &scoring->reading,
+                               weighs ? &patterns : NULL);
+    if (!code && patterns && *patterns)
+        code = find_weights(scoring, patterns);
+    source_paths_free(patterns);
     scoring->reading.streams = true;
     size_t files = (size_t)options->operands_count - 1;
     scoring->paths = memory_new(files + 1, sizeof *scoring->paths);
@@ -39,6 +67,7 @@ static int scoring_open(const struct options *options, struct scoring *scoring) 
 
 static void scoring_close(struct scoring *scoring) {
     free(scoring->paths);
+    source_paths_free(scoring->weights);
     score_options_release(&scoring->reading);
     model_close(scoring->model);
 }
@@ -86,7 +115,7 @@ static int write_predictions(void *context, FILE *stream) {
     struct predicting *predicting = context;
     const struct scoring *scoring = predicting->scoring;
     predicting->output.file = stream;
-    return score_files(scoring->model, scoring->paths, &scoring->reading, cpus_usable(),
+    return score_files(scoring->model, scoring->paths, NULL, &scoring->reading, cpus_usable(),
                        &predicting->output, NULL);
 }
 
@@ -98,7 +127,7 @@ int command_predict(const struct options *options) {
     if (code)
         return code;
     signal(SIGPIPE, SIG_DFL); /* `predict … | head` ends without a word */
-    code = scoring_open(options, &scoring);
+    code = scoring_open(options, false, &scoring);
     if (!code)
         code = check_not_data(options->output, scoring.paths);
     scoring.reading.label_optional = true;
@@ -129,8 +158,8 @@ static int show_figures(const struct score_figures *figures, bool json) {
 static int evaluate(const struct scoring *scoring) {
     const struct model_layout *layout = &scoring->model->layout;
     struct score_figures figures;
-    int code = score_files(scoring->model, scoring->paths, &scoring->reading, cpus_usable(), NULL,
-                           &figures);
+    int code = score_files(scoring->model, scoring->paths, scoring->weights, &scoring->reading,
+                           cpus_usable(), NULL, &figures);
     if (code)
         return code;
     code = score_check_labels(&figures, source_name(scoring->paths[0]), layout->classes,
@@ -143,7 +172,7 @@ static int evaluate(const struct scoring *scoring) {
 
 int command_evaluate(const struct options *options) {
     struct scoring scoring;
-    int code = scoring_open(options, &scoring);
+    int code = scoring_open(options, true, &scoring);
     if (!code)
         code = evaluate(&scoring);
     scoring_close(&scoring);

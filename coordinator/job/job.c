@@ -10,11 +10,8 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "coordinator/job/gate.h"
-#include "coordinator/job/host_list.h"
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
-#include "data/set.h"
 
 #define KEYS_MAX 128
 #define SECTIONS_MAX 16
@@ -274,85 +271,6 @@ char *const *job_holdout_paths(const struct job *job) {
     return job_holdout_share(job) > 0 ? none : job->holdout;
 }
 
-/* A parameter of another loss has no effect: perhaps the objective was forgotten. */
-static int check_loss(const struct job *job) {
-    for (size_t i = 0; i < keys_count; i++)
-        if (!key_applies(&keys[i], job) && !key_is_default(&keys[i], job))
-            return error_set(ERROR_CONFIG,
-                             "%s: key `%s`: is for another objective; write objective = %.*s, or "
-                             "remove it; the objective is %s",
-                             job->file, keys[i].name, (int)key_section(&keys[i]), keys[i].name,
-                             objective_name(job->objective));
-    return 0;
-}
-
-static bool same_label(const char *a, const char *b) {
-    double x, y;
-    return !strcmp(a, b) || (key_number(a, &x) && key_number(b, &y) && x == y);
-}
-
-/* Classes in order have thresholds between them, which are intercepts. */
-static int check_ordered(const struct job *job) {
-    if (!job->intercept && objective_of(job->objective)->shares_weights)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `intercept`: objective = %s has an intercept between each two "
-                         "classes; allowed: true",
-                         job->file, objective_name(job->objective));
-    for (char **label = job->order; *label; label++)
-        for (char **before = job->order; before < label; before++)
-            if (same_label(*label, *before))
-                return error_set(ERROR_CONFIG, "%s: key `ordinal.order`: lists the label %s twice",
-                                 job->file, *label);
-    return 0;
-}
-
-/* A share is the only entry of a list, and early stopping needs a holdout. */
-static int check_holdout(const struct job *job) {
-    double share;
-    for (char **entry = job->holdout; *entry; entry++)
-        if (key_number(*entry, &share) && job->holdout[1])
-            return error_set(ERROR_CONFIG,
-                             "%s: key `holdout`: the share %s stands together with other entries; "
-                             "allowed: either one share, or files",
-                             job->file, *entry);
-    if (job->early_stopping && !job->holdout[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `early_stopping`: needs rows that are held out; also set "
-                         "`holdout`, for example holdout = 0.1, or set early_stopping = off",
-                         job->file);
-    return 0;
-}
-
-/* Files of weights belong to files of rows, and weights of classes to an objective that has them.
- */
-static int check_weights(const struct job *job) {
-    char **classes = job->class_weight;
-    if (*classes && objective_of(job->objective)->labels == LABEL_TARGET)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `class_weight`: needs an objective with classes, such as "
-                         "logistic; the objective is %s",
-                         job->file, objective_name(job->objective));
-    for (char **entry = classes; *entry && classes[1]; entry++)
-        if (!strcmp(*entry, CLASS_WEIGHT_BALANCED))
-            return error_set(ERROR_CONFIG,
-                             "%s: key `class_weight`: %s stands together with other entries; "
-                             "allowed: either %s, or weights",
-                             job->file, *entry, *entry);
-    if (job->source.weight && (job->weights[0] || job->test_weights[0] || job->holdout_weights[0]))
-        return error_set(ERROR_CONFIG,
-                         "%s: key `csv.weight`: stands together with files of weights; allowed: "
-                         "one of both",
-                         job->file);
-    if (job->test_weights[0] && !job->test[0])
-        return error_set(ERROR_CONFIG, "%s: key `test_weights`: there is no `test`", job->file);
-    if (job->holdout_weights[0] && !job_holdout_paths(job)[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `holdout_weights`: the holdout is no files; rows that are held "
-                         "out by a share have their weights from `weights`",
-                         job->file);
-    return 0;
-}
-
 bool job_has_sweep(const struct job *job) {
     return job->l2.count > 1 || job->l1.count > 1 || job->folds;
 }
@@ -365,43 +283,7 @@ const char *job_sweep_key(const struct job *job) {
     return job->l1.count > 1 ? "l1" : "l2";
 }
 
-/* One key may have a list, and something must judge the models of its values. */
-static int check_path(const struct job *job) {
-    if (job->l1.count > 1 && job->l2.count > 1)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `l1`: has a list of values, and so has `l2`; allowed: a list for "
-                         "one of them, and one value for the other",
-                         job->file);
-    if ((job->l1.count < 2 && job->l2.count < 2) || job->folds || job->holdout[0])
-        return 0;
-    return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: a list of values needs rows to choose among their models; also "
-                     "set `holdout`, for example holdout = 0.1, or `folds`, for example folds = 5",
-                     job->file, job_sweep_key(job));
-}
-
-/* A gate needs a holdout, and its figures must be figures of the objective. */
-static int check_gate(const struct job *job) {
-    struct gate_condition condition;
-    if (job->gate[0] && !job->holdout[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `gate`: needs rows to judge models on; also set `holdout`, to a "
-                         "share of the rows, for example 0.1, or to files of their own",
-                         job->file);
-    for (char **text = job->gate; *text; text++)
-        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective)) {
-            char *allowed = gate_figures(job->objective);
-            error_set(ERROR_CONFIG,
-                      "%s: key `gate`: \"%s\": the objective does not have this figure; figures of "
-                      "%s: %s",
-                      job->file, *text, objective_name(job->objective), allowed);
-            free(allowed);
-            return ERROR_CONFIG;
-        }
-    return 0;
-}
-
-/* Fills in the defaults that follow from the file's name, and checks what concerns several keys. */
+/* Fills in the defaults that follow from the file's name, and checks the whole. */
 static int complete(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
@@ -412,29 +294,7 @@ static int complete(struct job *job, const char *state) {
                                                   : path_join(job->folder, job->state);
     free(job->state);
     job->state = place;
-    if (!job->data[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `data`: missing; allowed: "
-                         "a path or glob, or a list of them",
-                         job->file);
-    if (job->positive && objective_of(job->objective)->labels != LABEL_BINARY)
-        return error_set(
-            ERROR_CONFIG,
-            "%s: key `csv.positive`: needs an objective with two classes, such as logistic; the "
-            "objective is %s",
-            job->file, objective_name(job->objective));
-    int code = check_loss(job);
-    if (!code)
-        code = check_ordered(job);
-    if (!code)
-        code = check_weights(job);
-    if (!code)
-        code = check_holdout(job);
-    if (!code)
-        code = check_path(job);
-    if (!code)
-        code = host_list_check(job);
-    return code ? code : check_gate(job);
+    return job_check(job);
 }
 
 int job_read(const char *path, const char *const *settings, uint32_t settings_count,
@@ -453,19 +313,21 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
     return 0;
 }
 
-static bool is_about_reading(const struct key *key) {
-    return key->offset >= offsetof(struct job, source) &&
-           key->offset < offsetof(struct job, source) + sizeof(struct source_options);
+/* `weights`: whether that key is one of them. */
+static bool is_about_reading(const struct key *key, bool weights) {
+    size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
+    return (key->offset >= first && key->offset < end) ||
+           (weights && key->offset == offsetof(struct job, weights));
 }
 
-static int refuse_unless_reading(const char *setting) {
+static int refuse_unless_reading(const char *setting, bool weights) {
     char *name = memory_format("%.*s", (int)strcspn(setting, "="), setting);
     const struct key *key = key_find(name);
     int code = 0;
-    if (!key || !is_about_reading(key)) {
+    if (!key || !is_about_reading(key, weights)) {
         char allowed[256] = "";
         for (size_t i = 0, used = 0; i < keys_count; i++)
-            if (is_about_reading(&keys[i]))
+            if (is_about_reading(&keys[i], weights))
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
                                          used ? ", " : "", keys[i].name);
         code =
@@ -477,15 +339,20 @@ static int refuse_unless_reading(const char *setting) {
     return code;
 }
 
-int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options) {
-    struct job job = {.source = *options};
+int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
+                    char ***weights) {
+    struct job job = {.source = *options, .weights = memory_new(1, sizeof(char *))};
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
-        code = refuse_unless_reading(settings[i]);
+        code = refuse_unless_reading(settings[i], weights != NULL);
         if (!code)
             code = set(&job, settings[i]);
     }
     *options = job.source;
+    if (weights)
+        *weights = job.weights;
+    else
+        source_paths_free(job.weights);
     return code;
 }
 

@@ -91,8 +91,10 @@ void job_free(struct job *job);
 
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
  * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
- */
-int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options);
+ * With `weights` the key of that name is allowed, too: *weights becomes its list, NULL-terminated,
+ * whatever is returned; free it with source_paths_free(). */
+int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
+                    char ***weights);
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);

@@ -90,6 +90,9 @@ json_t *key_value(const struct key *key, const struct job *job);
 /* Writes the value as it stands in a job file; nothing for a text that is not set. */
 void key_print(const struct key *key, const struct job *job, FILE *out);
 
+/* Checks what concerns several keys: ERROR_CONFIG with the key and what is allowed. */
+int job_check(const struct job *job);
+
 /* Prints every key with its meaning, what is allowed, and its default. */
 void key_print_help(FILE *out);
 

@@ -8,7 +8,7 @@ import random
 import sys
 
 import optimum
-from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
+from harness import BAD_DATA, CONFIG, USAGE, dml, main, test, train, write_job
 
 CLOSE = {'gradient_tolerance': 1e-11, 'loss_tolerance': 0}
 
@@ -270,6 +270,34 @@ def figures_are_weighted_by_rows(folder):
             assert abs(weighted[of][name] - repeated[of][name]) < 1e-12, (name, weighted, repeated)
         assert plain['test'][name] != weighted['test'][name], (name, plain, weighted)
     assert 'weight' not in plain['test']
+    evaluated = dml('evaluate', folder / 'job.state', folder / 'other', '--json', '--set',
+                    f'weights={folder}/other.weights')
+    for name in 'weight', 'loss', 'accuracy', 'auc', 'confusion':
+        assert evaluated.json[name] == weighted['test'][name], (name, evaluated, weighted)
+    twice = dml('evaluate', folder / 'job.state', folder / 'other', folder / 'data', '--json', '--set',
+                f'weights={{ "{folder}/other.weights", "{folder}/data.weights" }}')
+    assert twice.json['weight'] == sum(weights), twice
+
+
+@test
+def evaluate_refuses_weights_that_do_not_fit(folder):
+    lines, weights = made_rows('logistic', False, 100)
+    write_data(folder, 'data', lines, weights)
+    train(write_job(folder, data=['data'], l2=1e-3))
+    (folder / 'short').write_text('1\n2\n')
+    for words, status, said in (
+            (['evaluate', 'job.state', 'data', 'data', '--set', 'weights=data.weights'], USAGE,
+             '1 file of weights for 2 files of data'),
+            (['evaluate', 'job.state', 'data', '--set', 'weights=none'], BAD_DATA, 'no file matches'),
+            (['evaluate', 'job.state', 'data', '--set', 'weights=short'], BAD_DATA, 'short'),
+            (['predict', 'job.state', 'data', '--set', 'weights=data.weights'], USAGE, 'allowed: '),
+            (['evaluate', 'job.state', 'data', '--set', 'l2=1'], USAGE, 'allowed: weights, ')):
+        finished = dml(*words, cwd=folder)
+        assert finished.status == status and said in finished.stderr, finished
+    (folder / 'table.csv').write_text('a,w,y\n' + ''.join(f'{i},{i % 3},{i % 2}\n' for i in range(40)))
+    train(write_job(folder, 'table', data=['table.csv'], csv={'weight': 'w'}, l2=1e-3))
+    finished = dml('evaluate', 'table.state', 'table.csv', '--set', 'weights=short', cwd=folder)
+    assert finished.status == USAGE and 'from a column of the data, w' in finished.stderr, finished
 
 
 @test

@@ -141,7 +141,7 @@ static struct score_figures figures_of(const struct model *model) {
     struct source_options options = {0};
     struct score_figures figures;
     char *paths[] = {(char *)"data", NULL};
-    assert_int_equal(score_files(model, paths, &options, 1, NULL, &figures), 0);
+    assert_int_equal(score_files(model, paths, NULL, &options, 1, NULL, &figures), 0);
     score_figures_release(&figures); /* lists of classes; figures stay */
     return figures;
 }

@@ -247,7 +247,7 @@ static void assert_same_figures(const struct model *model, const char *path, con
     struct score_figures files, packs;
     memset(&files, 0, sizeof files);
     memset(&packs, 0, sizeof packs);
-    assert_int_equal(score_files(model, paths, &plain_options, 1, NULL, &files), 0);
+    assert_int_equal(score_files(model, paths, NULL, &plain_options, 1, NULL, &files), 0);
     struct pack *pack = pack_of(path);
     const struct holdout_pick pick = {.share = share};
     assert_int_equal(score_packs(model, &pack, 1, share > 0 ? &pick : NULL, &packs), 0);

@@ -14,7 +14,7 @@ static char *predictions_of(const struct model *model, struct score_output outpu
     char *paths[] = {(char *)"data", NULL}, *text;
     size_t length;
     output.file = open_memstream(&text, &length);
-    assert_int_equal(score_files(model, paths, &options, 1, &output, NULL), 0);
+    assert_int_equal(score_files(model, paths, NULL, &options, 1, &output, NULL), 0);
     fclose(output.file);
     return text;
 }
@@ -139,7 +139,7 @@ static void expect_refused(const struct model *model, enum score_shown shown, co
     size_t length;
     FILE *file = open_memstream(&text, &length);
     struct score_output output = {.file = file, .shown = shown, .header = true};
-    assert_int_equal(score_files(model, paths, &options, 1, &output, NULL), ERROR_USAGE);
+    assert_int_equal(score_files(model, paths, NULL, &options, 1, &output, NULL), ERROR_USAGE);
     fclose(file);
     assert_int_equal(length, 0);
     assert_non_null(strstr(error_text(), why));
@@ -242,7 +242,7 @@ static void a_margin_that_overflows_is_an_error_with_its_line(void **state) {
     char *paths[] = {(char *)"data", NULL};
     FILE *file = fopen("/dev/null", "w");
     assert_int_equal(
-        score_files(&binary, paths, &options, 1, &(struct score_output){.file = file}, NULL),
+        score_files(&binary, paths, NULL, &options, 1, &(struct score_output){.file = file}, NULL),
         ERROR_DATA);
     fclose(file);
     assert_non_null(strstr(error_text(), "data: about line 2"));
@@ -259,7 +259,7 @@ static void a_csv_row_that_lacks_a_column_of_the_model_is_refused(void **state) 
     for (size_t j = 0; j < 2; j++)
         add_value(ids[j], 0);
     add_value(100, 0);
-    assert_int_equal(score_files(&squared, paths, &options, 1, NULL, &figures), ERROR_DATA);
+    assert_int_equal(score_files(&squared, paths, NULL, &options, 1, NULL, &figures), ERROR_DATA);
     assert_non_null(strstr(error_text(), "only 2 of the 3 columns"));
     table.id[2] = ids[2];
     assert_int_equal(figures_of(&squared).examples, 1);
@@ -274,7 +274,7 @@ static void predictions_that_cannot_be_written_are_an_error(void **state) {
     FILE *file = fopen("/dev/full", "w");
     assert_non_null(file);
     assert_int_equal(
-        score_files(&binary, paths, &options, 1, &(struct score_output){.file = file}, NULL),
+        score_files(&binary, paths, NULL, &options, 1, &(struct score_output){.file = file}, NULL),
         ERROR_IO);
     fclose(file);
 }
@@ -286,7 +286,7 @@ static void an_error_of_reading_ends_the_scoring(void **state) {
     struct source_options options = {0};
     struct score_figures figures;
     char *paths[] = {(char *)"data", (char *)"missing", NULL};
-    assert_int_equal(score_files(&binary, paths, &options, 1, NULL, &figures), ERROR_IO);
+    assert_int_equal(score_files(&binary, paths, NULL, &options, 1, NULL, &figures), ERROR_IO);
     assert_string_equal(error_text(), "cannot open missing");
 }
 
