@@ -10,10 +10,12 @@ void verdicts_init(struct verdicts *verdicts) {
 
 void verdicts_release(struct verdicts *verdicts) {
     free(verdicts->items);
+    flush_index_release(&verdicts->index);
     verdicts_init(verdicts);
 }
 
 void verdicts_begin(struct verdicts *verdicts) {
+    flush_index_clear(&verdicts->index);
     verdicts->count = 0;
     verdicts->unfolded = 0;
     verdicts->folds = 0;
@@ -21,16 +23,14 @@ void verdicts_begin(struct verdicts *verdicts) {
 }
 
 struct verdict *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id) {
-    /* From the end: what is asked for is recent as a rule. */
-    for (uint32_t i = verdicts->count; i-- > 0;)
-        if (flush_id_equal(&verdicts->items[i].id, id))
-            return &verdicts->items[i];
-    return NULL;
+    uint32_t number;
+    return flush_index_find(&verdicts->index, id, &number) ? &verdicts->items[number] : NULL;
 }
 
 struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
                              bool accepted, uint32_t shards) {
     MEMORY_ROOM(verdicts->items, verdicts->count, verdicts->capacity);
+    flush_index_add(&verdicts->index, id, verdicts->count);
     struct verdict *verdict = &verdicts->items[verdicts->count++];
     *verdict = (struct verdict){.id = *id, .replica = replica, .accepted = accepted};
     if (accepted) {

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
-#include "wire/message.h"
+#include "wire/flush_index.h"
 
 struct verdict {
     struct flush_id id;
@@ -21,9 +21,10 @@ struct verdict {
 struct verdicts {
     struct verdict *items;
     uint32_t count, capacity;
-    uint32_t unfolded;  /* accepted flushes that some shard has not confirmed */
-    uint64_t folds;     /* accepted flushes */
-    uint64_t fold_hash; /* sum (mod 2⁶⁴) of their ids' hashes */
+    struct flush_index index; /* into `items` */
+    uint32_t unfolded;        /* accepted flushes that some shard has not confirmed */
+    uint64_t folds;           /* accepted flushes */
+    uint64_t fold_hash;       /* sum (mod 2⁶⁴) of their ids' hashes */
 };
 
 void verdicts_init(struct verdicts *verdicts);

@@ -16,6 +16,7 @@ void staging_clear(struct staging *staging) {
     for (size_t i = 0; i < staging->staged_count; i++)
         release(&staging->staged[i]);
     staging->staged_count = 0;
+    flush_index_clear(&staging->index);
     staging->folded_count = 0;
     staging->folded_hash = 0;
 }
@@ -24,6 +25,7 @@ void staging_release(struct staging *staging) {
     staging_clear(staging);
     free(staging->staged);
     free(staging->folded);
+    flush_index_release(&staging->index);
     *staging = (struct staging){0};
 }
 
@@ -35,10 +37,7 @@ static struct staged *find_staged(const struct staging *staging, const struct fl
 }
 
 static bool is_folded(const struct staging *staging, const struct flush_id *id) {
-    for (size_t i = 0; i < staging->folded_count; i++)
-        if (flush_id_equal(&staging->folded[i], id))
-            return true;
-    return false;
+    return flush_index_find(&staging->index, id, NULL);
 }
 
 /* ---- whether a slice fits the range ---- */
@@ -120,6 +119,7 @@ static void forget(struct staging *staging, struct staged *staged) {
 
 static void note_folded(struct staging *staging, const struct flush_id *id) {
     MEMORY_ROOM(staging->folded, staging->folded_count, staging->folded_capacity);
+    flush_index_add(&staging->index, id, (uint32_t)staging->folded_count);
     staging->folded[staging->folded_count++] = *id;
     staging->folded_hash += flush_id_hash(id);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "wire/bulk.h"
+#include "wire/flush_index.h"
 #include "wire/message.h"
 
 struct staged {
@@ -30,7 +31,8 @@ struct staging {
     size_t staged_count, staged_capacity;
     struct flush_id *folded; /* of the evaluation at hand; owned */
     size_t folded_count, folded_capacity;
-    uint64_t folded_hash; /* sum of flush_id_hash() over them */
+    struct flush_index index; /* into `folded` */
+    uint64_t folded_hash;     /* sum of flush_id_hash() over them */
 };
 
 /* Forgets everything, for a new evaluation. */

@@ -6,6 +6,7 @@ libwire_a_SOURCES = \
 	wire/connecting.c wire/connecting.h \
 	wire/evaluation.c wire/evaluation.h wire/kinds.def \
 	wire/failpoints.c wire/failpoints.h \
+	wire/flush_index.c wire/flush_index.h \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \
 	wire/inlet.c wire/inlet.h \

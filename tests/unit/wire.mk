@@ -2,7 +2,7 @@ if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting \
-	tests/unit/test_evaluation tests/unit/test_key
+	tests/unit/test_evaluation tests/unit/test_flush_index tests/unit/test_key
 check_PROGRAMS += $(wire_tests)
 TESTS += $(wire_tests)
 endif
@@ -11,6 +11,8 @@ tests_unit_test_message_SOURCES = tests/unit/test_message.c
 tests_unit_test_message_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_validity_SOURCES = tests/unit/test_validity.c
 tests_unit_test_validity_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_flush_index_SOURCES = tests/unit/test_flush_index.c
+tests_unit_test_flush_index_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_program_SOURCES = tests/unit/test_program.c
 tests_unit_test_program_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_peer_SOURCES = tests/unit/test_peer.c tests/unit/connect_fixture.h \
