@@ -16,12 +16,24 @@ void accrual_release(struct accrual *accrual) {
     *accrual = (struct accrual){0};
 }
 
+/* Portions of the home range follow one another: together they are one run, however many there
+ * were.
+ */
+static void add_run(struct accrual *accrual, struct run portion) {
+    struct run *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
+    if (last && last->first + last->count == portion.first) {
+        last->count += portion.count;
+        return;
+    }
+    MEMORY_ROOM(accrual->portions, accrual->count, accrual->capacity);
+    accrual->portions[accrual->count++] = portion;
+}
+
 void accrual_add(struct accrual *accrual, struct run portion, const struct computed *computed,
                  int64_t started_ns, int64_t now_ns) {
-    MEMORY_ROOM(accrual->portions, accrual->count, accrual->capacity);
     if (!accrual->count)
         accrual->since_ns = started_ns;
-    accrual->portions[accrual->count++] = portion;
+    add_run(accrual, portion);
     totals_merge(&accrual->totals, &computed->totals);
     if (computed->derivative_max > accrual->derivative_max)
         accrual->derivative_max = computed->derivative_max;

@@ -31,7 +31,9 @@ struct replica_process {
     struct computed computed;
     int64_t deadline_ns;             /* for which an alarm is set */
     uint32_t attempt, evaluation;    /* of the last portion */
-    uint64_t plain, solo;            /* chunks handed out in it: to be accrued, or not */
+    uint64_t plain;                  /* chunks handed out in it that may be accrued */
+    uint64_t solo;                   /* first chunks of portions that are flushes of their own */
+    uint32_t solo_chunks[64];        /* by first chunk: how many such a portion has */
     uint64_t attempts;               /* to connect to shards */
     uint64_t unanswered[SHARDS_MAX]; /* the attempt at each shard that nobody answers; 0: none */
 };
@@ -240,19 +242,26 @@ static void note_portion(struct replica_process *self, const struct message *mes
         self->plain = self->solo = 0;
     self->attempt = portion->attempt;
     self->evaluation = portion->evaluation;
-    uint64_t chunk = UINT64_C(1) << portion->first;
-    if (!(portion->flags & PORTION_SOLO))
-        self->plain |= chunk;
-    else
-        self->solo |= chunk;
+    if (portion->flags & PORTION_SOLO) {
+        self->solo |= UINT64_C(1) << portion->first;
+        self->solo_chunks[portion->first] = portion->count;
+    }
+    for (uint32_t i = 0; i < portion->count && !(portion->flags & PORTION_SOLO); i++)
+        self->plain |= UINT64_C(1) << (portion->first + i);
     self->solo &= ~self->plain;
 }
 
-static bool holds_solo(const struct replica_process *self, const struct message_stage *stage) {
+/* Whether it holds a portion that was to be a flush of its own, and other chunks. */
+static bool adds_to_solo(const struct replica_process *self, const struct message_stage *stage) {
     bool current =
         stage->flush.attempt == self->attempt && stage->flush.evaluation == self->evaluation;
+    uint64_t firsts = 0;
+    uint32_t chunks = 0;
     for (uint32_t i = 0; current && i < stage->portions.length; i++)
-        if (self->solo >> stage->portions.items[i].first & 1)
+        for (uint32_t j = 0; j < stage->portions.items[i].count; j++, chunks++)
+            firsts |= self->solo & UINT64_C(1) << (stage->portions.items[i].first + j);
+    for (uint32_t i = 0; i < 64; i++)
+        if (firsts >> i & 1 && chunks > self->solo_chunks[i])
             return true;
     return false;
 }
@@ -267,7 +276,7 @@ static void check_stages(struct process *process) {
         if (envelope->type == MESSAGE_STAGE &&
             !message_decode(MESSAGE_STAGE, outbox_body(out, envelope), envelope->body_length,
                             &message, &why) &&
-            message.stage.portions.length > 1 && holds_solo(self, &message.stage))
+            adds_to_solo(self, &message.stage))
             world_fail(process->world,
                        "%s accrued a portion with others that was to be a flush of "
                        "its own",

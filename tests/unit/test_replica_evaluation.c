@@ -87,6 +87,27 @@ static void the_last_portion_is_flushed_with_what_was_accrued(void **state) {
     bench_free(&bench);
 }
 
+static void portions_that_follow_one_another_are_one_run_of_their_flush(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    evaluate(&bench, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        portion(&bench, 1, 2 * i, i == 2 ? PORTION_LAST : 0);
+    fetch(&bench, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        started(&bench, 2 * i);
+        computed(&bench, 0.5, false);
+    }
+    asked(&bench, ACTION_GATHER);
+    gathered(&bench);
+    struct message stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    assert_int_equal(stage.stage.portions.length, 1);
+    assert_int_equal(stage.stage.portions.items[0].first, 0);
+    assert_int_equal(stage.stage.portions.items[0].count, 6);
+    bench_free(&bench);
+}
+
 static void rest_flushes_once_nothing_is_left_to_compute(void **state) {
     (void)state;
     struct bench bench;
@@ -383,6 +404,7 @@ int main(void) {
         cmocka_unit_test(several_shards_parts_meet_in_one_point),
         cmocka_unit_test(the_next_portion_is_wanted_when_the_last_one_held_starts),
         cmocka_unit_test(the_last_portion_is_flushed_with_what_was_accrued),
+        cmocka_unit_test(portions_that_follow_one_another_are_one_run_of_their_flush),
         cmocka_unit_test(rest_flushes_once_nothing_is_left_to_compute),
         cmocka_unit_test(a_solo_portion_is_a_flush_of_its_own),
         cmocka_unit_test(what_is_accrued_is_flushed_after_flush_ms),
