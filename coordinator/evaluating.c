@@ -31,7 +31,7 @@ void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct 
 static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     struct evaluating *evaluation = &c->steering->evaluation;
     evaluation->running = true;
-    evaluation->exceeded = false;
+    evaluation->exceeded = evaluation->shared = false;
     evaluation->derivative_max = 0;
     evaluation->started_ns = now_ns;
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->parts));
@@ -110,5 +110,6 @@ void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct ou
 /* The journal's verdicts are in force again before anything else can be counted. */
 void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     clear_evaluation(c, now_ns);
+    c->steering->evaluation.shared = true; /* replicas bring what the former coordinator gave */
     flushes_rejoin(c, out);
 }

@@ -87,7 +87,9 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     workload->chunks += chunks;
     if (flushed->busy_ns)
         handing_note_rate(c, link, (double)chunks / (double)flushed->busy_ns);
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+    handing_forget_counted(workload, &c->steering->plan);
+    for (uint32_t i = c->settings.shards;
+         c->steering->evaluation.shared && i < coordinator_links(c); i++)
         handing_forget_counted(workload_of(c, i), &c->steering->plan);
     journal_verdict(c, &entry, out);
     recording_portions(c, flushed, out);

@@ -23,6 +23,12 @@
 #define BACKUP_GAIN 1.5
 #define BACKUP_REMAINING_NS 20e6
 
+/* To look for portions worth copying costs a look at all that is in hand, for each replica that
+ * rests. So with many replicas it is done at most once in this time for each two of them: 20 ms for
+ * a thousand. */
+#define LOOK_NS_A_PAIR 20
+#define LOOK_ALWAYS 32 /* replicas: fewer cost nothing */
+
 /* A replica is proven slow if each of its last SLOW_FLUSHES flushes showed less than 1/SLOW_FACTOR
  * of the median rate of the others; or, for as long as it is silent, once it has held a portion for
  * SILENT_FACTOR times as long as the portion should take. */
@@ -74,7 +80,7 @@ void handing_forget(struct workload *workload, const struct run_list *runs) {
 static bool is_behind(const struct coordinator *c, uint32_t link) {
     double rate = workload_of(c, link)->chunks_per_ns;
     uint32_t others = 0, faster = 0;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
         double other = workload_of(c, i)->chunks_per_ns;
         if (i == link || !(other > 0))
             continue;
@@ -87,6 +93,7 @@ static bool is_behind(const struct coordinator *c, uint32_t link) {
 void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
     struct workload *workload = workload_of(c, link);
     workload->chunks_per_ns = chunks_per_ns;
+    c->steering->rate_known = false;
     workload->slow_flushes = is_behind(c, link) ? workload->slow_flushes + 1 : 0;
 }
 
@@ -124,7 +131,7 @@ static bool may_copy(const struct coordinator *c, uint32_t owner, uint32_t copie
 static bool expects_copies(const struct coordinator *c, uint32_t link) {
     if (!c->settings.backup_copies || was_slow(workload_of(c, link)))
         return c->settings.backup_copies;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)
         if (c->membership.members[i].ready && !on_one_host(c, i, link))
             return true;
     return false;
@@ -147,7 +154,7 @@ static struct handed *worth_copying(const struct coordinator *c, uint32_t link, 
     double longest = BACKUP_REMAINING_NS;
     if (copier->handed_count || !(copier->chunks_per_ns > 0))
         return NULL;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
         struct workload *owner = workload_of(c, i);
         for (uint32_t j = 0; j < owner->handed_count && i != link; j++) {
             struct handed *handed = &owner->handed[j];
@@ -165,12 +172,18 @@ static struct handed *worth_copying(const struct coordinator *c, uint32_t link, 
 
 /* ---- portions ---- */
 
-static double rate_of_all(const struct coordinator *c) {
-    double rate = 0;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+/* Added up again when a replica's rate has changed. That those come and go is noticed with the next
+ * flush of any. */
+static double rate_of_all(struct coordinator *c) {
+    struct steering *steering = c->steering;
+    if (steering->rate_known)
+        return steering->rate;
+    steering->rate_known = true;
+    steering->rate = 0;
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)
         if (c->membership.members[i].ready)
-            rate += workload_of(c, i)->chunks_per_ns;
-    return rate;
+            steering->rate += workload_of(c, i)->chunks_per_ns;
+    return steering->rate;
 }
 
 static double portion_ns_min(const struct coordinator *c) {
@@ -179,7 +192,7 @@ static double portion_ns_min(const struct coordinator *c) {
 
 /* How long the next portion should take. Several replicas end together if portions become shorter
  * towards the end; one alone gets all at once. */
-static double portion_ns(const struct coordinator *c) {
+static double portion_ns(struct coordinator *c) {
     if (c->settings.replicas == 1)
         return PORTION_NS_MAX;
     double left_ns = c->steering->plan.waiting / rate_of_all(c);
@@ -188,7 +201,7 @@ static double portion_ns(const struct coordinator *c) {
 
 /* How many chunks the replica should be given next. Until its speed is known it gets an eighth of
  * its share, so that a slow one holds up nobody for long. */
-static uint32_t portion_chunks(const struct coordinator *c, const struct workload *workload) {
+static uint32_t portion_chunks(struct coordinator *c, const struct workload *workload) {
     if (c->settings.portion_chunks)
         return c->settings.portion_chunks;
     if (!(workload->chunks_per_ns > 0)) {
@@ -235,6 +248,8 @@ static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, s
     const struct workload *workload = workload_of(c, link);
     uint32_t home = c->membership.members[link].index;
     struct run run;
+    if (c->steering->plan.waiting == 0)
+        return false;
     if (!plan_take(&c->steering->plan, home, portion_chunks(c, workload), &run))
         return false;
     uint8_t flags = is_tail(c, link, run) ? PORTION_SOLO : 0;
@@ -248,6 +263,7 @@ static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, st
     if (!slowest)
         return false;
     slowest->backed_up = true;
+    c->steering->evaluation.shared = true;
     c->steering->backup_copies++;
     send_portion(c, link, slowest->run, PORTION_SOLO | PORTION_LAST, now_ns, out);
     return true;
@@ -265,10 +281,35 @@ static bool is_free(const struct coordinator *c, uint32_t link) {
     return c->membership.members[link].ready && (workload->idle || workload->handed_count == 0);
 }
 
+/* Whether some portion takes so long that a copy of it could be worth it. */
+static bool is_any_late(const struct coordinator *c, int64_t now_ns) {
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
+        const struct workload *owner = workload_of(c, i);
+        for (uint32_t j = 0; j < owner->handed_count; j++)
+            if (!owner->handed[j].backed_up &&
+                remaining_ns(owner, &owner->handed[j], now_ns) > BACKUP_REMAINING_NS)
+                return true;
+    }
+    return false;
+}
+
+/* Whether it is time to look for portions worth copying, and there may be any. */
+static bool may_look(struct coordinator *c, int64_t now_ns) {
+    int64_t replicas = c->settings.replicas;
+    int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
+    if (now_ns - c->steering->looked_ns < pause_ns)
+        return false;
+    c->steering->looked_ns = now_ns;
+    return is_any_late(c, now_ns);
+}
+
 void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (!c->steering->evaluation.running)
         return;
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (is_free(c, i) && !give_portion(c, i, now_ns, out))
+    bool copy = may_look(c, now_ns);
+    if (c->steering->plan.waiting == 0 && !copy)
+        return;
+    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)
+        if (is_free(c, i) && !give_portion(c, i, now_ns, out) && copy)
             give_backup(c, i, now_ns, out);
 }

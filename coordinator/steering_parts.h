@@ -36,6 +36,7 @@ struct evaluating {
     uint32_t number; /* of this attempt, from 1 */
     bool running;
     bool exceeded; /* some derivative was beyond the bound */
+    bool shared;   /* several replicas may have the same chunks in hand */
     struct evaluation_parts parts;
     int derivative_exponent;          /* or, of the curvature, the bound on a row's part */
     struct objective_drawing drawing; /* of the curvature */
@@ -60,6 +61,9 @@ struct steering {
     struct workload *workloads; /* [replicas] */
     uint32_t replicas;
     uint64_t backup_copies;
+    int64_t looked_ns; /* when portions worth copying were last looked for */
+    bool rate_known;
+    double rate; /* of all replicas that are ready, chunks a ns */
 
     bool loading;    /* the curvature pairs to start with are being loaded */
     uint32_t loaded; /* of them, so far */

@@ -261,6 +261,7 @@ void bench_start_durable(struct fixture *f) {
 
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
     workload_of(f->coordinator, replica)->chunks_per_ns = chunks_per_ns;
+    f->coordinator->steering->rate_known = false;
 }
 
 void bench_move_away(struct fixture *f, uint32_t replica) {

@@ -133,6 +133,28 @@ static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
     assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
 }
 
+/* Replicas that rest cannot hold up a coordinator that has many of them. */
+static void among_many_replicas_copies_are_looked_for_only_now_and_then(void **state) {
+    struct fixture *f = *state;
+    const uint32_t first = REPLICA_0 + 50, second = REPLICA_0 + 51;
+    int64_t now_ns = 100000000, us = 1000;
+    f->settings.replicas = 100;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    bench_move_away(f, first);
+    bench_move_away(f, second);
+    bench_pace(f, first, 1e-6); /* a chunk a millisecond; of the others that is not known */
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, now_ns, &f->out);
+    assert_int_equal(bench_count_sent(f, first, MESSAGE_PORTION), 1);
+    bench_pace(f, second, 1e-6);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, now_ns + 100 * us, &f->out);
+    assert_int_equal(bench_count_sent(f, second, MESSAGE_PORTION), 0);
+    coordinator_tick(f->coordinator, now_ns + 300 * us, &f->out);
+    assert_int_equal(bench_count_sent(f, second, MESSAGE_PORTION), 1);
+}
+
 static void a_replica_alone_is_handed_all_at_once_when_its_speed_is_known(void **state) {
     struct fixture *f = *state;
     struct message want = {.type = MESSAGE_WANT, .want = {.attempt = 1, .evaluation = 1}};
@@ -336,6 +358,7 @@ int main(void) {
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
+        TEST(among_many_replicas_copies_are_looked_for_only_now_and_then),
         TEST(a_replica_alone_is_handed_all_at_once_when_its_speed_is_known),
         TEST(on_one_host_a_portion_is_copied_only_when_its_holder_fell_silent),
         TEST(on_one_host_a_portion_is_copied_if_its_holder_was_slow_twice),
