@@ -111,10 +111,32 @@ static void drain(struct cluster *cluster) {
         end(cluster, code);
 }
 
+/* Whether the output may wait for that of other messages that are there already: then one commit
+ * does for all their verdicts. Records with data that are valid in this step only cannot wait. */
+static bool may_wait(const struct output *out) {
+    bool journals = false;
+    for (uint32_t i = 0; i < out->record_count; i++) {
+        enum record_kind kind = out->records[i].kind;
+        if (kind != RECORD_JOURNAL && kind != RECORD_PORTION)
+            return false;
+        journals |= kind == RECORD_JOURNAL;
+    }
+    return journals;
+}
+
+static void on_drain(evutil_socket_t descriptor, short events, void *context) {
+    (void)descriptor, (void)events;
+    drain(context);
+}
+
 static void after_step(struct cluster *cluster, int code) {
     if (!code && cluster->stopping)
         coordinator_stop(cluster->coordinator, cluster->stopping, clock_monotonic_ns(),
                          &cluster->out);
+    if (!code && may_wait(&cluster->out)) {
+        event_active(cluster->drainer, EV_TIMEOUT, 0); /* behind what is active now */
+        return;
+    }
     drain(cluster);
     if (code)
         end(cluster, code);
@@ -370,6 +392,7 @@ void cluster_cancel(struct cluster *cluster) {
 
 static void add_events(struct cluster *cluster) {
     struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    cluster->drainer = evtimer_new(cluster->base, on_drain, cluster);
     cluster->ticker = event_new(cluster->base, -1, EV_PERSIST, on_tick, cluster);
     event_add(cluster->ticker, &tick);
     if (isfinite(cluster->options.seconds_max)) {

@@ -21,6 +21,8 @@ static bool all_sent(const void *context) {
 static void come_to_rest(struct cluster *cluster) {
     cluster->dismissed = true;
     launch_listen(cluster->options.launch, NULL);
+    output_clear(&cluster->out); /* messages whose records were not carried out */
+    event_del(cluster->drainer);
     event_del(cluster->ticker);
     if (cluster->limit)
         event_del(cluster->limit);
@@ -52,6 +54,7 @@ void cluster_free(struct cluster *cluster) {
     if (!cluster)
         return;
     launch_listen(cluster->options.launch, NULL);
+    event_drop(cluster->drainer);
     event_drop(cluster->ticker);
     event_drop(cluster->limit);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
