@@ -9,10 +9,18 @@ EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass
 
+# Replicas that take modelled times, and a coordinator that packs data into small chunks.
+EXTRA_PROGRAMS += bench/scale_replicas bench/scale_pack
+bench_scale_replicas_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
+	$(NUMERIC_LIBS) $(BASE_LIBS)
+bench_scale_pack_SOURCES = bench/small_chunks.c coordinator/main.c
+bench_scale_pack_LDADD = $(dml_coordinator_LDADD)
+CLEANFILES += bench/scale_replicas bench/scale_pack
+
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py bench/losses.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md
-EXTRA_DIST += bench/tables.py bench/l1_path.py
+EXTRA_DIST += bench/tables.py bench/l1_path.py bench/scale.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
@@ -22,7 +30,11 @@ bench: all bench/bench_kernels bench/bench_pass
 bench-serving: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
 
+# The coordinator with up to a thousand replicas: minutes.
+bench-scale: all bench/scale_replicas bench/scale_pack
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/scale.py
+
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-serving bench-peers
+.PHONY: bench bench-serving bench-scale bench-peers

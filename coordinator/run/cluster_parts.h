@@ -33,7 +33,7 @@ struct cluster {
     struct output out;
     struct event *ticker, *limit;
     struct event *drainer; /* carries out what may_wait() at the end of this turn of the loop */
-    enum reason stopping; /* the reason to stop for, REASON_NONE if none */
+    enum reason stopping;  /* the reason to stop for, REASON_NONE if none */
     bool dismissed;
     int code; /* what the run ends with */
 };
