@@ -1,6 +1,7 @@
 # A fragment a subject, so that each can be read beside what it tests.
 # The tests that take long, or wait long, are begun first: else the last ones run alone at the end.
 include tests/fault/local.mk
+include tests/hosts/local.mk
 include tests/sim/local.mk
 include tests/slurm/local.mk
 include tests/browser/local.mk
