@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"
+#include "wire/key.h"
 
 #define LOG_FOLDER "log"
 #define LOG_BYTES_MAX (1 << 20) /* a longer log begins anew with the next start */
@@ -89,13 +90,15 @@ static void add_program(struct command *command, const struct launched *worker) 
     free(here);
 }
 
-/* Where the worker listens, until addresses beyond loopback are encrypted: at its host's name. */
-static void add_listen(struct command *command, const struct launched *worker) {
-    const char *name = worker->host->address;
-    char *address = memory_format(strchr(name, ':') ? "[%s]:0" : "%s:0", name);
+/* It listens on all addresses of its host: what a host calls itself may be loopback there. The key
+ * keeps others out. */
+static void add_listen(struct command *command, const struct launch *launch) {
+    char *key = key_path(launch->remote.state);
     add(command, "--listen");
-    add(command, address);
-    free(address);
+    add(command, "any:0");
+    add(command, "--key");
+    add(command, key);
+    free(key);
 }
 
 static struct command command_for(const struct launch *launch, const struct launched *worker) {
@@ -105,7 +108,7 @@ static struct command command_for(const struct launch *launch, const struct laun
         command.count++;
     command.shell = goes_through_a_shell(command.words[0]);
     add_program(&command, worker);
-    add_listen(&command, worker);
+    add_listen(&command, launch);
     add(&command, "--folder");
     add(&command, launch->remote.state);
     add(&command, "--hello-seconds");
@@ -134,7 +137,7 @@ int launch_remote_start(const struct launch *launch, struct launched *worker, in
 
 /* ---- what came of it ---- */
 
-/* "listening HOST:PORT": only the port counts, since the host's name is known here, and what it
+/* "listening tls:HOST:PORT": only the port counts, since the host's name is known here, and what it
  * calls itself may mean nothing here. Other lines are those of a greeting. */
 static char *port_of(const char *line) {
     static const char word[] = "listening ";
@@ -148,7 +151,7 @@ static char *port_of(const char *line) {
 static void set_address(struct launched *worker, const char *port) {
     const char *name = worker->host->address;
     free(worker->address);
-    worker->address = memory_format(strchr(name, ':') ? "[%s]:%s" : "%s:%s", name, port);
+    worker->address = memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, port);
 }
 
 bool launch_remote_listens(struct launched *worker) {

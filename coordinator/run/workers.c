@@ -38,7 +38,11 @@ int workers_key(struct training *run) {
     int code = key_ensure(run->job->state, &key, &made);
     if (!code && made) {
         char *path = key_path(run->job->state);
-        log_warning("made the key %s: start workers on other hosts with --key and this file", path);
+        if (run->hosts.count)
+            log_info("made the key %s for links between hosts", path);
+        else
+            log_warning("made the key %s: start workers on other hosts with --key and this file",
+                        path);
         free(path);
     }
     if (!code)
@@ -150,7 +154,9 @@ int workers_start(struct training *run) {
     begin_launching(run);
     if (run->hosts.count)
         place_on_hosts(run);
-    if (run->interrupted)
+    if (run->hosts.count)
+        code = workers_key(run); /* the workers read it when they start */
+    if (!code && run->interrupted)
         code = store_processes(run->store, run->recorder.run, adopt, run);
     if (!code)
         code = start(run, run->sizing.shards, run->sizing.replicas);
