@@ -27,6 +27,7 @@
 #include "numeric/setup.h"
 #include "replica/kernels.h"
 #include "replica/replica.h"
+#include "wire/channel.h"
 #include "wire/connecting.h"
 #include "wire/peer.h"
 
@@ -143,13 +144,13 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
         end_speaker(speaker);
 }
 
-static struct wire *add_wire(struct speaker *speaker, int descriptor) {
+static struct wire *add_wire(struct speaker *speaker, struct channel *channel) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
     struct wire *wire = memory_new(1, sizeof *wire);
     MEMORY_ROOM(speaker->wires, speaker->wire_count, speaker->wire_capacity);
     speaker->wires[speaker->wire_count++] = wire;
     *wire = (struct wire){.speaker = speaker, .number = speaker->wire_count};
-    wire->peer = peer_new(all.base, descriptor, &callbacks, wire);
+    wire->peer = peer_new(all.base, channel, &callbacks, wire);
     return wire;
 }
 
@@ -162,11 +163,11 @@ static void close_wire(struct speaker *speaker, uint32_t link) {
     speaker->wires[link - 1] = NULL;
 }
 
-static void on_connected(void *context, int code, int descriptor) {
+static void on_connected(void *context, int code, struct channel *channel) {
     struct attempt *attempt = context;
     struct speaker *speaker = attempt->speaker;
     attempt->connecting = NULL;
-    uint32_t link = code ? 0 : add_wire(speaker, descriptor)->number;
+    uint32_t link = code ? 0 : add_wire(speaker, channel)->number;
     replica_connected(speaker->machine, attempt->shard, link, code, error_text(), &speaker->out);
     error_clear();
     finish_step(speaker);
@@ -177,14 +178,14 @@ static void connect_shard(struct speaker *speaker, const struct action *action) 
     connecting_free(attempt->connecting);
     *attempt = (struct attempt){.speaker = speaker, .shard = action->shard};
     attempt->connecting =
-        connecting_new(all.base, action->address, CONNECT_MS, on_connected, attempt);
+        connecting_new(all.base, action->address, NULL, CONNECT_MS, on_connected, attempt);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *context) {
     int descriptor;
     (void)what;
     while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        add_wire(context, descriptor);
+        add_wire(context, channel_new(descriptor));
 }
 
 /* ---- what stands for arithmetic ---- */
