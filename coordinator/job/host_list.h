@@ -13,7 +13,7 @@
     "ssh -o BatchMode=yes -o ConnectTimeout=5 -o ServerAliveInterval=10 -o LogLevel=ERROR %h"
 #define LAUNCH_SLURM                                                                               \
     "srun --overlap --nodes=1 --ntasks=1 --exact --cpus-per-task=%c --nodelist=%h --no-kill "      \
-    "--kill-on-bad-exit=0"
+    "--kill-on-bad-exit=0 --export=ALL --mpi=none --quiet"
 
 /* Whether an element of `hosts` is one: "local", "slurm", HOST or HOST:THREADS. A name that begins
  * with "-" is none: a command would take it for an option. */

@@ -79,7 +79,7 @@ int slurm_read_cpus(struct slurm_allocation *allocation, const char *cpus) {
         uint32_t each, times;
         fits = read_item(&at, &each, &times) && times <= allocation->count - host;
         for (uint32_t i = 0; fits && i < times; i++)
-            allocation->hosts[host++].cpus = each;
+            allocation->hosts[host++].cpus = each < THREADS_MAX ? each : THREADS_MAX;
     }
     if (fits && host == allocation->count)
         return 0;

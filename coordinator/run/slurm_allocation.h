@@ -8,7 +8,7 @@
 struct slurm_host {
     char *name;    /* Slurm's name of the node, for `srun --nodelist` */
     char *address; /* where the node is reached: a name or an IP address */
-    uint32_t cpus; /* of the allocation on this node; 0: Slurm does not say */
+    uint32_t cpus; /* of the allocation there that a worker can use; 0: Slurm does not say */
 };
 
 struct slurm_allocation {

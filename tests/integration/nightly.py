@@ -91,10 +91,10 @@ class Nights:
         return asked.json['step']
 
 
-def check_model(models):
-    """Reads models/current as a program that uses it would. The model must be whole, and both files of
+def check_model(models, version='current'):
+    """Reads models/VERSION as a program that uses it would. The model must be whole, and both files of
     the same version. Returns its hash."""
-    folder = os.open(models / 'current', os.O_PATH | os.O_DIRECTORY)
+    folder = os.open(models / version, os.O_PATH | os.O_DIRECTORY)
     try:
         with open(os.open('model.safetensors', os.O_RDONLY, dir_fd=folder), 'rb') as file:
             data = file.read()

@@ -228,9 +228,9 @@ class Cluster:
         listed = self.command('sinfo', '-h', '-N', '-o', '%T')
         return listed.stdout.split()
 
-    def sbatch(self, script, *options, **environment):
-        """The new job's number."""
-        submitted = self.command('sbatch', '--parsable', *options, script, **environment)
+    def sbatch(self, script, *options, after=(), **environment):
+        """The number of a new job; `after` are words for the script."""
+        submitted = self.command('sbatch', '--parsable', *options, script, *after, **environment)
         assert submitted.status == 0, submitted
         return int(submitted.stdout.split(';')[0])
 

@@ -77,6 +77,7 @@ static void cpus_are_counted_out_over_the_nodes(void **state) {
     assert_cpus("a\nb\nc\n", "1,2,3", 1, 2, 3);
     assert_cpus("a\nb\nc\n", "72(x1),36(x2)", 72, 36, 36);
     assert_cpus("a\nb\n", "08(x02)", 8, 8);
+    assert_cpus("a\n", "1000000", THREADS_MAX);
 }
 
 static void cpus_that_fit_no_nodes_are_refused(void **state) {
