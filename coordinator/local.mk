@@ -51,6 +51,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/chunks.c coordinator/status/chunks.h \
 	coordinator/status/control.c coordinator/status/control.h \
 	coordinator/status/history.c coordinator/status/history.h \
+	coordinator/status/host_json.c coordinator/status/host_json.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/index.c coordinator/status/index.h \
 	coordinator/status/listening.c coordinator/status/listening.h \

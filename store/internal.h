@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 4
+#define STORE_VERSION 5
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -89,6 +89,10 @@
                    "host = excluded.host, state = excluded.state, "                                \
                    "address = iif(excluded.address = '', address, excluded.address), "             \
                    "changed_ms = excluded.changed_ms")                                             \
+    X(HOST_PUT, "INSERT OR REPLACE INTO hosts (run, position, host, threads, workers, state, "     \
+                "why, failures, changed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                   \
+    X(HOSTS, "SELECT host, threads, workers, state, why, failures, changed_ms FROM hosts "         \
+             "WHERE run = ? ORDER BY position")                                                    \
     X(EVENT_INSERT, "INSERT INTO events (run, wall_ms, kind, text) VALUES (?, ?, ?, ?)")           \
     X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \
               "ORDER BY event")                                                                    \

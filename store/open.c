@@ -69,11 +69,13 @@ static int check_references(struct store *store) {
 
 /* [n] brings a database of version n to the next. */
 static const char *const upgrades[STORE_VERSION] = {
-    [1] = UPGRADE_2, [2] = UPGRADE_3, [3] = UPGRADE_4};
+    [1] = UPGRADE_2, [2] = UPGRADE_3, [3] = UPGRADE_4, [4] = UPGRADE_5};
 
 /* Version 0 is an empty file. */
 static int bring_up_to_date(struct store *store, int version) {
     int code = version ? 0 : execute(store, SCHEMA);
+    if (!code && !version)
+        code = execute(store, SCHEMA_MORE);
     for (int i = version; version && !code && i < STORE_VERSION; i++)
         code = execute(store, upgrades[i]);
     return code ? code : execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));

@@ -35,6 +35,13 @@ int store_process(struct store *store, int64_t run, const char *role, uint32_t i
                                 integer(clock_wall_ms())));
 }
 
+int store_host(struct store *store, int64_t run, const struct store_host *host) {
+    return store_collect(store, STATEMENT_HOST_PUT,
+                         VALUES(integer(run), count(host->position), text(host->host),
+                                count(host->threads), count(host->workers), text(host->state),
+                                text(host->why), count(host->failures), integer(clock_wall_ms())));
+}
+
 int store_event(struct store *store, int64_t run, const char *kind, const char *words) {
     return store_collect(store, STATEMENT_EVENT_INSERT,
                          VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));

@@ -166,6 +166,31 @@ int store_processes(struct store *store, int64_t run,
                                &(struct each_process){each, context});
 }
 
+struct each_host {
+    int (*each)(void *context, const struct store_host *host);
+    void *context;
+};
+
+static int take_host(void *context, sqlite3_stmt *row) {
+    const struct each_host *hosts = context;
+    struct store_host host = {
+        .host = column_text(row, 0),
+        .threads = (uint32_t)sqlite3_column_int64(row, 1),
+        .workers = (uint32_t)sqlite3_column_int64(row, 2),
+        .state = column_text(row, 3),
+        .why = column_text(row, 4),
+        .failures = (uint64_t)sqlite3_column_int64(row, 5),
+        .changed_ms = sqlite3_column_int64(row, 6),
+    };
+    return hosts->each(hosts->context, &host);
+}
+
+int store_hosts(struct store *store, int64_t run,
+                int (*each)(void *context, const struct store_host *host), void *context) {
+    return store_run_statement(store, STATEMENT_HOSTS, VALUES(integer(run)), take_host,
+                               &(struct each_host){each, context});
+}
+
 struct each_event {
     int (*each)(void *context, const struct store_event_row *event);
     void *context;

@@ -66,6 +66,19 @@
     "  result TEXT,"                                                                               \
     "  checksum INTEGER NOT NULL);"
 
+#define TABLE_HOSTS                                                                                \
+    "CREATE TABLE hosts ("                                                                         \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  position INTEGER NOT NULL,"                                                                 \
+    "  host TEXT NOT NULL,"                                                                        \
+    "  threads INTEGER NOT NULL,"                                                                  \
+    "  workers INTEGER NOT NULL,"                                                                  \
+    "  state TEXT NOT NULL,"                                                                       \
+    "  why TEXT NOT NULL,"                                                                         \
+    "  failures INTEGER NOT NULL,"                                                                 \
+    "  changed_ms INTEGER NOT NULL,"                                                               \
+    "  PRIMARY KEY (run, host)) WITHOUT ROWID;"
+
 #define SCHEMA                                                                                     \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
@@ -158,6 +171,9 @@
     "  figures TEXT NOT NULL DEFAULT '');" TABLE_ATTEMPTS TABLE_JOURNAL TABLE_DURABLE_STEPS        \
         TABLE_SOURCES TABLE_PUBLICATIONS TABLE_SWEEPS
 
+/* A literal may have 4,095 characters, so the rest is of its own. */
+#define SCHEMA_MORE TABLE_HOSTS
+
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
     "ALTER TABLE runs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;"                                 \
@@ -182,5 +198,8 @@
 #define UPGRADE_4                                                                                  \
     "ALTER TABLE runs ADD COLUMN sweep INTEGER NOT NULL DEFAULT 0;"                                \
     "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" TABLE_SWEEPS
+
+/* The hosts of runs. */
+#define UPGRADE_5 TABLE_HOSTS
 
 #endif

@@ -278,6 +278,22 @@ int store_processes(struct store *store, int64_t run,
                     int (*each)(void *context, const struct store_process_row *process),
                     void *context);
 
+/* A host that workers of a run are started on. */
+struct store_host {
+    uint32_t position; /* in the list of hosts; not read */
+    const char *host;
+    uint32_t threads;        /* of a replica there; 0: it takes what the host has */
+    uint32_t workers;        /* that are up there */
+    const char *state, *why; /* "up", "set aside", …; why a worker failed there last, or "" */
+    uint64_t failures;       /* in all */
+    int64_t changed_ms;      /* only read */
+};
+/* Collected. */
+int store_host(struct store *store, int64_t run, const struct store_host *host);
+/* In the order of the list. */
+int store_hosts(struct store *store, int64_t run,
+                int (*each)(void *context, const struct store_host *host), void *context);
+
 struct store_event_row {
     int64_t event; /* from 1, rising */
     int64_t wall_ms;

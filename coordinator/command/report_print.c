@@ -52,11 +52,9 @@ static enum style style_of(const char *word) {
     static const struct {
         const char *word;
         enum style style;
-    } styles[] = {{"running", STYLE_GOOD},
-                  {"lost", STYLE_BAD},
-                  {"failed", STYLE_BAD},
-                  {"interrupted", STYLE_BAD},
-                  {"stalled", STYLE_DOUBTFUL}};
+    } styles[] = {{"running", STYLE_GOOD},    {"up", STYLE_GOOD},          {"lost", STYLE_BAD},
+                  {"set aside", STYLE_BAD},   {"failing", STYLE_DOUBTFUL}, {"failed", STYLE_BAD},
+                  {"interrupted", STYLE_BAD}, {"stalled", STYLE_DOUBTFUL}};
     for (unsigned i = 0; i < sizeof styles / sizeof styles[0]; i++)
         if (strcmp(styles[i].word, word) == 0)
             return styles[i].style;
@@ -126,6 +124,30 @@ static void print_processes(const json_t *processes, FILE *out, bool colors) {
     json_array_foreach(processes, i, process) print_process(process, out, colors);
 }
 
+static void print_host(const json_t *host, FILE *out, bool colors) {
+    const char *state = member_text(host, "state");
+    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(host, "name"), 22);
+    putc(' ', out);
+    terminal_put_cell(out, colors, style_of(state), state, 12);
+    fprintf(out, " %8lld %8lld  ", member_count(host, "workers"), member_count(host, "failures"));
+    if (json_is_string(json_object_get(host, "why")))
+        terminal_put(out, colors, STYLE_PLAIN, member_text(host, "why"));
+    putc('\n', out);
+}
+
+static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
+    size_t i;
+    json_t *host;
+    char heading[96];
+    if (!json_array_size(hosts))
+        return;
+    snprintf(heading, sizeof heading, "%-22s %-12s %8s %8s  %s", "host", "state", "workers",
+             "failures", "last failure");
+    terminal_put(out, colors, STYLE_HEADING, heading);
+    putc('\n', out);
+    json_array_foreach(hosts, i, host) print_host(host, out, colors);
+}
+
 void report_print_status(const json_t *status, FILE *out, bool colors) {
     char loss[32], gradient[32], holdout[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
@@ -145,6 +167,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
               "the last durable step\n",
               out);
     print_processes(json_object_get(status, "processes"), out, colors);
+    print_hosts(json_object_get(status, "hosts"), out, colors);
 }
 
 /* The mark behind the number of a run: its model is live, or was refused. */

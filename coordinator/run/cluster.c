@@ -39,6 +39,8 @@ static int note_start(struct cluster *cluster, const struct record *record) {
     if (!cluster->options.launched[number])
         awaiting_begin(&cluster->awaiting, number, clock_monotonic_ns(),
                        coordinator_settings(cluster->coordinator)->reconnect_seconds);
+    if (hosts)
+        launch_stop(cluster->options.launched[number]); /* the next start may be far off */
     int64_t delay_ms = 0;
     int code = hosts ? hosting_next(hosts, number, record->start.why, &delay_ms) : 0;
     if (!code)

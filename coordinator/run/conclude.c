@@ -13,6 +13,7 @@
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/leftovers.h"
 #include "coordinator/run/training.h"
+#include "coordinator/status/host_json.h"
 #include "model/score.h"
 #include "numeric/setup.h"
 
@@ -30,6 +31,7 @@ static int make_result(struct training *run) {
     run->seconds.total = training_seconds(run);
     run->result =
         result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds, &restarts);
+    json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", result_weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
     if (reason_has_model(view.reason) && !reason_has_converged(view.reason))

@@ -347,11 +347,16 @@ static void end_one(struct launched *worker) {
     worker->pid = 0;
 }
 
+void launch_stop(struct launched *worker) {
+    end_one(worker);
+    await_no_line(worker);
+    worker->adopted = false;
+}
+
 int launch_restart(struct launch *launch, struct launched *worker, const struct hosts_entry *host) {
     launch->restarted = true;
     worker->tries = 0;
-    end_one(worker);
-    await_no_line(worker);
+    launch_stop(worker);
     worker->host = host;
     return start_one(launch, worker);
 }

@@ -97,6 +97,9 @@ int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas);
 /* NULL if there is no such worker. */
 struct launched *launch_find(const struct launch *launch, enum role role, uint32_t index);
 
+/* Kills the worker, if it runs. It is not started again until launch_restart(). */
+void launch_stop(struct launched *worker);
+
 /* Kills the worker, if it runs, and starts it anew: on that host, or here (NULL) at another
  * address. Otherwise as launch_start(). On a host, the process may live on where it cannot be
  * reached: incarnations tell it from its successor. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/lock.h"
+#include "coordinator/status/host_json.h"
 #include "coordinator/status/pace.h"
 
 /* Not every step is logged: there may be a thousand a second, all night long. */
@@ -124,6 +125,32 @@ static int take_slice(struct recorder *recorder, uint64_t first, uint64_t count,
     coordinates_leave(&recorder->walk, first, count, values, left);
     int code = model_writer_slice(recorder->writer, first, count, left);
     free(left);
+    return code;
+}
+
+static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
+    char text[512];
+    if (host->told == host->aside)
+        return 0;
+    host->told = host->aside;
+    if (host->aside)
+        snprintf(text, sizeof text, "host %s is set aside: %s", host->name, host->why);
+    else
+        snprintf(text, sizeof text, "host %s is used again", host->name);
+    log_info("%s", text);
+    return store_event(recorder->store, recorder->run, "host", text);
+}
+
+int recorder_hosts(struct recorder *recorder) {
+    int code = 0;
+    uint32_t number;
+    while (!code && recorder->store && recorder->hosts &&
+           (number = hosts_changed(recorder->hosts)) != HOSTS_NONE) {
+        struct store_host row = host_row(recorder->hosts, number);
+        code = store_host(recorder->store, recorder->run, &row);
+        if (!code)
+            code = tell_aside(recorder, &recorder->hosts->items[number]);
+    }
     return code;
 }
 

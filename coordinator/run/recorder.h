@@ -16,7 +16,7 @@ struct recorder {
     struct curvature_writer *curvature; /* set before pairs are read */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */
-    const struct hosts *hosts;    /* that workers are started on, or NULL */
+    struct hosts *hosts;          /* that workers are started on, or NULL */
     int64_t first_step_ns;        /* when the first step was taken; 0: none was */
     int64_t step_logged_ns;       /* when a step was last logged; 0: none was */
     char step_unlogged[512];      /* the line of the last step, if it was left out */
@@ -26,6 +26,9 @@ struct recorder {
 /* Takes one record; answers the first error. */
 int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
                   const struct output *output, const struct record *record);
+
+/* Records the hosts whose state has changed, and tells which are set aside or used again. */
+int recorder_hosts(struct recorder *recorder);
 
 /* After the last record: logs the last step, if its line was left out. */
 void recorder_finish(struct recorder *recorder);

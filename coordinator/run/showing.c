@@ -21,6 +21,7 @@ static struct live live_of(const struct training *run, const char *awaited) {
     return (struct live){
         .stage = run->loop.stage,
         .coordinator = run->coordinator,
+        .hosts = run->recorder.hosts,
         .job = run->job,
         .run = run->recorder.run,
         .started_ms = run->started_ms,

@@ -318,7 +318,9 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
     tally_note(&run->tally, &view);
     progress_run(&view, pace_rate(&run->pace, &view, seconds),
                  pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds));
-    int code = store_run_progress(run->store, run->recorder.run, seconds);
+    int code = recorder_hosts(&run->recorder);
+    if (!code)
+        code = store_run_progress(run->store, run->recorder.run, seconds);
     return code ? code : store_flush(run->store);
 }
 
@@ -355,6 +357,8 @@ static int train(struct training *run) {
         start_ns = run->launch.up_ns;
     run->seconds.train = (double)(clock_monotonic_ns() - start_ns) / 1e9;
     recorder_finish(&run->recorder);
+    int recorded = recorder_hosts(&run->recorder);
+    code = code ? code : recorded;
     progress_close();
     run->cancelled = coordinator_phase(run->coordinator) != PHASE_READ;
     if (!code)

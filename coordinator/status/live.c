@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config.h"
 #include "coordinator/status/chunks.h"
+#include "coordinator/status/host_json.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
@@ -38,10 +39,10 @@ const char *live_state(const struct live *live) {
     return text ? text : live->coordinator ? live_phase(coordinator_phase(live->coordinator)) : "";
 }
 
-static json_t *worker_json(const struct worker_view *worker) {
+static json_t *worker_json(const struct worker_view *worker, const char *host) {
     return json_pack("{s:s, s:i, s:i, s:o, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
                      role_name(worker->role), "index", (int)worker->index, "pid", (int)worker->pid,
-                     "host", text_to_json(worker->host), "state",
+                     "host", text_to_json(host), "state",
                      worker->ready      ? "running"
                      : worker->welcomed ? "setting up"
                                         : "connecting",
@@ -50,11 +51,12 @@ static json_t *worker_json(const struct worker_view *worker) {
                      "threads", (int)worker->threads);
 }
 
-static json_t *processes_json(const struct coordinator *c) {
+static json_t *processes_json(const struct coordinator *c, const struct hosts *hosts) {
     json_t *all = json_array();
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         struct worker_view worker = coordinator_worker(c, i);
-        json_array_append_new(all, worker_json(&worker));
+        const char *host = hosts ? hosts_of(hosts, i)->name : worker.host;
+        json_array_append_new(all, worker_json(&worker, host));
     }
     return all;
 }
@@ -136,7 +138,7 @@ static json_t *full_json(const struct live *live) {
     json_t *status = progress_json(live, &view);
     json_object_update_new(status, result_penalty_json(&view, &here));
     json_object_update_new(status, problem_json(live, &view));
-    json_object_set_new(status, "processes", processes_json(live->coordinator));
+    json_object_set_new(status, "processes", processes_json(live->coordinator, live->hosts));
     json_object_set_new(status, "waiting",
                         live->waiting ? text_to_json(live->waiting) : json_null());
     return status;
@@ -144,6 +146,7 @@ static json_t *full_json(const struct live *live) {
 
 json_t *live_json(const struct live *live) {
     json_t *status = live->coordinator ? full_json(live) : bare_json(live);
+    json_object_set_new(status, "hosts", hosts_json(live->hosts));
     report_add_end(status, live->result);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "coordinator/coordinator.h"
+#include "coordinator/hosts.h"
 #include "coordinator/job/job.h"
 #include "coordinator/status/stage.h"
 
@@ -13,6 +14,7 @@
 struct live {
     enum stage stage;
     const struct coordinator *coordinator; /* NULL before and after a training */
+    const struct hosts *hosts;             /* that workers are started on, or NULL */
     const struct job *job;
     int64_t run; /* 0: none yet */
     int64_t started_ms;

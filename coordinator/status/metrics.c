@@ -193,6 +193,23 @@ static void write_processes(FILE *out, const struct coordinator *c) {
     }
 }
 
+/* ---- the hosts ---- */
+
+/* By state: a sample a host would be too many. */
+static void write_hosts(FILE *out, const struct hosts *hosts) {
+    uint32_t counts[HOSTS_SET_ASIDE + 1] = {0};
+    uint64_t failures = 0;
+    for (uint32_t i = 0; i < hosts->count; i++) {
+        counts[hosts_state(&hosts->items[i])]++;
+        failures += hosts->items[i].failed;
+    }
+    describe(out, "dml_hosts", GAUGE, "Hosts that workers are started on, by their state.");
+    for (enum hosts_state state = HOSTS_STARTING; state <= HOSTS_SET_ASIDE; state++)
+        write_labelled(out, "dml_hosts", "state", hosts_state_text(state), counts[state]);
+    write_one(out, "dml_host_failures_total", COUNTER, "Workers that failed on a host.",
+              (double)failures);
+}
+
 /* ---- the status server, and the coordinator's own process ---- */
 
 static void write_http(FILE *out, const struct http_counts *counts) {
@@ -273,6 +290,8 @@ char *metrics_text(const struct metrics *metrics, size_t *length) {
         write_checkpoint(out, &view, metrics->durable_ms);
         write_processes(out, c);
     }
+    if (metrics->live->hosts)
+        write_hosts(out, metrics->live->hosts);
     write_http(out, metrics->http);
     write_process(out);
     fclose(out);

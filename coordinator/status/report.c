@@ -10,6 +10,7 @@
 #include "coordinator/reason.h"
 #include "coordinator/status/changes.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/host_json.h"
 #include "coordinator/status/members.h"
 
 static json_t *text_or_null(const char *text) {
@@ -86,6 +87,11 @@ static int take_process(void *context, const struct store_process_row *process) 
     return 0;
 }
 
+static int take_host(void *context, const struct store_host *host) {
+    json_array_append_new(context, host_json(host));
+    return 0;
+}
+
 int report_status(struct store *store, json_t **status) {
     struct store_run run;
     bool found;
@@ -107,6 +113,10 @@ int report_status(struct store *store, json_t **status) {
         "chunks", "counted", "map", "evaluations", (json_int_t)run.evaluations, "started_ms",
         (json_int_t)run.started_ms, "seconds", (double)(wall_ms - run.started_ms) / 1e3, "version",
         PACKAGE_VERSION, "processes", processes.list, "waiting");
+    json_t *hosts = json_array();
+    if (!code)
+        code = store_hosts(store, run.run, take_host, hosts);
+    json_object_set_new(*status, "hosts", hosts);
     add_result(*status, &run);
     return code;
 }

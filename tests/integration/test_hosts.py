@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Workers on hosts: several names of this machine, and a command in the place of ssh."""
 
+import signal
 import sys
 
-from harness import CONFIG, UNAVAILABLE, dml, main, small_job, test, train
+from harness import (AGAIN, CONFIG, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main,
+                     small_job, test, train)
 
 HOSTS = ['127.0.0.1', '127.0.0.2:2', '127.0.0.3']
 LAUNCH = 'env DML_HOST=%h'
@@ -19,6 +21,72 @@ def hosts_train_the_model_of_one_machine(folder):
         assert got['restarts'] == {'coordinator': 0, 'shard': 0, 'replica': 0}, got
     logs = sorted(path.name for path in (folder / 'job.state/log').iterdir())
     assert logs == [f'{role}-{i}.log' for role in ('replica', 'shard') for i in range(3)], logs
+
+
+def launcher(folder, **cases):
+    """A command for `launch` that does something else on some hosts: {last number: shell text}."""
+    path = folder / 'go'
+    lines = ''.join(f'127.0.0.{number[1:]}) {text};;\n' for number, text in cases.items())
+    path.write_text(f'#!/bin/sh\nhost=$1; shift\ncase $host in\n{lines}*) exec "$@";;\nesac\n')
+    path.chmod(0o755)
+    return f'{path} %h'
+
+
+MUTE = 'exec sleep 1000'
+DEAD = 'echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255'
+DEAF = 'echo "listening $host:9"; exec sleep 1000'  # nobody listens there
+
+
+def hosts_to(last):
+    return [f'127.0.0.{number}' for number in range(2, last + 1)]
+
+
+def host_of(answer, number):
+    return next(host for host in answer['hosts'] if host['name'] == f'127.0.0.{number}')
+
+
+@test
+def a_run_begins_on_the_one_host_of_ten_that_answers(folder):
+    expected = train(small_job(folder))
+    launch = launcher(folder, n2=MUTE, n3=DEAD, n4=DEAF, n5=MUTE, n6=DEAD, n7=DEAF, n8=MUTE,
+                      n9=DEAD, n10=DEAF)
+    job = small_job(folder, hosts=hosts_to(11), launch=launch, shards=4)
+    got = train(job, '--fresh')
+    assert got['model_sha256'] == expected['model_sha256'], (got, expected)
+    assert host_of(got, 11)['state'] == 'up' and host_of(got, 11)['workers'] == 5, got
+    assert host_of(got, 3)['state'] != 'up' and 'No route to host' in host_of(got, 3)['why'], got
+    assert 'refused' in host_of(got, 4)['why'], got
+    assert host_of(got, 2)['workers'] == 0, got
+    status = dml('status', job, '--json').json
+    assert status['hosts'] == got['hosts'], status
+    assert {process['host'] for process in status['processes']} == {'127.0.0.11'}, status
+    assert '127.0.0.3 ' in dml('status', job).stdout
+
+
+@test
+def if_no_host_answers_a_line_for_each_says_why(folder):
+    launch = launcher(folder, n2=DEAD, n3='echo "sh: dml: not found" >&2; exit 1', n4='exit 3')
+    finished = dml('run', small_job(folder, hosts=hosts_to(4), launch=launch))
+    assert finished.status == UNAVAILABLE, finished
+    for said in ['host 127.0.0.2: ', 'status 255: ssh: connect to host 127.0.0.2 port 22: No route',
+                 'host 127.0.0.3: ', 'sh: dml: not found', 'status 3 and wrote nothing',
+                 'no host is left that workers can be started on']:
+        assert said in finished.stderr, (said, finished)
+
+
+@test
+def an_interrupted_run_leaves_nothing_behind_on_any_host(folder):
+    launch = launcher(folder, n2=MUTE, n3='trap "" TERM; sleep 1000')
+    job = endless_job(folder, hosts=hosts_to(5)[::-1], launch=launch)
+    process = Process(COORDINATOR, 'run', job)
+    try:
+        process.until(lambda: 'step' in process.so_far(process.errors), 'it trains')
+        process.signal(signal.SIGINT)
+        finished = process.wait(60)
+        assert finished.status == AGAIN, finished
+        assert not process.survivors(), finished
+    finally:
+        process.end()
 
 
 @test

@@ -294,6 +294,7 @@ static const char *const status_members[] = {
     "model",
     "model_sha256",
     "waiting",
+    "hosts",
 };
 
 static void the_status_has_every_member(void **state) {
