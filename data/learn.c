@@ -1,8 +1,10 @@
-/* What the training rows teach about a table's numbers: means, and quantiles that part bins.
+/* What the training rows teach about a table's numbers: means, weighted by the rows' weights, and
+ * quantiles that part bins.
  *
- * The sum of a column is one of whole numbers, so it is the same in every order: its numbers are
- * counted in units of 2^(e − UNIT_BITS), where 2^e is above all of them; what is left below a unit
- * is cut off. So there are two passes over the rows. */
+ * The sum of a column is one of whole numbers, so it is the same in every order: its numbers, each
+ * times its row's weight, are counted in units of 2^(e − UNIT_BITS), where 2^e is above all of
+ * them; what is left below a unit is cut off. So there are two passes over the rows. Weights are
+ * summed alike. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,29 +20,68 @@
 
 __extension__ typedef __int128 wide;
 
-struct sum {
-    double most; /* the largest size of a number */
+/* A sum in such units. */
+struct units {
+    double most; /* the largest size of a term */
     double unit; /* how many units are 1 */
-    wide units;
+    wide sum;
+};
+
+struct sum {
+    struct units numbers, weights; /* the second only where rows have weights */
     uint64_t values;
     double *value; /* all of them, for bins */
     uint64_t filled;
 };
 
-static void see(void *context, uint32_t place, double value) {
+static inline void see_term(struct units *units, double term) {
+    double size = fabs(term);
+    units->most = size > units->most ? size : units->most;
+}
+
+/* 0: a term is beyond the range of doubles, so there is no sum. */
+static void choose_unit(struct units *units) {
+    int exponent;
+    frexp(units->most, &exponent);
+    units->unit =
+        isfinite(units->most) ? ldexp(1, exponent < -900 ? 900 : UNIT_BITS - exponent) : 0;
+}
+
+static inline void add_term(struct units *units, double term) {
+    units->sum += (int64_t)(term * units->unit);
+}
+
+static void see(void *context, uint32_t place, double value, double weight) {
     struct sum *sum = (struct sum *)context + place;
-    double size = fabs(value);
-    sum->most = size > sum->most ? size : sum->most;
+    (void)weight;
+    see_term(&sum->numbers, value);
     sum->values++;
 }
 
-static void add(void *context, uint32_t place, double value) {
+static void add(void *context, uint32_t place, double value, double weight) {
     struct sum *sum = (struct sum *)context + place;
-    sum->units += (int64_t)(value * sum->unit);
+    (void)weight;
+    add_term(&sum->numbers, value);
 }
 
-static void keep(void *context, uint32_t place, double value) {
+static void see_weighted(void *context, uint32_t place, double value, double weight) {
     struct sum *sum = (struct sum *)context + place;
+    see_term(&sum->numbers, value * weight);
+    see_term(&sum->weights, weight);
+    sum->values++;
+}
+
+static void add_weighted(void *context, uint32_t place, double value, double weight) {
+    struct sum *sum = (struct sum *)context + place;
+    if (!sum->numbers.unit)
+        return;
+    add_term(&sum->numbers, value * weight);
+    add_term(&sum->weights, weight);
+}
+
+static void keep(void *context, uint32_t place, double value, double weight) {
+    struct sum *sum = (struct sum *)context + place;
+    (void)weight;
     sum->value[sum->filled++] = value;
 }
 
@@ -98,21 +139,63 @@ static void bin_columns(struct summing *summing) {
     }
 }
 
-static void sum_columns(struct summing *summing) {
+static void choose_units(struct summing *summing) {
+    for (uint32_t i = 0; i < summing->numbers.count; i++) {
+        choose_unit(&summing->sum[i].numbers);
+        choose_unit(&summing->sum[i].weights);
+    }
+}
+
+static void sum_rows(struct summing *summing) {
     memset(summing->sum, 0, sizeof summing->sum);
     numbers_each(&summing->numbers, see, summing->sum);
-    for (uint32_t i = 0; i < summing->numbers.count; i++) {
-        int exponent;
-        frexp(summing->sum[i].most, &exponent);
-        summing->sum[i].unit = ldexp(1, exponent < -900 ? 900 : UNIT_BITS - exponent);
-    }
+    choose_units(summing);
     numbers_each(&summing->numbers, add, summing->sum);
+}
+
+static void sum_weighted_rows(struct summing *summing) {
+    memset(summing->sum, 0, sizeof summing->sum);
+    numbers_each(&summing->numbers, see_weighted, summing->sum);
+    choose_units(summing);
+    numbers_each(&summing->numbers, add_weighted, summing->sum);
+}
+
+static double mean_of(const struct units *numbers, double of) {
+    return rounded((double)numbers->sum / of / numbers->unit);
+}
+
+/* Columns without a number in any row whose weight is not 0 keep the plain mean. */
+static void find_weighted_means(struct summing *summing) {
+    sum_weighted_rows(summing);
+    for (uint32_t i = 0; i < summing->numbers.count; i++) {
+        const struct sum *sum = &summing->sum[i];
+        if (sum->weights.sum)
+            summing->table->column[summing->numbers.first + i].mean =
+                mean_of(&sum->numbers, (double)sum->weights.sum / sum->weights.unit);
+    }
+}
+
+static void find_means(struct summing *summing) {
+    sum_rows(summing);
     for (uint32_t i = 0; i < summing->numbers.count; i++) {
         const struct sum *sum = &summing->sum[i];
         if (sum->values)
             summing->table->column[summing->numbers.first + i].mean =
-                rounded((double)sum->units / (double)sum->values / sum->unit);
+                mean_of(&sum->numbers, (double)sum->values);
     }
+}
+
+static bool are_weighted(const struct split *split) {
+    for (uint32_t p = 0; p < split->trained; p++)
+        if (split->packs[p]->facts->weighted)
+            return true;
+    return false;
+}
+
+static void sum_columns(struct summing *summing) {
+    find_means(summing);
+    if (are_weighted(summing->numbers.split))
+        find_weighted_means(summing);
     if (summing->bins)
         bin_columns(summing);
 }

@@ -14,8 +14,9 @@ struct numbers {
     bool runs;
 };
 
-/* What is done with a number; `place` is that of its column among those of the pass. */
-typedef void numbers_take(void *context, uint32_t place, double value);
+/* What is done with a number; `place` is that of its column among those of the pass, `weight` that
+ * of its row. */
+typedef void numbers_take(void *context, uint32_t place, double value, double weight);
 
 static inline void numbers_find_places(struct numbers *numbers, const struct pack *pack) {
     numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
@@ -37,16 +38,17 @@ __attribute__((always_inline)) static inline void
 numbers_of_row(const struct numbers *numbers, struct pack_rows rows, uint32_t row,
                enum value_type type, numbers_take *take, void *context) {
     uint64_t first, end = pack_row(&rows, row, &first);
+    double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
     if (!rows.feature && numbers->runs) {
         for (uint32_t i = 0; i < numbers->count; i++)
-            take(context, i, pack_value(&rows, first + numbers->run + i));
+            take(context, i, pack_value(&rows, first + numbers->run + i), weight);
         return;
     }
     for (uint64_t i = first; i < end; i++) {
         uint32_t place = numbers->place[pack_feature(&rows, first, i)];
         if (place != DICTIONARY_NONE)
-            take(context, place, pack_value(&rows, i));
+            take(context, place, pack_value(&rows, i), weight);
     }
 }
 

@@ -73,6 +73,29 @@ def whole_weights_are_repeated_rows(folder):
         assert_near(coefficients(folder, f'one{number}'), coefficients(folder, f'two{number}'), 1e-7)
 
 
+@test
+def missing_numbers_take_the_mean_of_repeated_rows(folder):
+    rng = random.Random(5)
+    rows, weights = [], []
+    for i in range(400):
+        x = rng.gauss(3, 50)
+        weights.append(rng.randrange(5))
+        cell = '' if i % 7 == 0 else f'{x:.3f}'
+        rows.append(f'{cell},{rng.gauss(0, 1):.3f},{"yn"[x + rng.gauss(0, 40) > 3]}\n')
+    head = 'a,b,label\n'
+    write_data(folder, 'data', [head, *rows], weights)
+    write_data(folder, 'repeated', [head, *(row for row, w in zip(rows, weights)
+                                            for _ in range(w))])
+    weighted = train(write_job(folder, 'one', data=['data'], weights=['data.weights'], l2=1e-3,
+                               **CLOSE))
+    repeated = train(write_job(folder, 'two', data=['repeated'], l2=1e-3, **CLOSE))
+    assert abs(weighted['loss'] / repeated['loss'] - 1) < 1e-12, (weighted, repeated)
+    means = [json.loads((folder / f'{name}.state/models/1/model.json').read_text())
+             ['preparation']['columns'][0]['mean'] for name in ('one', 'two')]
+    plain = [float(row.split(',')[0]) for row in rows if row[0] != ',']
+    assert means[0] == means[1] and abs(means[0] - sum(plain) / len(plain)) > 0.1, means
+
+
 def newton(rows, signs, weights, l2):
     """The minimum of the weighted mean of log(1 + exp(-margin)) + l2/2 |w|^2, on its own."""
     n, total = len(rows[0]), math.fsum(weights)

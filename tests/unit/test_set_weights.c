@@ -82,6 +82,26 @@ static void weights_are_stored_scaled(void **state) {
     set_close(set);
 }
 
+static double mean_with(const char *text, const char *weights) {
+    const struct wanted wanted = {.text = {text}, .weights = {weights}, .count = 1};
+    struct set *set = make_set(&wanted);
+    double mean = set_info(set)->table->column[0].mean;
+    set_close(set);
+    return mean;
+}
+
+/* A product beyond the range of doubles, and weights that are all 0, leave the plain mean. */
+static void means_are_weighted_by_rows(void **state) {
+    (void)state;
+    static const char *const text = "a,y\n4,1\n1,0\n,1\n10,0\n";
+    assert_true(mean_with(text, NULL) == 5);
+    assert_true(mean_with(text, "1\n1\n7\n1\n") == 5);
+    assert_true(mean_with(text, "3\n0\n7\n1\n") == 5.5);
+    assert_true(mean_with(text, "6e-200\n0\n7\n2e-200\n") == 5.5);
+    assert_true(mean_with(text, "0\n0\n7\n0\n") == 5);
+    assert_true(mean_with("a,y\n1e300,1\n-1e300,0\n,1\n", "1e100\n1\n1\n") == 0);
+}
+
 /* A factor of two leaves no trace; weights that are alike leave none in the results. */
 static void only_ratios_of_weights_matter(void **state) {
     (void)state;
@@ -331,6 +351,7 @@ static void other_weights_are_another_set(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(means_are_weighted_by_rows),
         cmocka_unit_test(weights_are_stored_scaled),
         cmocka_unit_test(only_ratios_of_weights_matter),
         cmocka_unit_test(the_least_and_the_largest_weights_are_scaled),
