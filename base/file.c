@@ -14,8 +14,11 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/filesystem.h"
+#include "base/guard.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 static void new_file_release(struct new_file *file) {
     free(file->path);
@@ -23,11 +26,14 @@ static void new_file_release(struct new_file *file) {
     *file = (struct new_file){.descriptor = -1};
 }
 
-/* The name has the process id: two processes that write the same file do not write into each
+/* The name is this process's own: two processes that write the same file do not write into each
  * other's, and the later rename wins. */
 int new_file_open(struct new_file *file, const char *path) {
+    int guarded = guard_check();
+    if (guarded)
+        return guarded;
     file->path = memory_copy_string(path);
-    file->temporary = memory_format("%s.tmp.%d", path, (int)getpid());
+    file->temporary = memory_format("%s.tmp.%llu", path, process_number());
     file->descriptor = open(file->temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file->descriptor < 0) {
         int code = error_set_errno(ERROR_CREATE, "cannot create %s", path);
@@ -70,7 +76,12 @@ static int put_in_place(const struct new_file *file) {
     if (failpoint_write(FAILPOINT_file_fsync) || fsync(file->descriptor))
         return error_set_errno(ERROR_IO, "cannot write %s to disk", file->path);
     failpoint(FAILPOINT_file_fsynced);
-    if (failpoint_write(FAILPOINT_file_rename) || rename(file->temporary, file->path))
+    if (failpoint_write(FAILPOINT_file_rename))
+        return error_set_errno(ERROR_CREATE, "cannot put %s in place", file->path);
+    int code = guard_check();
+    if (code)
+        return code;
+    if (rename(file->temporary, file->path))
         return error_set_errno(ERROR_CREATE, "cannot put %s in place", file->path);
     failpoint(FAILPOINT_file_renamed);
     return 0;
@@ -143,6 +154,26 @@ int descriptors_check(void) {
                      (unsigned long long)limit.rlim_cur, DESCRIPTORS_LEAST);
 }
 
+/* A mapped file that another host removes, or that the network cannot deliver, ends the process at
+ * the next touch (SIGBUS). What is small enough is read instead, and gives an error. */
+static int read_whole(int descriptor, const char *path, size_t length, void **start) {
+    char *data = memory_map(length);
+    for (size_t at = 0; at < length;) {
+        ssize_t got = pread(descriptor, data + at, length - at, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            int code = got ? error_set_errno(ERROR_IO, "cannot read %s", path)
+                           : error_set(ERROR_IO, "%s became shorter while it was read", path);
+            memory_unmap(data, length);
+            return code;
+        }
+        at += (size_t)got;
+    }
+    *start = data;
+    return 0;
+}
+
 int file_map(const char *path, const void **data, size_t *length) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
@@ -152,6 +183,9 @@ int file_map(const char *path, const void **data, size_t *length) {
     void *start = NULL;
     if (fstat(descriptor, &status)) {
         code = error_set_errno(ERROR_IO, "cannot look at %s", path);
+    } else if (status.st_size > 0 && status.st_size <= NETWORK_READ_BYTES_MAX &&
+               filesystem_is_network(path)) {
+        code = read_whole(descriptor, path, (size_t)status.st_size, &start);
     } else if (status.st_size > 0) {
         start = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
         if (start == MAP_FAILED)

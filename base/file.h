@@ -6,21 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A file being written beside its final place: NAME.tmp.PID until it is published. */
+/* A file being written beside its final place: NAME.tmp.NUMBER until it is published. */
 struct new_file {
     char *path;      /* the final place; owned */
     char *temporary; /* owned */
     int descriptor;
 };
 
-/* Starts `path`. ERROR_CREATE, ERROR_PERMISSION or ERROR_IO. */
+/* Starts `path`. As guard_check(); ERROR_CREATE, ERROR_PERMISSION or ERROR_IO. */
 int new_file_open(struct new_file *file, const char *path);
 
 int new_file_write(struct new_file *file, const void *data, size_t length);
 
-/* fsync, rename, fsync of the folder: afterwards the whole file is there, also after a power cut.
- * On failure the temporary file is removed; if only the folder's fsync failed, the file is in place
- * but may be lost in a power cut. Either way the struct is released. */
+/* fsync, rename, fsync of the folder, if guard_check() allows it: afterwards the whole file is
+ * there, also after a power cut. On failure the temporary file is removed; if only the folder's
+ * fsync failed, the file is in place but may be lost in a power cut. Either way the struct is
+ * released. */
 int new_file_publish(struct new_file *file);
 
 /* Drops what was written. Harmless on a zeroed or published struct. */
@@ -40,7 +41,9 @@ int file_read(const char *path, size_t length_max, char **data, size_t *length);
  * the first call of a library: several libraries exit without a message when they run out. */
 int descriptors_check(void);
 
-/* Maps a whole file for reading; *data is NULL for an empty one. Release with memory_unmap(). */
+/* Maps a whole file for reading; *data is NULL for an empty one. Release with memory_unmap(). Only
+ * for files that are never changed once they have their name. On a network file system a file of at
+ * most NETWORK_READ_BYTES_MAX is read into memory instead. */
 int file_map(const char *path, const void **data, size_t *length);
 
 /* Makes the folder and those above it that are missing. Fine if it is there. */
@@ -58,7 +61,7 @@ void names_free(char **names);
 /* The bytes of a file, or of all files in a folder and its folders; 0 for what is missing. */
 uint64_t file_bytes(const char *path);
 
-/* Whether this is the name of a half-written file: NAME.tmp.PID. */
+/* Whether this is the name of a half-written file: NAME.tmp.NUMBER. */
 bool name_is_temporary(const char *name);
 
 /* Whether a name has something before `ending`, and ends with it. */

@@ -51,4 +51,7 @@ _Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is belo
 _Static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
 _Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
+/* Files on a network file system up to this size are read, larger ones mapped. */
+#define NETWORK_READ_BYTES_MAX (INT64_C(64) << 20)
+
 #endif

@@ -8,6 +8,8 @@ libbase_a_SOURCES = \
 	base/escape.c base/escape.h \
 	base/failpoint.c base/failpoint.h base/failpoint.def \
 	base/file.c base/file.h \
+	base/filesystem.c base/filesystem.h \
+	base/guard.c base/guard.h \
 	base/hash.c base/hash.h \
 	base/layout.c base/layout.h \
 	base/limits.h \

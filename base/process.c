@@ -3,11 +3,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 static void open_standard_descriptors(void) {
@@ -22,6 +25,18 @@ static void open_standard_descriptors(void) {
 void process_begin(void) {
     open_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN);
+}
+
+unsigned long long process_number(void) {
+    static _Atomic unsigned long long number;
+    unsigned long long drawn = 0, none = 0;
+    if (number)
+        return number;
+    if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+        drawn = (unsigned long long)clock_wall_ms() << 22;
+    drawn = drawn >> 23 << 22 | (unsigned)getpid(); /* ids are below 2^22 */
+    atomic_compare_exchange_strong(&number, &none, drawn);
+    return number;
 }
 
 void process_raise_descriptors(unsigned wanted) {

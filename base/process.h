@@ -7,6 +7,10 @@
  * is an error of the write, and no signal. */
 void process_begin(void);
 
+/* A number that no other process has, not even on another host: for names in folders that are
+ * shared. The process's id does not do, as in containers many have the same. */
+unsigned long long process_number(void);
+
 /* Asks for this many descriptors, as far as the system allows. */
 void process_raise_descriptors(unsigned wanted);
 

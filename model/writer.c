@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "model/checksum.h"
 #include "model/tensors.h"
 #include "base/text.h"
@@ -184,14 +186,16 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->folder = memory_copy_string(folder);
     for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/'; end--)
         writer->folder[end - 1] = '\0';
-    writer->temporary = memory_format("%s.tmp.%d", writer->folder, (int)getpid());
+    writer->temporary = memory_format("%s.tmp.%llu", writer->folder, process_number());
     writer->tensors_path = path_join(writer->temporary, "model.safetensors");
     writer->json_path = path_join(writer->temporary, "model.json");
     writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
     writer->vector = model_tensors(layout);
     writer->parameters = layout_parameters(&writer->vector);
-    int code = start_files(writer);
+    int code = guard_check();
+    if (!code)
+        code = start_files(writer);
     if (code) {
         model_writer_discard(writer);
         return code;
@@ -352,7 +356,12 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
 /* Renames the folder to its final place. If there is an old folder, the two change places and the
  * old one is then removed, so that a whole model is there at every instant. */
 static int put_in_place(const struct model_writer *writer) {
-    if (failpoint_write(FAILPOINT_model_publish) || rename(writer->temporary, writer->folder)) {
+    if (failpoint_write(FAILPOINT_model_publish))
+        return error_set_errno(ERROR_CREATE, "cannot put %s in place", writer->folder);
+    int code = guard_check();
+    if (code)
+        return code;
+    if (rename(writer->temporary, writer->folder)) {
         if (errno != ENOTEMPTY && errno != EEXIST)
             return error_set_errno(ERROR_CREATE, "cannot put %s in place", writer->folder);
         if (renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->folder, RENAME_EXCHANGE))
@@ -360,7 +369,7 @@ static int put_in_place(const struct model_writer *writer) {
         remove_temporary(writer);
     }
     char *above = path_folder(writer->folder);
-    int code = folder_sync(above);
+    code = folder_sync(above);
     free(above);
     failpoint(FAILPOINT_model_published);
     return code;
@@ -382,15 +391,19 @@ int model_writer_publish(struct model_writer *writer, const json_t *details) {
 
 int model_set_current(const char *models_folder, const char *name) {
     char *link = path_join(models_folder, "current");
-    char *temporary = memory_format("%s.tmp.%d", link, (int)getpid());
+    char *temporary = memory_format("%s.tmp.%llu", link, process_number());
     unlink(temporary);
-    int code = 0;
-    if (symlink(name, temporary))
+    int code = guard_check();
+    if (!code && symlink(name, temporary))
         code = error_set_errno(ERROR_CREATE, "cannot create %s", link);
-    else if (failpoint_write(FAILPOINT_model_link) || rename(temporary, link)) {
+    else if (!code && failpoint_write(FAILPOINT_model_link))
         code = error_set_errno(ERROR_CREATE, "cannot replace %s", link);
+    if (!code)
+        code = guard_check();
+    if (!code && rename(temporary, link))
+        code = error_set_errno(ERROR_CREATE, "cannot replace %s", link);
+    if (code)
         unlink(temporary);
-    }
     if (!code)
         code = folder_sync(models_folder);
     failpoint(FAILPOINT_model_linked);

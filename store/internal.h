@@ -135,6 +135,8 @@ enum statement {
 struct store {
     sqlite3 *database;
     char *path;
+    bool network; /* the file lies on a network file system */
+    bool fenced;  /* another process took over: the database is not touched any more */
     sqlite3_stmt *statements[STATEMENTS];
     char *run_texts[KEPT_TEXTS];   /* of store_run_last() and _unfinished() */
     char *model_texts[KEPT_TEXTS]; /* of store_model_of() */
@@ -212,6 +214,12 @@ uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
 
 /* Says that the file is damaged, how, and what to do. */
 int store_damaged(struct store *store, const char *how);
+
+/* Whether this process may still write (base/guard.h): asked before a transaction begins and before
+ * it is committed. From the first time that it may not, the store is fenced: it answers
+ * ERROR_AGAIN to everything, and its file is left as it is. */
+int store_may_write(struct store *store);
+int store_fenced(const struct store *store); /* that error */
 
 /* Describes the failure of an SQLite call. Returns the code. */
 int store_failed(struct store *store, int result);

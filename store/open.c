@@ -6,12 +6,16 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/filesystem.h"
+#include "base/guard.h"
 #include "base/memory.h"
 #include "store/internal.h"
 #include "store/schema.h"
 
-/* How long another process may hold the database: long enough for a command that reads it. */
+/* How long another process may hold the database: long enough for a command that reads it. On a
+ * network file system anybody may read it while a run goes on. */
 #define BUSY_MS 500
+#define BUSY_NETWORK_MS 5000
 
 #define QUOTE(x) #x
 #define QUOTED(x) QUOTE(x)
@@ -19,13 +23,28 @@
 /* Exclusive locking comes first: then the log needs no shared memory, and one connection is all
  * there can be. NORMAL comes before WAL: the change to it writes to an empty file, which needs no
  * more. */
-static const char *const settings = "PRAGMA locking_mode = EXCLUSIVE;"
-                                    "PRAGMA synchronous = NORMAL;"
-                                    "PRAGMA journal_mode = WAL;"
-                                    "PRAGMA foreign_keys = ON;"
-                                    "PRAGMA cell_size_check = ON;";
+static const char *const local_settings = "PRAGMA locking_mode = EXCLUSIVE;"
+                                          "PRAGMA synchronous = NORMAL;"
+                                          "PRAGMA journal_mode = WAL;";
+
+/* WAL and exclusive locking are for one host. With EXCLUSIVE a database that was in WAL mode is
+ * taken out of it without shared memory; then a process that lost its lock does not keep its
+ * successor out. EXTRA, because a journal that was removed but is back after a power cut would undo
+ * the last commit. */
+static const char *const network_settings = "PRAGMA locking_mode = EXCLUSIVE;"
+                                            "PRAGMA journal_mode = DELETE;"
+                                            "PRAGMA locking_mode = NORMAL;"
+                                            "PRAGMA synchronous = EXTRA;";
+
+/* Without spilling nothing is written before a commit, and before a commit we look whether we still
+ * may (base/guard.h). */
+static const char *const common_settings = "PRAGMA foreign_keys = ON;"
+                                           "PRAGMA cell_size_check = ON;"
+                                           "PRAGMA cache_spill = OFF;";
 
 static int execute(struct store *store, const char *sql) {
+    if (store->fenced)
+        return store_fenced(store);
     int result = sqlite3_exec(store->database, sql, NULL, NULL, NULL);
     return result == SQLITE_OK ? 0 : store_failed(store, result);
 }
@@ -113,11 +132,23 @@ static void free_texts(char *texts[KEPT_TEXTS]) {
         free(texts[i]);
 }
 
-/* What is not committed is rolled back. */
-static void release(struct store *store) {
+/* To close a database is to write to it: the log goes into it, and a journal is removed. So one
+ * that is another's now is left open until the process ends. */
+static void close_database(struct store *store) {
+    static sqlite3 *left;
+    if (store->fenced || !guard_holds()) {
+        left = store->database;
+        (void)left; /* reachable, for leak checkers */
+        return;
+    }
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->database);
+}
+
+/* What is not committed is rolled back. */
+static void release(struct store *store) {
+    close_database(store);
     free_texts(store->run_texts);
     free_texts(store->model_texts);
     free(store->path);
@@ -132,9 +163,12 @@ static int open_database(const char *state_folder, int flags, struct store **ope
     if (!code && failpoint_write(FAILPOINT_store_open))
         code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
     sqlite3_extended_result_codes(store->database, 1);
-    sqlite3_busy_timeout(store->database, BUSY_MS);
+    store->network = filesystem_is_network(state_folder);
+    sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
     if (!code)
-        code = execute(store, settings);
+        code = execute(store, store->network ? network_settings : local_settings);
+    if (!code)
+        code = execute(store, common_settings);
     if (!code)
         code = take_lock(store);
     if (!code)
@@ -177,22 +211,23 @@ int store_close(struct store *store) {
 
 void store_abandon(struct store *store) {
     store->chain_run = 0;
-    if (!sqlite3_get_autocommit(store->database))
+    if (!store->fenced && !sqlite3_get_autocommit(store->database))
         store_run_statement(store, STATEMENT_ROLLBACK, NULL, 0, NULL, NULL);
 }
 
 /* What cannot be committed is rolled back. `before` is the failpoint before the commit. */
 static int commit(struct store *store, unsigned before) {
-    int code = failpoint_write(before)
-                   ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
-                   : store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
+    int code = failpoint_write(before) ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
+                                       : store_may_write(store);
+    if (!code)
+        code = store_run_statement(store, STATEMENT_COMMIT, NULL, 0, NULL, NULL);
     if (code)
         store_abandon(store);
     return code;
 }
 
 int store_flush(struct store *store) {
-    if (sqlite3_get_autocommit(store->database))
+    if (store->fenced || sqlite3_get_autocommit(store->database))
         return 0;
     int code = commit(store, FAILPOINT_store_commit);
     if (!code)
@@ -202,6 +237,8 @@ int store_flush(struct store *store) {
 
 /* A commit with synchronous = NORMAL is in the log file, but perhaps not on the disk. */
 static int sync_log(struct store *store) {
+    if (store->network)
+        return 0; /* every commit is on the disk */
     sqlite3_file *log = NULL;
     int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
     if (result == SQLITE_OK)
@@ -220,8 +257,10 @@ int store_commit_durably(struct store *store) {
 }
 
 int store_begin_durably(struct store *store) {
-    int code = store_flush(store);
+    int code = store_may_write(store);
     if (!code)
+        code = store_flush(store);
+    if (!code && !store->network)
         code = execute(store, "PRAGMA synchronous = FULL");
     if (!code)
         code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
@@ -233,7 +272,8 @@ int store_end_durably(struct store *store, int code) {
         store_abandon(store);
     else if (!(code = commit(store, FAILPOINT_store_commit_full)))
         failpoint(FAILPOINT_store_committed_full);
-    int restored = execute(store, "PRAGMA synchronous = NORMAL");
+    int restored =
+        store->network || store->fenced ? 0 : execute(store, "PRAGMA synchronous = NORMAL");
     return code ? code : restored;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/guard.h"
 #include "store/internal.h"
 
 static const char *const sql_of[] = {
@@ -50,6 +51,17 @@ int store_failed(struct store *store, int result) {
     }
 }
 
+int store_fenced(const struct store *store) {
+    return error_set(ERROR_AGAIN, "%s belongs to another process now: nothing is written to it",
+                     store->path);
+}
+
+int store_may_write(struct store *store) {
+    int code = store->fenced ? store_fenced(store) : guard_check();
+    store->fenced |= code == ERROR_AGAIN;
+    return code;
+}
+
 static int bind(sqlite3_stmt *prepared, int position, const struct value *value) {
     switch (value->type) {
     case VALUE_INTEGER:
@@ -81,6 +93,8 @@ static int prepare(struct store *store, enum statement statement, const struct v
 int store_run_statement(struct store *store, enum statement statement, const struct value *values,
                         size_t values_count, row_take *take, void *context) {
     sqlite3_stmt *prepared;
+    if (store->fenced)
+        return store_fenced(store);
     int code = prepare(store, statement, values, values_count, &prepared);
     if (code)
         return code;
@@ -99,8 +113,11 @@ int store_run_statement(struct store *store, enum statement statement, const str
 int store_collect(struct store *store, enum statement statement, const struct value *values,
                   size_t values_count) {
     int code = 0;
-    if (sqlite3_get_autocommit(store->database))
-        code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
+    if (!store->fenced && sqlite3_get_autocommit(store->database)) {
+        code = store_may_write(store);
+        if (!code)
+            code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
+    }
     return code ? code : store_run_statement(store, statement, values, values_count, NULL, NULL);
 }
 

@@ -1,7 +1,6 @@
 #include "coordinator/command/ask.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -23,9 +22,8 @@ static int ask_live(const char *state, const char *question, json_t **answer) {
     *answer = json_loads(text, 0, NULL);
     free(text);
     if (!*answer)
-        return error_set(ERROR_AGAIN,
-                         "%s: the answer of the coordinator, pid %d, broke off; ask again", state,
-                         state_lock_pid(state));
+        return error_set(ERROR_AGAIN, "%s: the answer of the coordinator, %s, broke off; ask again",
+                         state, state_lock_holder(state).text);
     return 0;
 }
 
@@ -43,10 +41,13 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     struct store *store = NULL;
     int code = state_lock(state, &lock);
     if (code == ERROR_AGAIN) {
+        struct state_holder holder = state_lock_holder(state);
         error_clear();
         return error_set(code,
-                         "%s: the coordinator, pid %d, is starting or about to end; ask again",
-                         state, state_lock_pid(state));
+                         holder.elsewhere
+                             ? "%s: the coordinator is %s; ask there"
+                             : "%s: the coordinator, %s, is starting or about to end; ask again",
+                         state, holder.text);
     }
     if (code)
         return code;
@@ -54,7 +55,7 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     if (!code && (code = question(store, answer)) == ERROR_UNAVAILABLE)
         code = name_folder(code, state); /* there is no run yet */
     store_close(store);
-    close(lock);
+    state_unlock(lock);
     return code;
 }
 

@@ -35,9 +35,9 @@ static int connect_within(const char *state, int socket_descriptor) {
 
 static int mute(const char *state) {
     return error_set(ERROR_AGAIN,
-                     "%s: the coordinator, pid %d, has not answered for %d s; the process may be "
+                     "%s: the coordinator, %s, has not answered for %d s; the process may be "
                      "stopped",
-                     state, state_lock_pid(state), CONTROL_ANSWER_MS / 1000);
+                     state, state_lock_holder(state).text, CONTROL_ANSWER_MS / 1000);
 }
 
 static int wait_for(int descriptor, short events, int64_t deadline_ns) {

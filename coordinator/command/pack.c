@@ -69,8 +69,7 @@ int command_pack(const struct options *options) {
     else if (!code)
         print_set(data.set, data.seconds);
     dataset_release(&data);
-    if (lock >= 0)
-        close(lock);
+    state_unlock(lock);
     job_free(job);
     return code;
 }

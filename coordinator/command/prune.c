@@ -59,7 +59,7 @@ static int prune_folder(const struct options *options, const char *state, json_t
     if (!code)
         code = prune_opened(options, store, state, all);
     int closed = store ? store_close(store) : 0;
-    close(lock);
+    state_unlock(lock);
     return code ? code : closed;
 }
 

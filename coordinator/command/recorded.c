@@ -64,7 +64,7 @@ static int copy(const char *state, struct store **made) {
     if (!code)
         code = store_copy(store, made);
     store_close(store);
-    close(lock);
+    state_unlock(lock);
     return code;
 }
 

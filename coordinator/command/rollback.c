@@ -176,8 +176,7 @@ int command_rollback(const struct options *options) {
     code = work(&r);
     loop_close(&r.loop);
     store_close(r.store);
-    if (r.lock >= 0)
-        close(r.lock);
+    state_unlock(r.lock);
     free(r.job);
     free(r.on_publish);
     free(r.state);

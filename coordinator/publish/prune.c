@@ -11,8 +11,10 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "coordinator/publish/needs.h"
 #include "coordinator/publish/versions.h"
 #include "coordinator/run/leftovers.h"
@@ -187,14 +189,17 @@ void prune_release(struct prune_list *list) {
  * last: what it lists and is gone, is listed and noted again by the next prune. */
 static int remove_item(struct store *store, const struct prune_item *item) {
     failpoint(FAILPOINT_prune_remove);
-    char *aside = memory_format("%s.tmp.%d", item->path, (int)getpid());
+    int code = guard_check();
+    if (code)
+        return code;
+    char *aside = memory_format("%s.tmp.%llu", item->path, process_number());
     const char *path = rename(item->path, aside) ? item->path : aside;
     folder_remove(path);
     bool gone = access(path, F_OK) != 0;
     if (!gone)
         log_warning("%s cannot be removed", path);
     free(aside);
-    int code = gone && item->run ? store_model_removed(store, item->run) : 0;
+    code = gone && item->run ? store_model_removed(store, item->run) : 0;
     return code ? code : gone ? 0 : ERROR_IO;
 }
 

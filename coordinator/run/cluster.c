@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/hosting.h"
@@ -15,7 +16,8 @@
 #define TICK_MS 100
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
 #define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
-#define LAST_WORDS_MS 20   /* to wait, after a connection ended, for the end of its process */
+#define GUARD_PAUSE_NS (1 * NS_PER_S)
+#define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */
 
 static void end(struct cluster *cluster, int code) {
     if (!cluster->code)
@@ -100,11 +102,23 @@ void cluster_send(struct cluster *cluster) {
     }
 }
 
+/* A coordinator that was stopped may have been replaced. It finds its sockets full of messages, and
+ * must not act on them before it has looked. A tick looks as well, when it commits. */
+static int check_guard(struct cluster *cluster) {
+    int64_t now_ns = clock_monotonic_ns();
+    if (cluster->guarded_ns && now_ns - cluster->guarded_ns < GUARD_PAUSE_NS)
+        return 0;
+    cluster->guarded_ns = now_ns;
+    return guard_check();
+}
+
 /* Records first, then messages. A message may have effects in other processes at once; what it
  * relies on must be durable before that, or a coordinator that is killed in between would know less
  * than its workers. */
 static void drain(struct cluster *cluster) {
-    int code = carry_out(cluster);
+    int code = check_guard(cluster);
+    if (!code)
+        code = carry_out(cluster);
     if (!code)
         cluster_send(cluster);
     output_clear(&cluster->out);

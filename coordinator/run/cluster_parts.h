@@ -32,6 +32,7 @@ struct cluster {
     struct awaiting awaiting; /* workers that someone else starts */
     struct output out;
     struct event *ticker, *limit;
+    int64_t guarded_ns;    /* when guard_check() was asked last */
     struct event *drainer; /* carries out what may_wait() at the end of this turn of the loop */
     enum reason stopping;  /* the reason to stop for, REASON_NONE if none */
     bool dismissed;

@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {
     (void)status;
@@ -20,12 +22,13 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 }
 
 void folder_remove(const char *folder) {
-    nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
+    if (guard_holds())
+        nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }
 
 void folder_retire(const char *folder) {
-    char *aside = memory_format("%s.tmp.%d", folder, (int)getpid());
-    if (rename(folder, aside) == 0)
+    char *aside = memory_format("%s.tmp.%llu", folder, process_number());
+    if (guard_holds() && rename(folder, aside) == 0)
         folder_remove(aside);
     free(aside);
 }

@@ -4,15 +4,24 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/filesystem.h"
+#include "base/guard.h"
 #include "base/memory.h"
+#include "base/process.h"
 
-/* Why flock() and not a file that exists or not: the system releases it when the process ends,
+/* Between hosts: Linux's NFS client makes a lock of the whole file's bytes of flock(), which the
+ * server keeps, over NFSv4 and over NFSv3 with lockd. Unlike fcntl()'s own such lock it belongs to
+ * the open file, so closing another descriptor of the file does not drop it. SMB and Ceph do the
+ * same; Lustre does if mounted with -o flock.
+ *
+ * Why flock() and not a file that exists or not: the system releases it when the process ends,
  * however it ends, and a pid that was given to another process cannot be mistaken for the holder.
  * The file is never removed: a process could lock the old file while another makes and locks a new
  * one. Workers do not inherit the descriptor (O_CLOEXEC), or they would keep the lock after a
@@ -21,17 +30,23 @@
 #define TRIES 15
 #define BETWEEN_TRIES_MS 20
 
-int state_lock_pid(const char *state) {
-    char text[16] = "";
+struct state_holder state_lock_holder(const char *state) {
+    struct state_holder holder = {0};
+    char text[GUARD_TEXT] = "", host[256] = "", own[256] = "";
     char *path = path_join(state, "lock");
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     free(path);
-    if (descriptor < 0)
-        return 0;
-    if (read(descriptor, text, sizeof text - 1) < 0)
-        text[0] = '\0';
-    close(descriptor);
-    return atoi(text);
+    if (descriptor >= 0) {
+        if (read(descriptor, text, sizeof text - 1) < 0)
+            text[0] = '\0';
+        close(descriptor);
+    }
+    (void)gethostname(own, sizeof own - 1);
+    (void)sscanf(text, "%d %255s", &holder.pid, host);
+    holder.elsewhere = *host && strcmp(host, own);
+    snprintf(holder.text, sizeof holder.text, "pid %d%s%s", holder.pid,
+             holder.elsewhere ? " on host " : "", holder.elsewhere ? host : "");
+    return holder;
 }
 
 /* This sleeps, but before there is anything that the loop must serve. */
@@ -44,14 +59,36 @@ static int try_lock(int descriptor) {
     return 0;
 }
 
-/* With the lock held. Until this is done, another process that fails to lock reads the pid of the
- * holder before, or none: the pid is for its message only. */
-static int write_pid(int descriptor, const char *path) {
-    char text[16];
-    int length = snprintf(text, sizeof text, "%d\n", (int)getpid());
+/* With the lock held. Until this is done, another process that fails to lock reads the holder
+ * before, or none, for its message. Written in place: a reader that finds part of it finds another
+ * text than its own, too. */
+static int write_holder(int descriptor, const char *path) {
+    char text[GUARD_TEXT], host[256] = "";
+    (void)gethostname(host, sizeof host - 1);
+    int length = snprintf(text, sizeof text, "%d %s %llu\n", (int)getpid(), *host ? host : "?",
+                          process_number());
     if (ftruncate(descriptor, 0))
         return error_set_errno(ERROR_IO, "cannot write %s", path);
-    return file_write_all(descriptor, text, (size_t)length, path);
+    int code = file_write_all(descriptor, text, (size_t)length, path);
+    if (!code && filesystem_is_network(path) && fsync(descriptor))
+        code = error_set_errno(ERROR_IO, "cannot write %s to disk", path);
+    if (!code)
+        guard_set(path, text);
+    return code;
+}
+
+static int refuse(const char *state, const char *path) {
+    if (errno == EWOULDBLOCK) {
+        struct state_holder holder = state_lock_holder(state);
+        return error_set(ERROR_AGAIN,
+                         "%s: already running, %s; `dml-coordinator status %s`%s tells more", state,
+                         holder.text, state, holder.elsewhere ? " there" : "");
+    }
+    bool none = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
+    return error_set_errno(ERROR_IO, "cannot lock %s%s", path,
+                           none ? " (a state folder needs a file system with locks over hosts: "
+                                  "NFSv4, or Lustre mounted with -o flock)"
+                                : "");
 }
 
 int state_lock(const char *state, int *descriptor) {
@@ -61,20 +98,22 @@ int state_lock(const char *state, int *descriptor) {
     if (opened < 0)
         code = error_set_errno(ERROR_CREATE, "cannot open %s", path);
     else if (try_lock(opened))
-        code =
-            errno == EWOULDBLOCK
-                ? error_set(ERROR_AGAIN,
-                            "%s: already running, pid %d; `dml-coordinator status %s` tells more",
-                            state, state_lock_pid(state), state)
-                : error_set_errno(ERROR_IO, "cannot lock %s", path);
+        code = refuse(state, path);
     else
-        code = write_pid(opened, path);
+        code = write_holder(opened, path);
     free(path);
     if (code && opened >= 0)
         close(opened);
     if (!code)
         *descriptor = opened;
     return code;
+}
+
+void state_unlock(int descriptor) {
+    if (descriptor < 0)
+        return;
+    guard_clear();
+    close(descriptor);
 }
 
 int state_lock_lost(void) {

@@ -1,19 +1,27 @@
 /* At most one coordinator works in a state folder: it holds an flock on STATE/lock. The file
- * contains its pid, for messages. */
+ * says who that is: "PID HOST NUMBER", for messages and for base/guard.h. */
 #ifndef DML_COORDINATOR_RUN_LOCK_H
 #define DML_COORDINATOR_RUN_LOCK_H
 
-/* Takes the lock. Closing the descriptor releases it, and so does the end of the process. Other
- * commands may hold the lock for a moment, so this tries for a third of a second.
- * ERROR_AGAIN: "already running, pid N". */
+#include <stdbool.h>
+
+/* Takes the lock; from then on the guard is set (base/guard.h). The end of the process releases it,
+ * too. Other commands may hold the lock for a moment, so this tries for a third of a second. One
+ * lock a process. ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, int *descriptor);
+void state_unlock(int descriptor); /* harmless on −1 */
 
 /* The error of a process that works on without the lock: ERROR_AGAIN. It may write no model and can
  * record nothing. */
 int state_lock_lost(void);
 
-/* The pid in STATE/lock, 0 if there is none. It may be that of a process that has ended: only the
- * flock tells whether somebody holds the lock. */
-int state_lock_pid(const char *state);
+/* Who is in STATE/lock: "pid 77", or "pid 77 on host b" if that is not this host. It may be a
+ * process that has ended: only the flock tells whether somebody holds the lock. */
+struct state_holder {
+    int pid; /* 0: nobody */
+    bool elsewhere;
+    char text[300];
+};
+struct state_holder state_lock_holder(const char *state);
 
 #endif

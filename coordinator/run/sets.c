@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -76,7 +77,8 @@ static int work_on_pruning(void *context) {
     for (char **path = found; *path; path++)
         if (!pruning->is_kept(pruning, *path)) {
             log_debug("removing %s: %s", *path, pruning->why);
-            unlink(*path);
+            if (guard_holds())
+                unlink(*path);
         }
     names_free(found);
     return 0;

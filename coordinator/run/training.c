@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/dataset.h"
@@ -38,7 +39,7 @@ static void stop(void *context) {
 static void leave(void *context) {
     struct training *run = context;
     showing_end(run);
-    if (run->launch.base)
+    if (run->launch.base && guard_holds())
         launch_leave(&run->launch);
 }
 
@@ -403,7 +404,8 @@ void training_release(struct training *run, int code) {
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     free(run->model_folder);
-    if (run->coordinator && coordinator_is_fenced(run->coordinator))
+    bool fenced = run->coordinator && coordinator_is_fenced(run->coordinator);
+    if (fenced || !guard_holds())
         launch_abandon(&run->launch);
     else if (run->cluster)
         cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
@@ -443,7 +445,6 @@ void training_close(struct training *run) {
     loop_close(&run->loop);
     if (run->store)
         store_close(run->store);
-    if (run->lock >= 0)
-        close(run->lock);
+    state_unlock(run->lock);
     job_free(run->job);
 }

@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct control {
     struct evconnlistener *listener;
     struct event_base *base;
     char *path;
+    struct stat bound; /* the socket's file, as we made it */
 };
 
 static void on_event(struct bufferevent *client, short what, void *context) {
@@ -138,6 +140,7 @@ int control_new(struct event_base *base, const char *state_folder,
     }
     struct control *c = memory_new(1, sizeof *c);
     *c = (struct control){.callbacks = *callbacks, .base = base, .path = path};
+    (void)lstat(path, &c->bound);
     c->listener = evconnlistener_new(base, on_accept, c,
                                      LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, descriptor);
     if (!c->listener) {
@@ -149,12 +152,20 @@ int control_new(struct event_base *base, const char *state_folder,
     return 0;
 }
 
+/* Whoever took over from this process has a socket of its own there. */
+static bool is_ours(const struct control *control) {
+    struct stat there;
+    return !lstat(control->path, &there) && there.st_ino == control->bound.st_ino &&
+           there.st_dev == control->bound.st_dev;
+}
+
 void control_free(struct control *control) {
     if (!control)
         return;
     if (control->listener)
         evconnlistener_free(control->listener);
-    unlink(control->path);
+    if (is_ours(control))
+        unlink(control->path);
     free(control->path);
     free(control);
 }

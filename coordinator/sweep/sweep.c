@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/progress.h"
@@ -213,7 +214,7 @@ static void close_fold(struct sweep *sweep) {
     char *path = sweep->left.set ? memory_copy_string(set_path(sweep->left.set)) : NULL;
     dataset_release(&sweep->left);
     sweep->fold = 0;
-    if (path)
+    if (path && guard_holds())
         unlink(path);
     free(path);
 }

@@ -6,6 +6,7 @@ base_tests = \
 	tests/unit/test_error \
 	tests/unit/test_escape \
 	tests/unit/test_failpoint \
+	tests/unit/test_filesystem \
 	tests/unit/test_layout \
 	tests/unit/test_nearest
 check_PROGRAMS += $(base_tests)
@@ -14,6 +15,9 @@ endif
 
 tests_unit_test_failpoint_SOURCES = tests/unit/test_failpoint.c
 tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_filesystem_SOURCES = tests/unit/test_filesystem.c tests/unit/folder_fixture.h
+tests_unit_test_filesystem_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_nearest_SOURCES = tests/unit/test_nearest.c
 tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -101,14 +101,14 @@ static void a_lock_is_held_by_one_and_names_its_holder(void **state) {
     int first, second;
     char expected[64];
     assert_int_equal(state_lock(folder, &first), 0);
-    assert_int_equal(state_lock_pid(folder), getpid());
+    assert_int_equal(state_lock_holder(folder).pid, getpid());
     assert_int_equal(state_lock(folder, &second), ERROR_AGAIN);
     snprintf(expected, sizeof expected, "already running, pid %d", (int)getpid());
     assert_non_null(strstr(error_text(), expected));
-    close(first);
+    state_unlock(first);
     error_clear();
     assert_int_equal(state_lock(folder, &second), 0);
-    close(second);
+    state_unlock(second);
 }
 
 static void a_lock_goes_with_the_process_that_held_it(void **state) {
@@ -118,9 +118,9 @@ static void a_lock_goes_with_the_process_that_held_it(void **state) {
     if (child == 0)
         _exit(state_lock(folder, &descriptor) ? 1 : 0);
     await(child);
-    assert_int_equal(state_lock_pid(folder), child);
+    assert_int_equal(state_lock_holder(folder).pid, child);
     assert_int_equal(state_lock(folder, &descriptor), 0);
-    close(descriptor);
+    state_unlock(descriptor);
 }
 
 static void a_folder_without_a_coordinator_is_unavailable(void **state) {
@@ -154,7 +154,7 @@ static void a_mute_coordinator_is_named_by_its_pid(void **state) {
     snprintf(expected, sizeof expected, "pid %d", (int)getpid());
     assert_non_null(strstr(error_text(), expected));
     assert_non_null(strstr(error_text(), "has not answered for 2 s"));
-    close(lock);
+    state_unlock(lock);
     close(descriptor);
 }
 

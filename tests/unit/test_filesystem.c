@@ -1,0 +1,99 @@
+/* What is told of a file system, and who may write to it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/filesystem.h"
+#include "base/guard.h"
+#include "tests/unit/folder_fixture.h"
+
+static void the_environment_decides_if_it_says_a_word_that_is_known(void **state) {
+    (void)state;
+    setenv("DML_FILESYSTEM", "network", 1);
+    assert_true(filesystem_is_network("/"));
+    setenv("DML_FILESYSTEM", "local", 1);
+    assert_false(filesystem_is_network("/"));
+    setenv("DML_FILESYSTEM", "tape", 1);
+    assert_false(filesystem_is_network("/proc"));
+    unsetenv("DML_FILESYSTEM");
+    assert_false(filesystem_is_network("/proc"));
+    assert_false(filesystem_is_network("/there/is/no/such/path"));
+}
+
+static void put(const char *name, const char *text) {
+    FILE *file = fopen(inside(name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Writes FOLDER/result. */
+static int write_result(void) {
+    struct new_file file;
+    int code = new_file_open(&file, inside("result"));
+    if (!code)
+        code = new_file_write(&file, "new", 3);
+    return code ? code : new_file_publish(&file);
+}
+
+static void a_process_writes_while_the_lock_file_names_it(void **state) {
+    (void)state;
+    put("lock", "1 here 7\n");
+    guard_set(inside("lock"), "1 here 7\n");
+    assert_int_equal(guard_check(), 0);
+    assert_int_equal(write_result(), 0);
+    guard_clear();
+}
+
+static void a_process_that_another_replaced_puts_no_file_in_place(void **state) {
+    (void)state;
+    struct new_file file;
+    put("lock", "1 here 7\n");
+    put("result", "old");
+    guard_set(inside("lock"), "1 here 7\n");
+    assert_int_equal(new_file_open(&file, inside("result")), 0);
+    assert_int_equal(new_file_write(&file, "new", 3), 0);
+    put("lock", "2 there 8\n");
+    assert_int_equal(new_file_publish(&file), ERROR_AGAIN);
+    assert_non_null(strstr(error_text(), "says: 2 there 8"));
+    error_clear();
+    assert_int_equal(write_result(), ERROR_AGAIN);
+    char **names, *text;
+    size_t length;
+    assert_int_equal(file_read(inside("result"), 100, &text, &length), 0);
+    assert_string_equal(text, "old");
+    assert_int_equal(folder_names(folder, &names), 0);
+    assert_string_equal(names[1], "result"); /* nothing half-written is left */
+    assert_null(names[2]);
+    names_free(names);
+    free(text);
+    guard_clear();
+}
+
+static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
+    (void)state;
+    put("lock", "1 here 7\n");
+    guard_set(inside("lock"), "1 here 7\n");
+    unlink(inside("lock"));
+    assert_false(guard_holds());
+    assert_int_equal(guard_check(), ERROR_AGAIN);
+    guard_clear();
+    assert_true(guard_holds());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_decides_if_it_says_a_word_that_is_known),
+        cmocka_unit_test_setup_teardown(a_process_writes_while_the_lock_file_names_it, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_process_that_another_replaced_puts_no_file_in_place,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_lock_file_that_is_gone_is_another_process_too,
+                                        make_folder, remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
