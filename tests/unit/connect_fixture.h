@@ -19,15 +19,21 @@ static void note_connected(void *context, int code, struct channel *channel) {
 }
 
 /* The code, with its text in error_text(). */
-static int connect_now(const char *address, int timeout_ms, struct channel **channel) {
+static int connect_with(const char *address, const struct tls *tls, int timeout_ms,
+                        struct channel **channel) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
-    connecting_new(base, address, NULL, timeout_ms, note_connected, &connected);
+    connecting_new(base, address, tls, timeout_ms, note_connected, &connected);
     while (!connected.answered)
         event_base_loop(base, EVLOOP_ONCE);
     event_base_free(base);
     *channel = connected.channel;
     return connected.code;
+}
+
+__attribute__((unused)) static int connect_now(const char *address, int timeout_ms,
+                                               struct channel **channel) {
+    return connect_with(address, NULL, timeout_ms, channel);
 }
 
 #endif

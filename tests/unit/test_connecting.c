@@ -179,9 +179,59 @@ static void a_name_leads_to_whichever_of_its_addresses_answers(void **state) {
     free(bound);
 }
 
+/* "tls:" and where a listener is that never answers. */
+static char *mute_address(int *listener) {
+    char *bound;
+    assert_int_equal(address_listen("127.0.0.1:0", ADDRESS_PLAIN, listener, &bound), 0);
+    char *address = memory_format("tls:%s", bound);
+    free(bound);
+    return address;
+}
+
+static void a_handshake_that_is_not_answered_ends_at_the_deadline(void **state) {
+    (void)state;
+    int listener;
+    struct tls *tls;
+    struct channel *channel;
+    const struct key key = {.name = "0123456789abcdef"};
+    char *address = mute_address(&listener);
+    assert_int_equal(tls_new(&key, &tls), 0);
+    assert_int_equal(connect_with(address, tls, 50, &channel), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "the handshake of TLS is not answered for 0.05 s"));
+    error_clear();
+    close(listener);
+    free(address);
+    tls_free(tls);
+}
+
+static void who_has_no_key_gets_no_link_to_other_hosts(void **state) {
+    (void)state;
+    int listener;
+    struct channel *channel;
+    char *address = mute_address(&listener);
+    assert_int_equal(connect_now(address, HOUR_MS, &channel), ERROR_PERMISSION);
+    assert_non_null(strstr(error_text(), "--key"));
+    error_clear();
+    close(listener);
+    free(address);
+}
+
+static void addresses_of_other_hosts_may_need_tls(void **state) {
+    (void)state;
+    static const char *const need[] = {"tls:127.0.0.1:1", "tls:a:1", "a:1", "10.0.0.1:1",
+                                       "[fe80::1]:1"};
+    static const char *const plain[] = {"unix:/a",     "127.0.0.1:1", "127.1.2.3:1",
+                                        "localhost:1", "[::1]:1",     "nowhere"};
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
+        assert_true(address_may_need_tls(need[i]));
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        assert_false(address_may_need_tls(plain[i]));
+}
+
 static void what_is_no_address_is_said_to_be_none(void **state) {
     (void)state;
-    static const char *const bad[] = {"nowhere", ":1", "here:", "unix:", ""};
+    static const char *const bad[] = {
+        "nowhere", ":1", "here:", "unix:", "", "tls:", "tls:nowhere", "tls::1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct channel *channel;
         assert_int_equal(connect_now(bad[i], HOUR_MS, &channel), ERROR_USAGE);
@@ -196,6 +246,9 @@ int main(void) {
         cmocka_unit_test(room_in_a_full_queue_is_found),
         cmocka_unit_test(the_loop_turns_while_a_name_is_not_resolved),
         cmocka_unit_test(a_name_leads_to_whichever_of_its_addresses_answers),
+        cmocka_unit_test(a_handshake_that_is_not_answered_ends_at_the_deadline),
+        cmocka_unit_test(who_has_no_key_gets_no_link_to_other_hosts),
+        cmocka_unit_test(addresses_of_other_hosts_may_need_tls),
         cmocka_unit_test(what_is_no_address_is_said_to_be_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

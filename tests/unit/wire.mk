@@ -2,7 +2,7 @@ if HAVE_CMOCKA
 wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
 	tests/unit/test_frame \
 	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting \
-	tests/unit/test_evaluation tests/unit/test_flush_index tests/unit/test_key
+	tests/unit/test_evaluation tests/unit/test_flush_index tests/unit/test_key tests/unit/test_channel
 check_PROGRAMS += $(wire_tests)
 TESTS += $(wire_tests)
 endif
@@ -30,3 +30,6 @@ tests_unit_test_evaluation_SOURCES = tests/unit/test_evaluation.c
 tests_unit_test_evaluation_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_key_SOURCES = tests/unit/test_key.c tests/unit/folder_fixture.h
 tests_unit_test_key_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_channel_SOURCES = tests/unit/test_channel.c tests/unit/tls_fixture.h
+tests_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(SSL_CFLAGS) $(CRYPTO_CFLAGS)
+tests_unit_test_channel_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
