@@ -3,6 +3,7 @@ dist_man_MANS += \
 	man/dml-shard.1 \
 	man/dml-replica.1 \
 	man/dml.conf.5 \
+	man/dml-cluster.7 \
 	man/dml-protocol.7 \
 	man/dml-retrain.7 \
 	man/dml-tasks.7 \

@@ -86,6 +86,15 @@ def every_key_is_on_the_page_with_its_default(folder):
             assert float(default) == value, (key, default, value)
 
 
+@test
+def what_the_job_for_slurm_asks_for_is_on_its_page(folder):
+    asked = re.findall(r'^#SBATCH --([a-z-]+)', (SOURCE / 'examples/train.sbatch').read_text(), re.M)
+    explained = {word for line in re.findall(r'^\.(?:It|Pq) (Fl Fl .*)', PAGES['dml-cluster.7'].read_text(), re.M)
+                 for word in re.findall(r'Fl Fl ([a-z-]+)', line)}
+    cosmetic = {'job-name', 'output'}
+    assert len(asked) > 5 and set(asked) - cosmetic <= explained, set(asked) - cosmetic - explained
+
+
 def jobs_of(page):
     """The examples of a page that are whole job files: they begin with a comment of the name."""
     return re.findall(r'^\.Bd -literal.*?\n(# \w+\.conf\n.*?)^\.Ed', page, re.M | re.S)

@@ -68,7 +68,7 @@ class Job:
         self.cluster, self.state = cluster, state
         self.log = job.parent / f'{state.name}.log'
         self.number = cluster.sbatch(
-            SCRIPT, f'--output={self.log}', *options, after=(job, '--state', state, '--verbose'),
+            SCRIPT, f'--output={self.log}', *options, after=('run', job, '--state', state, '--verbose'),
             PATH=f'{BUILD}:{os.environ["PATH"]}', **{**SLOW, **environment})
 
     def said(self):
