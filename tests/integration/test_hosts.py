@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """Workers on hosts: several names of this machine, and a command in the place of ssh."""
 
+import contextlib
+import os
+import pathlib
+import re
 import signal
 import sys
+import time
 
 from harness import (AGAIN, CONFIG, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main,
                      small_job, test, train)
@@ -87,6 +92,108 @@ def an_interrupted_run_leaves_nothing_behind_on_any_host(folder):
         assert not process.survivors(), finished
     finally:
         process.end()
+
+
+def workers_on(process, host):
+    """Ids of the workers that run on a host."""
+    found = []
+    for pid in process.survivors():
+        with contextlib.suppress(OSError):
+            variables = pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0')
+            name = pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
+            if f'DML_HOST={host}'.encode() in variables and name in ('dml-shard', 'dml-replica'):
+                found.append(pid)
+    return sorted(found)
+
+
+def steps_of(process):
+    return re.findall(r': step (\d+): loss', process.so_far(process.errors))
+
+
+def trains(process):
+    process.until(lambda: steps_of(process), 'it trains')
+
+
+@test
+def a_host_that_is_lost_in_the_middle_costs_no_bit(folder):
+    settings = {'max_steps': 1000, 'checkpoint_seconds': 0.2}
+    expected = train(endless_job(folder, **settings))
+    (folder / 'go').write_text('#!/bin/sh\n[ -e "$0.$1" ] && exit 255\nDML_HOST=$1; export DML_HOST\n'
+                               'shift; exec "$@"\n')
+    (folder / 'go').chmod(0o755)
+    job = endless_job(folder, hosts=HOSTS, launch=f'{folder}/go %h', shards=3, **settings)
+    process = Process(COORDINATOR, 'run', job, '--json', '--fresh')
+    try:
+        trains(process)
+        (folder / 'go.127.0.0.1').touch()
+        for pid in workers_on(process, '127.0.0.1'):
+            os.kill(pid, signal.SIGKILL)
+        got = process.wait(120)
+        assert got.status == 0 and not process.survivors(), got
+    finally:
+        process.end()
+    assert got.json['model_sha256'] == expected['model_sha256'], (got, expected)
+    assert host_of(got.json, 1)['workers'] == 0, got
+    assert got.json['restarts']['shard'] == 1, got
+
+
+@contextlib.contextmanager
+def orphans(folder):
+    """A job whose coordinator was killed, and the ids of its workers by host."""
+    job = endless_job(folder, hosts=hosts_to(3), launch=LAUNCH, shards=2)
+    process = Process(COORDINATOR, 'run', job)
+    try:
+        trains(process)
+        process.signal(signal.SIGKILL)
+        process.popen.wait()
+        yield job, {host: workers_on(process, host) for host in hosts_to(3)}
+        end = time.monotonic() + 60
+        while process.survivors() and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not process.survivors(), 'workers outlive their run'
+    finally:
+        process.end()
+
+
+def interrupted(process):
+    process.signal(signal.SIGINT)
+    finished = process.wait(60)
+    assert finished.status == AGAIN, finished
+    return finished
+
+
+@test
+def the_next_coordinator_adopts_the_workers_that_live(folder):
+    with orphans(folder) as (job, workers):
+        assert all(len(pids) == 2 for pids in workers.values()), workers
+        process = Process(COORDINATOR, 'run', job)
+        try:
+            trains(process)
+            for host in workers:
+                assert not workers_on(process, host), 'it started others'
+            status = dml('status', job, '--json').json
+            assert sorted(p['pid'] for p in status['processes']) == \
+                sorted(sum(workers.values(), [])), status
+            finished = interrupted(process)
+        finally:
+            process.end()
+        assert 'was lost' not in finished.stderr and 'did not come up' not in finished.stderr, finished
+
+
+@test
+def an_adopted_worker_that_does_not_answer_is_replaced_and_not_touched(folder):
+    with orphans(folder) as (job, workers):
+        mute = workers['127.0.0.3'][0]  # the shard, which was started first
+        os.kill(mute, signal.SIGSTOP)
+        process = Process(COORDINATOR, 'run', job)
+        try:
+            trains(process)
+            finished = interrupted(process)
+        finally:
+            process.end()
+        assert 'shard 1 did not come up' in finished.stderr, finished
+        assert workers_on(process, '127.0.0.3') == [], finished
+        os.kill(mute, signal.SIGKILL)  # it is there still
 
 
 @test
