@@ -8,6 +8,7 @@ libdata_a_SOURCES = \
 	data/csv.c data/csv_kinds.c data/csv_layout.c data/csv_layout.h data/csv_match.c \
 	data/dictionary.c data/dictionary.h \
 	data/digits.h \
+	data/folds.c data/folds.h \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \
 	data/input.c data/input.h \

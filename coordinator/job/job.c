@@ -179,6 +179,54 @@ static cfg_t *parser_new(void) {
     return parser;
 }
 
+/* ---- empty lists, of which take() hears nothing ---- */
+
+static cfg_opt_t *option_in(cfg_t *parser, const struct key *key) {
+    char path[64];
+    int section = (int)key_section(key);
+    snprintf(path, sizeof path, "%.*s%s%s", section, key->name, section ? "|" : "",
+             key_own_name(key));
+    return cfg_getopt(parser, path);
+}
+
+static const char *past_blanks(const char *at) {
+    return at + strspn(at, " \t\r\n");
+}
+
+/* The line on which the key is given an empty list, 0 if none is found. */
+static int line_of_empty(const char *text, const struct key *key) {
+    const char *name = key_own_name(key);
+    int line = 1;
+    for (const char *at = text; *at; at++) {
+        line += *at == '\n';
+        if (strncmp(at, name, strlen(name)) != 0)
+            continue;
+        const char *behind = past_blanks(at + strlen(name));
+        if (*behind == '=' && *(behind = past_blanks(behind + 1)) == '{' &&
+            *past_blanks(behind + 1) == '}')
+            return line;
+    }
+    return 0;
+}
+
+/* Only a list can be empty: of anything else that would be taken for the default. */
+static int refuse_empty(cfg_t *parser, const char *text) {
+    for (size_t i = 0; i < keys_count; i++) {
+        const cfg_opt_t *option = option_in(parser, &keys[i]);
+        if (keys[i].type == KEY_LIST || !option || option->nvalues ||
+            !(option->flags & CFGF_MODIFIED))
+            continue;
+        char line[16] = "", allowed[512];
+        if (reading.file)
+            snprintf(line, sizeof line, ":%d", line_of_empty(text, &keys[i]));
+        key_allowed(&keys[i], allowed, sizeof allowed);
+        return error_set(ERROR_CONFIG, "%s%s%s: key `%s`: an empty list; allowed: %s",
+                         reading.file ? reading.file : "--set ", line,
+                         reading.file ? "" : reading.setting, keys[i].name, allowed);
+    }
+    return 0;
+}
+
 static int parse(const char *text) {
     reading.code = 0;
     memset(reading.line, 0, sizeof reading.line);
@@ -186,6 +234,8 @@ static int parse(const char *text) {
     if (cfg_parse_buf(parser, text) != CFG_SUCCESS && !reading.code)
         reading.code = error_set(ERROR_CONFIG, "%s: cannot be understood",
                                  reading.file ? reading.file : reading.setting);
+    if (!reading.code)
+        reading.code = refuse_empty(parser, text);
     cfg_free(parser);
     return reading.code;
 }

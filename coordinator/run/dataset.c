@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/leftovers.h"
+#include "data/folds.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();
@@ -376,6 +377,23 @@ int dataset_open_fold(const struct job *job, const struct dataset_sources *sourc
     for (uint32_t i = 0; i < sources->count; i++)
         dataset_add_source(&data->sources, &sources->items[i]);
     data->seconds = seconds_since(start);
+    packs_release(&packs);
+    free(folder);
+    return code;
+}
+
+int dataset_check_folds(const struct job *job, const struct dataset_sources *sources) {
+    enum label_kind labels = objective_of(job->objective)->labels;
+    if (!job->folds || labels == LABEL_TARGET)
+        return 0;
+    char *folder = memory_format("%s/packs", job->state);
+    struct holdout_pick pick = fold_of(job, 1);
+    struct source_shape shape = {0};
+    struct packs packs = {0};
+    int code = open_packs(folder, sources, &packs, &shape);
+    if (!code)
+        code = folds_check(packs.data.packs, packs.data.count, &pick, labels == LABEL_BINARY);
+    source_shape_release(&shape);
     packs_release(&packs);
     free(folder);
     return code;

@@ -59,6 +59,10 @@ int dataset_recall(const struct job *job, const struct dataset_sources *sources,
 int dataset_open_fold(const struct job *job, const struct dataset_sources *sources, uint32_t fold,
                       struct dataset *data);
 
+/* Before a cross-validation on the packs of these sources: folds_check(), for objectives with
+ * classes. */
+int dataset_check_folds(const struct job *job, const struct dataset_sources *sources);
+
 /* Adds a copy. */
 void dataset_add_source(struct dataset_sources *sources, const struct dataset_source *source);
 void dataset_sources_release(struct dataset_sources *sources);

@@ -219,6 +219,16 @@ static void close_fold(struct sweep *sweep) {
     free(path);
 }
 
+static int work_on_check(void *context) {
+    const struct sweep *sweep = context;
+    return dataset_check_folds(sweep->training->job, &sweep->data->sources);
+}
+
+/* What a fold lacks is told before hours of training, not after. */
+static int check_folds(struct sweep *sweep) {
+    return loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_check, sweep);
+}
+
 /* Opens the data of a member: of all rows, or of all but those of its fold. The time that this took
  * is that of the first member. The struct is a view. */
 static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data) {
@@ -343,7 +353,10 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     int code = read_start(&sweep);
     if (!code && !fresh)
         code = take_up(&sweep, outcome);
-    if (!code && !outcome->winner && !sweep.number)
+    bool begins = !outcome->winner && !sweep.number;
+    if (!code && begins)
+        code = check_folds(&sweep);
+    if (!code && begins)
         code = begin(&sweep);
     if (!code && !outcome->winner)
         code = train_all(&sweep, outcome);

@@ -136,6 +136,26 @@ def a_cross_validation_killed_at_random_moments_gives_the_table_of_the_quiet_one
 
 
 @test
+def a_class_that_one_fold_has_alone_is_told_before_training(folder):
+    lines = [f'{i % 2} 1:{i}' for i in range(40)] + ['2 1:50', '2 1:50']
+    (folder / 'rows.libsvm').write_text('\n'.join([*lines, '']))
+    place = fold_of(libsvm_hash('2 1:50'), 1, FOLDS)
+    warned = dml('run', fold_job(folder, objective='softmax', l2=0.1))
+    words = f'1 class has all rows in one fold: "2" in fold {place};'
+    assert warned.status == 0 and warned.stderr.count(words) == 1, warned
+    (folder / 'rows.csv').write_text('1,y\n' + ''.join(f'{i},n\n' for i in range(30)))
+    binary = fold_job(folder, data=['rows.csv'], objective='logistic', l2=0.1,
+                      csv={'header': 'no'})
+    refused = dml('run', binary, '--state', folder / 'two.state')
+    assert refused.status == BAD_DATA and 'all rows of class "y", 1, are in' in refused.stderr, refused
+    assert 'sweep' not in refused.stderr and not rows_of(folder / 'two.state',
+                                                         'SELECT run FROM runs'), refused
+    (folder / 'rows.libsvm').write_text('\n'.join([*lines[:40], '']))
+    fine = dml('run', fold_job(folder, l2=0.1), '--fresh')
+    assert fine.status == 0 and 'in one fold' not in fine.stderr, fine
+
+
+@test
 def a_fold_that_is_cut_short_leaves_no_set_behind(folder):
     job = fold_job(folder)
     for visit in 5, 7, 12:

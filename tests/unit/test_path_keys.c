@@ -109,6 +109,27 @@ static void a_bad_list_is_named(void **state) {
     refused("l2={ 1, x }", "key `l2`: \"x\" is not a number");
 }
 
+static void refused_in_file(const char *text, const char *why) {
+    struct job *job = NULL;
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(job_read(path, NULL, 0, NULL, &job), ERROR_CONFIG);
+    if (!strstr(error_text(), why))
+        fail_msg("%s", error_text());
+    error_clear();
+}
+
+static void an_empty_list_is_no_value(void **state) {
+    (void)state;
+    job_free(job_with("gate={ }", "test={}")); /* there are none */
+    refused("l2={ }", "--set l2={ }: key `l2`: an empty list; allowed: a number from 0 to 1e+20");
+    refused("csv.hash={}", "key `csv.hash`: an empty list");
+    refused_in_file("data = a\n# l1 = { }\nl1 = {\n# none\n }\n", ":3: key `l1`: an empty list");
+    refused_in_file("data = a\ncsv {\n header = yes\n hash = { } }\n",
+                    ":4: key `csv.hash`: an empty list");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_file, remove_file)
 
 int main(void) {
@@ -118,6 +139,7 @@ int main(void) {
         TEST(the_order_of_a_list_does_not_matter_and_its_values_do),
         TEST(a_list_needs_rows_that_judge),
         TEST(a_bad_list_is_named),
+        TEST(an_empty_list_is_no_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
