@@ -37,7 +37,9 @@
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
     X(ORTHANT_FORGOTTEN, "a run that goes on with l1 does not form its pseudo-gradient anew")      \
-    X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")
+    X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
+    X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
+    X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")
 
 enum mutant {
     MUTANT_NONE,

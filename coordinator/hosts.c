@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 
 #define SOON_NS (200 * NS_PER_MS) /* after a first failure */
 #define LATER_NS NS_PER_S         /* after further ones */
@@ -233,7 +234,7 @@ static int64_t place(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     bool shard = is_shard(hosts, worker);
     if (host->aside || (shard && !host->up)) {
         uint32_t to = shard ? best_host(hosts, worker) : spare_host(hosts);
-        if (to != HOSTS_NONE && to != at->host) {
+        if (to != HOSTS_NONE && to != at->host && !mutant(HOST_KEPT)) {
             move(hosts, worker, to);
             return now_ns + (hosts->items[to].up || !shard ? 0 : pause_ns(at->tries - 1));
         }
@@ -282,7 +283,7 @@ uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
         if (shard->up || hosts_of(hosts, i)->up || now_ns - shard->since_ns < PATIENCE_NS)
             continue;
         uint32_t best = best_host(hosts, i);
-        if (best != HOSTS_NONE && hosts->items[best].up)
+        if (best != HOSTS_NONE && hosts->items[best].up && !mutant(HOST_KEPT))
             return i;
     }
     return HOSTS_NONE;

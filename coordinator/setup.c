@@ -199,6 +199,8 @@ void setup_begin(struct coordinator *c, struct output *out) {
  * host may be down for the night. Of those on hosts, one that is slow to open the data does, too.
  */
 static bool is_waited_for(const struct coordinator *c, const struct member *worker) {
+    if (mutant(REPLICA_AWAITED))
+        return true;
     return worker->role == ROLE_SHARD || (worker->welcomed && !c->settings.on_hosts);
 }
 

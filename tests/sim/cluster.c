@@ -48,7 +48,8 @@ static void after_end(struct process *process) {
 
 bool cluster_expects(const struct cluster *cluster, int code, const char *text) {
     if (code == ERROR_UNAVAILABLE &&
-        (strstr(text, "times, the last time") || strstr(text, "cannot be reached")))
+        (strstr(text, "times, the last time") || strstr(text, "cannot be reached") ||
+         strstr(text, "no host is left")))
         return true;
     if (cluster->was_fenced && (strstr(text, "newer coordinator") ||
                                 strstr(text, "later coordinator") || code == ERROR_AGAIN))
@@ -73,6 +74,8 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
     set_up(cluster_rival(cluster), ROLE_COORDINATOR, 1);
+    for (uint32_t i = 0; i < shape->shards + shape->replicas && shape->hosts; i++)
+        cluster->hosts.at[i] = (i < shape->shards ? i : i - shape->shards) % shape->hosts;
     for (uint32_t i = 0; i < shape->shards; i++)
         set_up(cluster_shard(cluster, i), ROLE_SHARD, i);
     for (uint32_t i = 0; i < shape->replicas; i++)

@@ -5,6 +5,7 @@
 
 #include "tests/sim/job.h"
 #include "tests/sim/disk.h"
+#include "tests/sim/hosts.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/store.h"
 #include "tests/sim/world.h"
@@ -20,7 +21,8 @@ struct cluster_shape {
     bool backup_copies;
     uint32_t reconnect_seconds;
     int64_t checkpoint_ns;
-    bool launched; /* the coordinator starts workers; else a supervisor does */
+    uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
+    bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
     bool rivals;      /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
@@ -36,6 +38,8 @@ struct cluster_shape {
     X(to_starts, "times back to the start")                                                        \
     X(rejoined, "runs taken up from the journal")                                                  \
     X(restarts, "workers started anew")                                                            \
+    X(hosts_failed, "hosts that failed")                                                           \
+    X(moves, "shards started on another host")                                                     \
     X(takeovers, "locks lost to another coordinator")                                              \
     X(early_ends, "runs that ended early and were given again")                                    \
     X(refusals, "runs refused because checkpoints were damaged")                                   \
@@ -54,6 +58,7 @@ struct cluster {
     struct ledger ledger;
     struct virtual_disk disk;
     struct virtual_store store;
+    struct virtual_hosts hosts;
     struct outcome outcome; /* of this run */
     struct tally tally;
     uint32_t runs;              /* times that the command was given */

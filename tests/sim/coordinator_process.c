@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/hosts.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/network.h"
 #include "wire/program.h"
@@ -20,12 +21,14 @@ struct worker_link {
     uint32_t connection; /* the network's number for it; 0: none */
     int64_t start_ns;    /* when it is to be started anew; 0: not */
     int64_t give_up_ns;  /* when a worker that a supervisor starts counts as lost for good */
+    bool hangs;          /* its start on a mute host was begun; it is given up at start_ns */
 };
 
 struct coordinator_process {
     uint64_t epoch;
     struct coordinator *machine;
     struct output out;
+    struct hosts hosts; /* none: workers are started on its own */
     struct worker_link links[SIM_WORKERS_MAX];
 };
 
@@ -116,11 +119,26 @@ static int store_record(struct process *process, const struct record *record) {
     }
 }
 
-static void restart_worker(struct process *process, uint32_t number) {
+/* A worker of a host is started where and when `hosts` says. */
+static int restart_worker(struct process *process, const struct record *record) {
     struct coordinator_process *self = process->state;
+    uint32_t number = record->start.link;
+    int64_t now_ns = process->world->now_ns;
     cluster_of(process)->tally.restarts++;
     self->links[number].give_up_ns = 0;
-    start_soon(process, number, world_delay(process->world, 20 * NS_PER_MS));
+    self->links[number].hangs = false;
+    int64_t when_ns =
+        self->hosts.count ? hosts_failed(&self->hosts, number, record->start.why, now_ns) : now_ns;
+    if (when_ns == INT64_MAX)
+        return error_set(ERROR_UNAVAILABLE, "no host is left");
+    start_soon(process, number, when_ns - now_ns + world_delay(process->world, 20 * NS_PER_MS));
+    return 0;
+}
+
+static void note_worker(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    if (self->hosts.count && coordinator_worker(self->machine, number).welcomed)
+        hosts_came(&self->hosts, number, process->world->now_ns);
 }
 
 static bool is_stored(const struct record *record) {
@@ -133,7 +151,9 @@ static int take_record(struct process *process, const struct record *record) {
                    ? store_record(process, record)
                    : error_set(ERROR_AGAIN, "the database is another coordinator's");
     if (record->kind == RECORD_START)
-        restart_worker(process, record->start.link);
+        return restart_worker(process, record);
+    if (record->kind == RECORD_WORKER)
+        note_worker(process, record->worker.link);
     else if (!owns_store(process))
         return 0;
     else if (record->kind == RECORD_STEP)
@@ -266,6 +286,35 @@ static bool connect_worker(struct process *process, uint32_t number) {
     return true;
 }
 
+static int lose(struct process *process, uint32_t number, const char *why) {
+    struct coordinator_process *self = process->state;
+    return coordinator_lost(self->machine, number, why, process->world->now_ns, &self->out);
+}
+
+/* Starts a worker on its host, which may be down, or so mute that the start hangs. */
+static int start_on_host(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    struct process *worker = cluster_worker(cluster, number);
+    struct worker_link *link = &self->links[number];
+    uint32_t host = self->hosts.workers[number].host;
+    if (link->hangs)
+        return lose(process, number, "it does not answer");
+    hosts_started(&self->hosts, number, process->world->now_ns);
+    process_end(worker, false);
+    if (virtual_host_is_down(cluster, host)) {
+        link->hangs = cluster->hosts.items[host].mute;
+        if (!link->hangs)
+            return lose(process, number, "its host is down");
+        start_soon(process, number, SIM_MUTE_NS);
+        return 0;
+    }
+    cluster->tally.moves += cluster->hosts.at[number] != host;
+    cluster->hosts.at[number] = host;
+    process_begin(worker);
+    return connect_worker(process, number) ? 0 : lose(process, number, "it cannot be reached");
+}
+
 static int start_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
@@ -278,6 +327,8 @@ static int start_worker(struct process *process, uint32_t number) {
     if (link->connection)
         network_close(process, link->connection);
     link->connection = 0;
+    if (self->hosts.count)
+        return start_on_host(process, number);
     if (cluster->shape.launched) {
         process_end(worker, false);
         process_begin(worker);
@@ -292,15 +343,38 @@ static int start_worker(struct process *process, uint32_t number) {
     return 0;
 }
 
+/* As watch_hosts() of the real one. */
+static int watch_hosts(struct process *process) {
+    struct coordinator_process *self = process->state;
+    int64_t now_ns = process->world->now_ns;
+    hosts_tick(&self->hosts, now_ns);
+    uint32_t late = hosts_late(&self->hosts, now_ns);
+    if (late == HOSTS_NONE)
+        return 0;
+    if (self->links[late].connection)
+        return lose(process, late, "it does not answer");
+    hosts_elsewhere(&self->hosts, late, now_ns);
+    self->links[late].hangs = false;
+    start_soon(process, late, 0);
+    return 0;
+}
+
 /* ---- life ---- */
+
+/* Whether a worker that may live is to be looked for where it was. */
+static bool adopts(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    const struct cluster *cluster = cluster_of(process);
+    return !self->hosts.count ||
+           hosts_adopt(&self->hosts, number, cluster->hosts.at[number], process->world->now_ns);
+}
 
 static int find_workers(struct process *process) {
     struct coordinator_process *self = process->state;
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(self->machine) && !code; i++)
-        if (!connect_worker(process, i))
-            code = coordinator_lost(self->machine, i, "it did not outlive the last coordinator",
-                                    process->world->now_ns, &self->out);
+        if (!adopts(process, i) || !connect_worker(process, i))
+            code = lose(process, i, "it did not outlive the last coordinator");
     return code;
 }
 
@@ -334,6 +408,8 @@ static struct coordinator *new_machine(struct process *process) {
         .shards_folder = "shards",
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,
+        .on_hosts = self->hosts.count > 0,
+        .replica_threads = self->hosts.threads,
         .start = job->origin,
         .start_pairs = job->pairs,
         .start_pair_count = job->pair_count,
@@ -344,10 +420,20 @@ static struct coordinator *new_machine(struct process *process) {
     return machine;
 }
 
+static void find_hosts(struct process *process) {
+    struct coordinator_process *self = process->state;
+    const struct cluster_shape *shape = &cluster_of(process)->shape;
+    for (uint32_t i = 0; i < shape->hosts; i++)
+        hosts_add(&self->hosts, (char[]){(char)('a' + i), '\0'}, NULL, 1);
+    if (shape->hosts)
+        hosts_begin(&self->hosts, shape->shards, shape->replicas);
+}
+
 static void begin(struct process *process) {
     struct coordinator_process *self = memory_new(1, sizeof *self);
     process->state = self;
     output_init(&self->out);
+    find_hosts(process);
     self->machine = new_machine(process);
     world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
     coordinator_begin(self->machine, process->world->now_ns, &self->out);
@@ -360,6 +446,7 @@ static void end(struct process *process) {
         virtual_store_crash(&cluster_of(process)->store);
     cluster_of(process)->tally.backups += coordinator_view(self->machine).backup_copies;
     coordinator_free(self->machine);
+    hosts_release(&self->hosts);
     output_release(&self->out);
     free(self);
 }
@@ -399,6 +486,8 @@ static void alarm(struct process *process, uint64_t which) {
     if (which == ALARM_TICK) {
         world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
         code = owns_store(process) ? virtual_store_flush(&cluster_of(process)->store) : 0;
+        if (!code && self->hosts.count)
+            code = watch_hosts(process);
         if (!code)
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
     } else {

@@ -2,7 +2,8 @@
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
 	coordinator/coordinator.c coordinator/durability.c coordinator/evaluating.c \
-	coordinator/flushes.c coordinator/handing.c coordinator/lbfgs.c coordinator/linesearch.c \
+	coordinator/flushes.c coordinator/handing.c coordinator/hosts.c coordinator/lbfgs.c \
+	coordinator/linesearch.c \
 	coordinator/membership.c coordinator/optimizer.c coordinator/orthant.c coordinator/output.c \
 	coordinator/plan.c coordinator/programs.c \
 	coordinator/preconditioner.c coordinator/reading.c coordinator/reason.c \
@@ -23,6 +24,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/coordinator_process.c \
 	tests/sim/disk.c tests/sim/disk.h \
 	tests/sim/host.c tests/sim/host.h \
+	tests/sim/hosts.c tests/sim/hosts.h \
 	tests/sim/job.c tests/sim/job.h \
 	tests/sim/ledger.c tests/sim/ledger.h \
 	tests/sim/memory.c tests/sim/memory.h \

@@ -42,6 +42,8 @@ struct cluster_shape schedule_shape(uint64_t seed) {
     };
     if (random_below(&random, 3) == 0)
         shape.slow = (uint32_t)random_below(&random, shape.replicas);
+    if (shape.launched && !shape.rivals && random_below(&random, 3) == 0)
+        shape.hosts = (uint32_t)between(&random, 2, SIM_HOSTS_MAX);
     if (shape.rivals)
         shape.launched = false; /* so that a worker outlives what one coordinator does to it */
     return shape;
@@ -90,7 +92,7 @@ static void part(struct world *world, uint64_t what) {
     (void)what;
     const struct cluster *cluster = world->context;
     int64_t usual_ns = world_chance(world, 3) ? 15 * NS_PER_S : 200 * NS_PER_MS;
-    if (!cluster->shape.launched) /* else they share a machine */
+    if (!cluster->shape.launched || cluster->shape.hosts) /* else they share a machine */
         network_part(world->network, any_set(world),
                      world->now_ns + at_most_a_minute(world_delay(world, usual_ns)));
 }
@@ -219,6 +221,19 @@ static int64_t schedule_rivals(struct cluster *cluster, uint64_t horizon_ns) {
     return last_ns;
 }
 
+/* Hosts fail before the run has begun, while it goes on, and while others are down. */
+static int64_t schedule_hosts(struct cluster *cluster, uint64_t horizon_ns) {
+    struct world *world = &cluster->world;
+    int64_t last_ns = 0;
+    for (uint64_t i = world_between(world, 1, 5); i-- > 0;) {
+        int64_t at_ns =
+            world_chance(world, 4) ? 1 : (int64_t)world_between(world, 0, 2 * horizon_ns);
+        world_call(world, at_ns, virtual_host_fail, 0);
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns;
+}
+
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
@@ -233,6 +248,10 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         uint64_t kind = world_between(world, 0, sizeof faults / sizeof *faults - 1);
         world_call(world, at_ns, faults[kind], 0);
         last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    if (cluster->shape.hosts) {
+        int64_t hosts_ns = schedule_hosts(cluster, horizon_ns);
+        last_ns = hosts_ns > last_ns ? hosts_ns : last_ns;
     }
     if (cluster->shape.rivals) {
         int64_t rivals_ns = schedule_rivals(cluster, horizon_ns);
