@@ -17,6 +17,14 @@ enum label_kind {
     LABEL_CLASSES, /* 0 … classes−1, in numeric, else bytewise, order */
     LABEL_TARGET,  /* the number itself */
     LABEL_ORDERED, /* 0 … classes−1, in numeric order, or in the order that the job gives */
+    LABEL_LISTS,   /* the number of a list of classes, which are numbered as LABEL_CLASSES */
+};
+
+/* Lists of classes: of list i, class[start[i]] … class[start[i + 1] − 1], rising. */
+struct label_lists {
+    uint32_t count;
+    const uint32_t *start; /* count + 1 */
+    const uint32_t *class;
 };
 
 struct rows {
@@ -30,7 +38,8 @@ struct rows {
     const void *value;       /* float or double as `type` says; dense: row-major count×features;
                                 NULL for VALUE_ONES */
     const double *label;     /* count; what they are says label_kind */
-    const double *weight;    /* count; ≥ 0 and finite; NULL: all are 1 */
+    const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
+    const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.

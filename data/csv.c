@@ -113,6 +113,11 @@ static bool take_label(struct csv_line *line, uint32_t column) {
     char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, format->delimiter);
     if (!cell)
         return reject_quote(line, column);
+    line->label = NAN;
+    if (format->options->separator) {
+        line->label_text = cell;
+        return true;
+    }
     if (number_of_text(cell, &line->label)) {
         line->label += 0.0; /* −0 is 0 */
         return true;

@@ -25,7 +25,7 @@ static const char *format_name(uint32_t format) {
 }
 
 static const char *labels_name(uint32_t labels) {
-    static const char *const name[] = {"binary", "classes", "targets", "ordered"};
+    static const char *const name[] = {"binary", "classes", "targets", "ordered", "lists"};
     return name[labels];
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "data/list.h"
 #include "data/merge.h"
 #include "data/number.h"
 
@@ -25,16 +26,25 @@ static uint64_t bits_of(double number) {
     return bits;
 }
 
+uint32_t labels_class(const struct labels *labels, uint32_t text, double number) {
+    bool is_text = text != DICTIONARY_NONE;
+    uint32_t index = is_text ? text : dictionary_find(&labels->numbers, bits_of(number));
+    if (index == DICTIONARY_NONE)
+        return DICTIONARY_NONE;
+    return (is_text ? labels->class_of_text : labels->class_of_number)[index];
+}
+
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row) {
     if (labels->kind == LABEL_TARGET)
         return rows->label[row];
-    bool is_text = rows->label_text && rows->label_text[row];
-    uint32_t index = is_text ? labels->text_of_pack[pack][rows->label_text[row] - 1]
-                             : dictionary_find(&labels->numbers, bits_of(rows->label[row]));
-    if (index == DICTIONARY_NONE)
+    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    uint32_t text = after ? labels->text_of_pack[pack][after - 1] : DICTIONARY_NONE;
+    if (after && text == DICTIONARY_NONE)
         return NAN;
-    return (is_text ? labels->class_of_text : labels->class_of_number)[index];
+    uint32_t index =
+        labels->kind == LABEL_LISTS ? text : labels_class(labels, text, rows->label[row]);
+    return index == DICTIONARY_NONE ? (double)NAN : index;
 }
 
 uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
@@ -168,8 +178,36 @@ static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32
     return *text;
 }
 
+/* A part of a list is a label as of a row that has one. */
+static int meet_part(struct labels *labels, const struct pack *pack, uint64_t row,
+                     const char *part) {
+    double number = NAN;
+    bool is_number = number_of_text(part, &number);
+    uint32_t text = is_number ? DICTIONARY_NONE : text_dictionary_add(&labels->texts, part);
+    return check_class(labels, pack, row, text, number + 0.0); /* −0 is 0 */
+}
+
+static int look_at_list(struct labels *labels, const struct pack *pack, uint32_t p,
+                        uint64_t row_of_pack, uint32_t after) {
+    uint32_t *list = &labels->text_of_pack[p][after - 1];
+    if (*list != DICTIONARY_NONE)
+        return 0;
+    *list = text_dictionary_add(&labels->lists, pack->label_text[after - 1]);
+    const char *at = pack->label_text[after - 1];
+    struct bytes part;
+    bytes_init(&part);
+    int code = 0;
+    while (!code && list_next(&at, labels->separator, &part))
+        code = meet_part(labels, pack, row_of_pack, (const char *)part.data);
+    bytes_release(&part);
+    return code;
+}
+
 static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t p,
                        const struct pack_rows *rows, uint32_t row, uint64_t row_of_pack) {
+    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    if (labels->kind == LABEL_LISTS && after)
+        return look_at_list(labels, pack, p, row_of_pack, after);
     uint32_t text = meet_text(labels, pack, p, rows, row);
     if (text == DICTIONARY_NONE && isnan(rows->label[row]))
         return error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
@@ -266,7 +304,10 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
     uint32_t count = labels->classes = labels->numbers.count + labels->texts.count;
     struct seen *seen = list_seen(labels, count);
     int code = 0;
-    if (count == 1)
+    if (!count)
+        code = error_set(ERROR_DATA, "%s: no row has a label: two classes at least are needed",
+                         pack_source(first));
+    else if (count == 1)
         code = error_set(ERROR_DATA,
                          "%s: all rows have the same label, \"%s\": two classes at "
                          "least are needed",
@@ -286,18 +327,23 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
 
 int labels_find(struct labels *labels, const struct split *split,
                 const struct set_options *options) {
-    *labels =
-        (struct labels){.kind = options->labels, .order = options->order, .packs = split->count};
+    *labels = (struct labels){.kind = options->labels,
+                              .order = options->order,
+                              .separator = options->separator,
+                              .packs = split->count};
     labels->text_of_pack = memory_new(split->count, sizeof *labels->text_of_pack);
     dictionary_init(&labels->numbers);
     text_dictionary_init(&labels->texts);
+    text_dictionary_init(&labels->lists);
     int code = 0;
     for (uint32_t p = 0; p < split->count && !code; p++)
         code = look_at_pack(labels, split, p);
-    if (!code)
+    if (!code && labels->kind != LABEL_LISTS)
         find_other_texts(labels, split);
     if (!code && labels->kind != LABEL_TARGET)
         code = make_classes(labels, split->packs[0], options->positive);
+    if (!code && labels->kind == LABEL_LISTS)
+        labels_find_lists(labels, split);
     return code;
 }
 
@@ -312,6 +358,9 @@ void labels_release(struct labels *labels) {
     free(labels->class_of_text);
     dictionary_release(&labels->numbers);
     text_dictionary_release(&labels->texts);
+    text_dictionary_release(&labels->lists);
+    free(labels->list_start);
+    free(labels->list_class);
     targets_release(&labels->targets);
     *labels = (struct labels){0};
 }

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "data/digits.h"
 #include "data/format.h"
+#include "data/list.h"
 #include "data/number.h"
 
 /* How much of a line a message quotes. */
@@ -57,6 +58,30 @@ static inline const char *parse_class(const char *p, double *label) {
     p += negative || *p == '+';
     *label = negative ? '0' - *p : *p - '0';
     return digits_is(*p) && is_value_end(p + 1) ? p + 1 : NULL;
+}
+
+/* Reads a label that is a list, which may be of none: the line begins with its values then. */
+static bool parse_list(const struct format *format, struct batch *batch, char **at, uint64_t number,
+                       const char **text) {
+    char *first = *at, *end = first + strcspn(first, " \t");
+    bool none = memchr(first, ':', (size_t)(end - first)) != NULL;
+    *text = none ? "" : first;
+    if (none)
+        return true;
+    *at = *end ? end + 1 : end;
+    *end = '\0';
+    const char *list = first;
+    double value;
+    bool sound = true;
+    struct bytes part;
+    bytes_init(&part);
+    while (sound && list_next(&list, format->options->separator, &part))
+        sound = number_of_text((const char *)part.data, &value);
+    bytes_release(&part);
+    return sound || batch_reject(batch, number,
+                                 "the label \"%.*s\" is no list of finite numbers with \"%c\" "
+                                 "between them",
+                                 QUOTED, first, format->options->separator);
 }
 
 /* Reads the label if the line has one; false if the line was rejected. */
@@ -141,18 +166,23 @@ bool libsvm_parse_line(const struct format *format, struct batch *batch, char *l
     if (comment)
         end = comment;
     *end = '\0';
-    const char *p = skip_blanks(line);
+    const char *p = skip_blanks(line), *text = NULL;
     if (p == end)
         return false;
     batch_reserve(batch, (uint64_t)(end - p) / 2 + 1);
-    double label;
-    if (!parse_label(format, batch, &p, number, &label))
+    double label = NAN;
+    char *at = line + (p - line);
+    bool has_label = format->options->separator ? parse_list(format, batch, &at, number, &text)
+                                                : parse_label(format, batch, &p, number, &label);
+    if (!has_label)
         return false;
+    if (text)
+        p = at;
     bool sorted = true;
     uint64_t id;
     if (!parse_values(batch, number, p, end, &sorted))
         return false;
-    if (!batch_row(batch, label, NULL, sorted, &id))
+    if (!batch_row(batch, label, text, sorted, &id))
         return batch_reject(batch, number, "index %llu is repeated", (unsigned long long)id);
     return true;
 }

@@ -13,8 +13,9 @@ libdata_a_SOURCES = \
 	data/holdout.c data/holdout.h \
 	data/input.c data/input.h \
 	data/inspect.c \
-	data/labels.c \
+	data/labels.c data/label_lists.c \
 	data/libsvm.c \
+	data/list.c data/list.h \
 	data/learn.c data/merge.h data/numbers.h \
 	data/moments.c data/moments.h \
 	data/number.c data/number.h \

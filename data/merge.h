@@ -112,11 +112,14 @@ void targets_release(struct targets *targets);
 struct labels {
     enum label_kind kind;
     const char *const *order;  /* as in struct set_options */
+    char separator;            /* likewise */
     uint64_t distinct;         /* labels met so far */
     struct dictionary numbers; /* the bits of a double as id */
     struct text_dictionary texts;
     uint32_t *class_of_number, *class_of_text;
-    uint32_t **text_of_pack; /* for each pack: its label texts in `texts` */
+    uint32_t **text_of_pack; /* for each pack: its label texts in `texts`; of LABEL_LISTS in: */
+    struct text_dictionary lists; /* whole lists as texts; `numbers` and `texts` are their parts */
+    uint32_t *list_start, *list_class; /* as in struct label_lists, for each of `lists`; owned */
     uint32_t packs;
     uint32_t classes;
     char **class_name; /* owned */
@@ -133,6 +136,14 @@ void labels_release(struct labels *labels);
  * threads. */
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row);
+
+/* The class of a label: of the text, or if that is DICTIONARY_NONE of the number; DICTIONARY_NONE
+ * if no row has it. */
+uint32_t labels_class(const struct labels *labels, uint32_t text, double number);
+
+/* The rest of labels_find() for LABEL_LISTS, when classes are known: lists that only held-out rows
+ * have, and the classes of all. */
+void labels_find_lists(struct labels *labels, const struct split *split);
 
 /* Leaves out the held-out rows whose label no training row has; answers how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);

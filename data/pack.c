@@ -180,6 +180,8 @@ static uint64_t hash_options(const struct source_options *options) {
     add_texts(stream, options->categories);
     add_texts(stream, options->missing);
     add_table(stream, options->table);
+    if (options->separator)
+        hash_stream_add(stream, &options->separator, sizeof options->separator);
     if (options->order && !options->table)
         add_order(stream, options->order);
     char text[HASH128_TEXT];

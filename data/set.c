@@ -25,6 +25,7 @@ struct set {
     struct set_info info;
     const char **class_name, **name;
     struct table *table;
+    struct label_lists lists;
     atomic_uchar *verified; /* of each chunk */
 };
 
@@ -35,6 +36,23 @@ static int map_weights(struct set *set) {
     if (!set->weights || (length == sizeof *set->weights && set->weights->sum > 0))
         return 0;
     return container_damaged(&set->container, "the sums of weights are damaged");
+}
+
+/* The classes of lists; whatever a chunk's labels are, they stay within these arrays. */
+static int map_lists(struct set *set) {
+    size_t length, listed;
+    struct label_lists *lists = &set->lists;
+    lists->start = container_get(&set->container, SET_LISTS, &length);
+    lists->class = container_get(&set->container, SET_LISTED, &listed);
+    bool sound = lists->start && length >= 2 * sizeof(uint32_t) && !(length % sizeof(uint32_t));
+    lists->count = sound ? (uint32_t)(length / sizeof(uint32_t)) - 1 : 0;
+    sound = sound && !lists->start[0] && lists->start[lists->count] * sizeof(uint32_t) == listed;
+    for (uint32_t i = 0; i < lists->count && sound; i++)
+        sound = lists->start[i] <= lists->start[i + 1];
+    for (uint32_t i = 0; sound && i < lists->start[lists->count]; i++)
+        sound = lists->class[i] < set->facts->classes;
+    set->info.lists = lists;
+    return sound ? 0 : container_damaged(&set->container, "its lists of labels are damaged");
 }
 
 static int map_arrays(struct set *set) {
@@ -56,6 +74,8 @@ static int map_arrays(struct set *set) {
         code = container_array(container, SET_TARGETS, 1, sizeof *set->info.targets, &targets);
     if (!code)
         code = map_weights(set);
+    if (!code && set->facts->labels == LABEL_LISTS)
+        code = map_lists(set);
     set->chunk = chunk;
     set->info.targets = targets;
     set->info.feature_id = id;
@@ -204,6 +224,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .feature = facts->dense ? NULL : (const void *)(data + layout.feature),
         .value = chunk->type == VALUE_ONES ? NULL : data + layout.value,
         .label = (const void *)(data + layout.label),
+        .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
     };
     return 0;
@@ -234,6 +255,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     }
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
+    if (options->separator)
+        hash_stream_add(stream, &options->separator, sizeof options->separator);
     for (const char *const *label = options->order; label && *label; label++)
         hash_stream_add(stream, *label, strlen(*label) + 1);
     for (const char *const *weight = options->class_weight; weight && *weight; weight++)
@@ -261,6 +284,8 @@ static struct set_options simplify(const struct set_options *options) {
     struct set_options simple = *options;
     if (simple.labels != LABEL_BINARY)
         simple.positive = NULL;
+    if (simple.labels != LABEL_LISTS)
+        simple.separator = 0;
     if (simple.labels != LABEL_ORDERED || !simple.order || !*simple.order)
         simple.order = NULL;
     if (simple.labels == LABEL_TARGET)

@@ -26,6 +26,7 @@ struct set_info {
     const char *const *class_names;      /* `classes` texts, as in the data: "1", "-1", "M" */
     double label_max_abs;                /* targets: the largest |target| */
     const struct label_summary *targets; /* NULL for classes */
+    const struct label_lists *lists;     /* of LABEL_LISTS; else NULL */
     const uint64_t *feature_id;          /* original id of each column */
     const uint32_t *original_order;      /* columns by rising original id: a permutation */
     const char *const *feature_names;    /* by column, or NULL: CSV */
@@ -63,6 +64,7 @@ struct set_options {
     const char *positive;     /* the positive class of binary labels, or NULL */
     const char *const *order; /* of LABEL_ORDERED: the labels from low to high, NULL-terminated; or
                                  NULL: they are numbers */
+    char separator;           /* of LABEL_LISTS: as in struct source_options */
     double holdout; /* share of the packs' rows that is held out by hash (data/holdout.h) */
     struct holdout_pick fold;          /* if it has folds: its rows are left out, too */
     struct pack *const *holdout_packs; /* or whole packs that are held out */

@@ -26,6 +26,8 @@ enum set_section {
     SET_WEIGHTS,   /* struct set_weights, if rows have weights */
     SET_TARGETS,   /* struct label_summary, if labels are targets */
     SET_TABLE,     /* CSV: one text, as of table_text() */
+    SET_LISTS,     /* u32 × lists + 1: where the classes of each list begin, */
+    SET_LISTED,    /* and u32: all of these; both if labels are lists */
 };
 
 struct set_facts {

@@ -210,6 +210,14 @@ static struct set_weights weights_of(const struct set_writer *writer) {
         .sum = weighing->sum, .holdout_sum = weighing->held_sum, .exponent = weighing->exponent};
 }
 
+static size_t lists_bytes(const struct labels *labels) {
+    return labels->list_start ? (labels->lists.count + (size_t)1) * sizeof(uint32_t) : 0;
+}
+
+static size_t listed_bytes(const struct labels *labels) {
+    return labels->list_start ? labels->list_start[labels->lists.count] * sizeof(uint32_t) : 0;
+}
+
 /* A hash of the set's contents, independent of the files they came from. */
 static void make_fingerprint(struct set_writer *writer) {
     struct hash_stream *stream = hash_stream_new();
@@ -227,6 +235,8 @@ static void make_fingerprint(struct set_writer *writer) {
         const char *name = writer->labels.class_name[i];
         hash_stream_add(stream, name, strlen(name) + 1);
     }
+    hash_stream_add(stream, writer->labels.list_start, lists_bytes(&writer->labels));
+    hash_stream_add(stream, writer->labels.list_class, listed_bytes(&writer->labels));
     hash_stream_text(stream, writer->facts.fingerprint);
     hash_stream_free(stream);
 }
@@ -296,6 +306,8 @@ static int write_sections(struct set_writer *writer) {
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
         {SET_WEIGHTS, &weights, writer->weighing.weighted ? sizeof weights : 0},
         {SET_TARGETS, &summary, targets ? sizeof summary : 0},
+        {SET_LISTS, writer->labels.list_start, lists_bytes(&writer->labels)},
+        {SET_LISTED, writer->labels.list_class, listed_bytes(&writer->labels)},
     };
     int code = 0;
     for (size_t i = 0; i < sizeof sections / sizeof *sections && !code; i++)

@@ -27,6 +27,8 @@ struct source_options {
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
+    char separator;             /* labels are texts: lists with this between their parts, which may
+                                   be none (data/list.h); 0: a row has one label */
     uint32_t hash_bits;         /* CSV: texts of categories are hashed to so many bits; 0: not */
     bool trim;                  /* CSV: blanks around the text of a category do not count */
     bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */

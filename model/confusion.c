@@ -20,11 +20,11 @@ struct confusion {
     struct weight_sum *cell; /* classes × classes, or NULL */
 };
 
-struct confusion *confusion_new(uint32_t classes) {
+struct confusion *confusion_new(uint32_t classes, bool matrix) {
     struct confusion *confusion = memory_new(1, sizeof *confusion);
     confusion->classes = classes;
     confusion->of = memory_new(classes, sizeof *confusion->of);
-    if (classes <= SCORE_MATRIX_CLASSES)
+    if (matrix && classes <= SCORE_MATRIX_CLASSES)
         confusion->cell = memory_new((size_t)classes * classes, sizeof *confusion->cell);
     return confusion;
 }
@@ -57,6 +57,17 @@ void confusion_add(struct confusion *confusion, uint32_t class, uint32_t answer,
         weight_sum_add(&confusion->of[class].hits, weight);
     if (confusion->cell)
         weight_sum_add(&confusion->cell[(size_t) class * confusion->classes + answer], weight);
+}
+
+void confusion_note(struct confusion *confusion, uint32_t class, bool has, bool predicted,
+                    double weight) {
+    struct counts *counts = &confusion->of[class];
+    if (has)
+        weight_sum_add(&counts->examples, weight);
+    if (predicted)
+        weight_sum_add(&counts->predicted, weight);
+    if (has && predicted)
+        weight_sum_add(&counts->hits, weight);
 }
 
 /* Precision, recall and F1 of a class; NaN where nothing is divided by. */
@@ -111,6 +122,24 @@ static void set_macro(const struct confusion *confusion, struct score_figures *r
     result->macro_precision = share(precision, count);
     result->macro_recall = share(recall, count);
     result->macro_f1 = share(f1, count);
+}
+
+void confusion_finish_notes(const struct confusion *confusion, struct score_figures *result) {
+    struct counts all = {0};
+    for (uint32_t k = 0; k < confusion->classes; k++) {
+        weight_sum_merge(&all.examples, &confusion->of[k].examples);
+        weight_sum_merge(&all.predicted, &confusion->of[k].predicted);
+        weight_sum_merge(&all.hits, &confusion->of[k].hits);
+    }
+    struct quality micro = quality_of(&all);
+    set_macro(confusion, result);
+    result->micro_precision = micro.precision;
+    result->micro_recall = micro.recall;
+    result->micro_f1 = micro.f1;
+    result->hamming = micro.examples + micro.predicted - 2 * weight_sum_value(&all.hits);
+    weight_sum_release(&all.examples);
+    weight_sum_release(&all.predicted);
+    weight_sum_release(&all.hits);
 }
 
 void confusion_finish(const struct confusion *confusion, bool binary,

@@ -6,8 +6,8 @@
 
 struct confusion; /* opaque */
 
-/* The matrix itself is kept for up to SCORE_MATRIX_CLASSES classes. */
-struct confusion *confusion_new(uint32_t classes);
+/* The matrix itself is kept, if it is wanted, for up to SCORE_MATRIX_CLASSES classes. */
+struct confusion *confusion_new(uint32_t classes, bool matrix);
 void confusion_free(struct confusion *confusion); /* harmless on NULL */
 
 /* Counts an example of a class, or of LABEL_UNSEEN, for which `answer` was predicted. */
@@ -17,6 +17,13 @@ void confusion_add(struct confusion *confusion, uint32_t class, uint32_t answer,
  * training never saw makes its prediction wrong: it lowers accuracy, and precision of the class
  * that was predicted. */
 void confusion_finish(const struct confusion *confusion, bool binary, struct score_figures *result);
+
+/* The same where an example can have any number of classes: whether it has this one, and whether
+ * that was predicted. Sets the micro and macro figures, and `hamming` to the weight of what is
+ * wrong. */
+void confusion_note(struct confusion *confusion, uint32_t class, bool has, bool predicted,
+                    double weight);
+void confusion_finish_notes(const struct confusion *confusion, struct score_figures *result);
 
 /* {class, examples, precision, recall, f1} of one class; null where a figure is not defined. A new
  * reference. */

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "model/confusion.h"
 #include "model/labels.h"
+#include "model/listed.h"
 #include "model/ranking.h"
 #include "model/residuals.h"
 #include "model/weight_sum.h"
@@ -24,7 +25,8 @@ struct figures {
     uint64_t examples, unseen, unlabelled;
     bool weighted;
 
-    struct labels *labels; /* classifiers; NULL for others, as the next two */
+    struct listed *listed; /* of lists of classes, else NULL, as the next two of one class */
+    struct labels *labels;
     struct confusion *confusion;
     struct ranking *ranking; /* if the objective has figures of it */
     struct exact brier;
@@ -48,14 +50,17 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     exact_init(&figures->loss);
     exact_init(&figures->brier);
     exact_init(&figures->rank_error);
-    if (figures->objective->labels != LABEL_TARGET)
+    enum label_kind labels = figures->objective->labels;
+    if (labels == LABEL_LISTS)
+        figures->listed = listed_new(layout);
+    else if (labels != LABEL_TARGET)
         figures->labels = label_table_new(layout);
     if (kind == FIGURES_LABELS)
         return figures;
-    if (!figures->labels)
+    if (labels == LABEL_TARGET)
         figures->residuals = residuals_new(layout->loss.value[0]);
-    else
-        figures->confusion = confusion_new(layout->classes);
+    else if (figures->labels)
+        figures->confusion = confusion_new(layout->classes, true);
     if (figures->objective->figures & FIGURE_AUC)
         figures->ranking = ranking_new(layout->outputs);
     return figures;
@@ -64,6 +69,7 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
 void figures_free(struct figures *figures) {
     if (!figures)
         return;
+    listed_free(figures->listed);
     label_table_free(figures->labels);
     confusion_free(figures->confusion);
     ranking_free(figures->ranking);
@@ -125,19 +131,40 @@ static void count_target(struct figures *figures, const double *margins, double 
     residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
 }
 
+/* The loss of lists is the sum of those of classes. */
+static void count_list(struct figures *figures, const double *margins, const char *list,
+                       double weight) {
+    bool unseen;
+    const double *has = listed_read(figures->listed, list, &unseen);
+    figures->unseen += unseen;
+    if (figures->kind == FIGURES_LABELS)
+        return;
+    double loss = 0;
+    for (uint32_t k = 0; k < figures->layout->outputs; k++)
+        loss += objective_loss(figures->objective, &figures->layout->loss, 1, &margins[k], has[k]);
+    weight_sum_add(&figures->all, weight);
+    exact_add(&figures->loss, weight * loss);
+    listed_add(figures->listed, margins, unseen, weight);
+    ranking_add_listed(figures->ranking, predict(figures, margins), has, weight);
+}
+
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
                  double weight) {
     if (!text && isnan(label)) {
         figures->unlabelled++;
         return;
     }
+    figures->examples++;
+    figures->weighted |= weight != 1;
+    if (figures->listed) {
+        count_list(figures, margins, text, weight);
+        return;
+    }
     /* A text is no label that was seen where the model predicts a number. */
     uint32_t class = figures->labels ? label_table_find(figures->labels, label, text)
                      : text          ? LABEL_UNSEEN
                                      : 0;
-    figures->examples++;
     figures->unseen += class == LABEL_UNSEEN;
-    figures->weighted |= weight != 1;
     if (figures->confusion)
         count_class(figures, margins, class, weight);
     else if (figures->residuals && !text)
@@ -190,14 +217,18 @@ static json_t *classes_json(const struct figures *figures) {
     const struct model_layout *layout = figures->layout;
     json_t *list = json_array();
     for (uint32_t k = 0; k < layout->classes && layout->classes <= SCORE_LISTED_CLASSES; k++)
-        json_array_append_new(list,
-                              confusion_class_json(figures->confusion, k, layout->class_names[k]));
+        json_array_append_new(list, figures->listed ? listed_class_json(figures->listed, k)
+                                                    : confusion_class_json(figures->confusion, k,
+                                                                           layout->class_names[k]));
     return list;
 }
 
 static void finish_classes(const struct figures *figures, struct score_figures *result) {
     json_t *classes = classes_json(figures);
-    confusion_finish(figures->confusion, is_binary(figures), result);
+    if (figures->listed)
+        listed_finish(figures->listed, result);
+    else
+        confusion_finish(figures->confusion, is_binary(figures), result);
     if (figures->ranking && !ranking_overflowed(figures->ranking))
         finish_ranking(figures, classes, result);
     else if (figures->ranking)
@@ -210,8 +241,8 @@ static void finish_classes(const struct figures *figures, struct score_figures *
     }
     if (figures->objective->figures & FIGURE_RANK)
         result->mae = mean(figures, &figures->rank_error);
-    result->classes = json_pack("{s:o, s:o*}", "classes", classes, "confusion",
-                                confusion_matrix_json(figures->confusion));
+    json_t *matrix = figures->confusion ? confusion_matrix_json(figures->confusion) : NULL;
+    result->classes = json_pack("{s:o, s:o*}", "classes", classes, "confusion", matrix);
 }
 
 void figures_finish(struct figures *figures, struct score_figures *result) {
@@ -225,7 +256,7 @@ void figures_finish(struct figures *figures, struct score_figures *result) {
     result->loss = mean(figures, &figures->loss);
     if (figures->weighted)
         result->weight = weight_sum_value(&figures->all);
-    if (figures->labels)
+    if (figures->labels || figures->listed)
         finish_classes(figures, result);
     else
         residuals_finish(figures->residuals, result);

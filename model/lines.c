@@ -12,6 +12,7 @@ struct lines {
     const struct objective *objective;
     const struct score_output *output;
     char **class_json; /* class names quoted, for JSON */
+    bool *predicted;   /* of an example with a list of classes: each class; else not used */
 };
 
 /* Whether there are two classes with one margin for both, of which one is the positive. */
@@ -46,6 +47,7 @@ struct lines *lines_new(const struct model_layout *layout, const struct score_ou
     *lines = (struct lines){
         .layout = layout, .objective = objective_find(layout->objective), .output = output};
     lines->class_json = memory_new(layout->classes, sizeof *lines->class_json);
+    lines->predicted = memory_new(layout->classes, sizeof *lines->predicted);
     for (uint32_t k = 0; output->json && k < layout->classes; k++) {
         json_t *name = json_string(layout->class_names[k]);
         lines->class_json[k] = json_dumps(name, JSON_ENCODE_ANY);
@@ -60,6 +62,7 @@ void lines_free(struct lines *lines) {
     for (uint32_t k = 0; k < lines->layout->classes; k++)
         free(lines->class_json[k]);
     free(lines->class_json);
+    free(lines->predicted);
     free(lines);
 }
 
@@ -95,7 +98,7 @@ void lines_write_header(const struct lines *lines) {
     if (!lines->output->header)
         return;
     if (shown == SCORE_LABELS)
-        fputs("class", file);
+        fputs(lines->layout->separator ? "classes" : "class", file);
     else if (shown == SCORE_MARGINS && lines->layout->shared)
         write_class_names(lines, 1); /* a margin of being in that class, or a higher one */
     else if (shown == SCORE_PROBABILITIES || lists_classes(lines))
@@ -117,6 +120,32 @@ static void write_one(const struct lines *lines, const char *member, double valu
 /* In JSON with the predicted class, unless it is this. */
 #define NO_CLASS SIZE_MAX
 
+static void write_classes(const struct lines *lines) {
+    bool json = lines->output->json, first = true;
+    FILE *file = lines->output->file;
+    fputs(json ? "\"classes\":[" : "", file);
+    for (uint32_t k = 0; k < lines->layout->classes; k++) {
+        if (!lines->predicted[k])
+            continue;
+        if (!first)
+            putc(json ? ',' : lines->layout->separator, file);
+        fputs(json ? lines->class_json[k] : lines->layout->class_names[k], file);
+        first = false;
+    }
+    fputs(json ? "]" : "", file);
+}
+
+/* The predicted class, or all that are. */
+static void write_answer(const struct lines *lines, size_t class) {
+    FILE *file = lines->output->file;
+    if (lines->layout->separator)
+        write_classes(lines);
+    else if (lines->output->json)
+        fprintf(file, "\"class\":%s", lines->class_json[class]);
+    else
+        fputs(lines->layout->class_names[class], file);
+}
+
 static void write_list(const struct lines *lines, const char *member, const double *values,
                        uint32_t count, size_t class) {
     bool json = lines->output->json;
@@ -127,16 +156,20 @@ static void write_list(const struct lines *lines, const char *member, const doub
         fprintf(file, "%s%.17g", k == 0 ? "" : json ? "," : " ", values[k]);
     if (json)
         putc(']', file);
-    if (json && class != NO_CLASS)
-        fprintf(file, ",\"class\":%s", lines->class_json[class]);
+    if (json && class != NO_CLASS) {
+        putc(',', file);
+        write_answer(lines, class);
+    }
     fputs(json ? "}\n" : "\n", file);
 }
 
 static void write_label(const struct lines *lines, size_t class) {
-    if (lines->output->json)
-        fprintf(lines->output->file, "{\"class\":%s}\n", lines->class_json[class]);
-    else
-        fprintf(lines->output->file, "%s\n", lines->layout->class_names[class]);
+    bool json = lines->output->json;
+    FILE *file = lines->output->file;
+    if (json)
+        putc('{', file);
+    write_answer(lines, class);
+    fputs(json ? "}\n" : "\n", file);
 }
 
 static void write_margins(const struct lines *lines, const double *margins) {
@@ -172,6 +205,8 @@ static void write_prediction(const struct lines *lines, double *margins, size_t 
 
 void lines_write(struct lines *lines, double *margins) {
     size_t class = objective_class(lines->objective, lines->layout->outputs, margins);
+    for (uint32_t k = 0; lines->layout->separator && k < lines->layout->outputs; k++)
+        lines->predicted[k] = margins[k] > 0;
     if (lines->output->shown == SCORE_LABELS)
         write_label(lines, class);
     else if (lines->output->shown == SCORE_MARGINS)

@@ -9,6 +9,7 @@ libmodel_a_SOURCES = \
 	model/figures_json.c \
 	model/labels.c model/labels.h \
 	model/lines.c model/lines.h \
+	model/listed.c model/listed.h \
 	model/model.h \
 	model/options.c \
 	model/preparation.c model/preparation.h \

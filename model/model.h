@@ -40,6 +40,7 @@ struct model_layout {
     const char *const *feature_names; /* F, or NULL */
     uint32_t classes;                 /* 0 for targets */
     const char *const *class_names;   /* `classes`; of two, the second is the positive one */
+    char separator;                   /* a row has a list of classes; this parts them; else 0 */
     const struct model_kept *kept;    /* for writing: features to keep besides, or NULL */
     const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
                                   not from tables, or format 1 */

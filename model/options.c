@@ -90,6 +90,7 @@ int score_options(const struct model *model, struct source_options *options) {
     options->format = (enum source_format)format;
     options->header = (enum csv_header)header;
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
+    options->separator = model->layout.separator;
     options->table = model->layout.table;
     options->numbers_only = !options->table;
     options->columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;

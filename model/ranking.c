@@ -21,8 +21,9 @@ struct ranking {
     uint64_t capacity;
     double *score; /* several: `outputs` an example */
     uint32_t *class;
+    bool *has; /* in place of `class`: `outputs` an example; or NULL */
     double *weight;
-    uint64_t score_capacity, class_capacity, weight_capacity;
+    uint64_t score_capacity, class_capacity, has_capacity, weight_capacity;
 };
 
 struct ranking *ranking_new(uint32_t outputs) {
@@ -35,6 +36,7 @@ static void release_scores(struct ranking *ranking) {
     free(ranking->entry);
     free(ranking->score);
     free(ranking->class);
+    free(ranking->has);
     free(ranking->weight);
 }
 
@@ -59,32 +61,56 @@ static void add_entry(struct ranking *ranking, double score, double weight) {
     ranking->entry[ranking->count++] = (struct entry){score, weight};
 }
 
-static void add_scores(struct ranking *ranking, const double *scores, uint32_t class,
-                       double weight) {
+static void add_scores(struct ranking *ranking, const double *scores, double weight) {
     uint64_t first = ranking->count * ranking->outputs;
     for (uint32_t k = 0; k < ranking->outputs; k++) {
         MEMORY_ROOM(ranking->score, first + k, ranking->score_capacity);
         ranking->score[first + k] = scores[k];
     }
-    MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
     MEMORY_ROOM(ranking->weight, ranking->count, ranking->weight_capacity);
+    ranking->weight[ranking->count++] = weight;
+}
+
+static void add_class(struct ranking *ranking, uint32_t class) {
+    MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
     ranking->class[ranking->count] = class;
-    ranking->weight[ranking->count] = weight;
-    ranking->count++;
+}
+
+static void add_classes(struct ranking *ranking, const double *has) {
+    uint64_t first = ranking->count * ranking->outputs;
+    for (uint32_t k = 0; k < ranking->outputs; k++) {
+        MEMORY_ROOM(ranking->has, first + k, ranking->has_capacity);
+        ranking->has[first + k] = has[k] != 0;
+    }
+}
+
+/* Whether an example of `each` bytes is to be held. */
+static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
+    if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > RANKING_BYTES_MAX)
+        overflow(ranking);
+    return !ranking->overflowed && weight > 0;
+}
+
+void ranking_add_listed(struct ranking *ranking, const double *scores, const double *has,
+                        double weight) {
+    if (!has_room(ranking, ranking->outputs * (sizeof(double) + 1) + sizeof(double), weight))
+        return;
+    add_classes(ranking, has);
+    add_scores(ranking, scores, weight);
 }
 
 void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight) {
     uint64_t each = ranking->outputs == 1
                         ? sizeof(struct entry)
                         : (ranking->outputs + 1) * sizeof(double) + sizeof(uint32_t);
-    if (ranking->overflowed || !(weight > 0))
+    if (!has_room(ranking, each, weight))
         return;
-    if ((ranking->count + 1) * each > RANKING_BYTES_MAX)
-        overflow(ranking);
-    else if (ranking->outputs == 1)
+    if (ranking->outputs == 1) {
         add_entry(ranking, scores[0], class ? weight : -weight);
-    else
-        add_scores(ranking, scores, class, weight);
+    } else {
+        add_class(ranking, class);
+        add_scores(ranking, scores, weight);
+    }
 }
 
 /* From the highest score down; the weights decide between equal scores, so that sums over them have
@@ -156,8 +182,9 @@ static struct ranked rank(struct entry *entries, uint64_t count) {
 static void copy_entries(const struct ranking *ranking, uint32_t class, struct entry *entries) {
     for (uint64_t i = 0; i < ranking->count; i++) {
         double weight = ranking->weight[i];
-        entries[i] = (struct entry){ranking->score[i * ranking->outputs + class],
-                                    ranking->class[i] == class ? weight : -weight};
+        uint64_t at = i * ranking->outputs + class;
+        bool own = ranking->has ? ranking->has[at] : ranking->class[i] == class;
+        entries[i] = (struct entry){ranking->score[at], own ? weight : -weight};
     }
 }
 

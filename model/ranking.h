@@ -21,6 +21,11 @@ void ranking_free(struct ranking *ranking); /* harmless on NULL */
 /* Adds an example with its score for each output. */
 void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight);
 
+/* The same for an example with any number of classes: 1 for each that it has, else 0. Of several
+ * outputs, and then for all examples. */
+void ranking_add_listed(struct ranking *ranking, const double *scores, const double *has,
+                        double weight);
+
 /* Whether scores were too many to be held. */
 bool ranking_overflowed(const struct ranking *ranking);
 

@@ -82,6 +82,7 @@ static bool has_classes(const struct objective *objective, size_t classes) {
     case LABEL_BINARY:
         return classes == 2;
     case LABEL_CLASSES:
+    case LABEL_LISTS:
         return classes >= 1;
     case LABEL_ORDERED:
         return classes >= 2;
@@ -109,6 +110,9 @@ static int check_objective(const char *path, struct model_layout *layout, size_t
         layout->outputs != objective_outputs(objective, (uint32_t)classes))
         return error_set(ERROR_DATA, "%s: a model for %s cannot have %u outputs and %zu classes",
                          path, layout->objective, layout->outputs, classes);
+    if ((objective->labels == LABEL_LISTS) != (layout->separator != 0))
+        return error_set(ERROR_DATA, "%s: a model for %s must%s have a `separator`", path,
+                         layout->objective, layout->separator ? " not" : "");
     layout->shared = objective->shares_weights;
     return 0;
 }
@@ -144,6 +148,8 @@ static int read_layout(const char *path, struct model *model) {
     if (code)
         return code;
     layout->classes = (uint32_t)classes;
+    const char *separator = json_string_value(json_object_get(model->details, "separator"));
+    layout->separator = separator ? *separator : 0;
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);

@@ -30,15 +30,18 @@ struct score_figures {
     double loss;   /* mean loss of the objective, without L2, over the examples whose label training
                       saw */
 
-    /* Classifiers. Accuracy is over all examples. The macro figures are means over the classes that
-     * occur as a label or as a prediction; what is undefined counts as 0 there. AUC and average
-     * precision of several classes are the means of each against the rest, over those that have
-     * them (see model/ranking.h). Brier is the mean squared distance of probability and outcome,
-     * summed over the classes if there are several. */
+    /* Classifiers. Accuracy is over all examples; an example with several classes must have all
+     * right. The macro figures are means over the classes that occur as a label or as a prediction;
+     * what is undefined counts as 0 there. AUC and average precision of several classes are the
+     * means of each against the rest, over those that have them (see model/ranking.h). Brier is the
+     * mean squared distance of probability and outcome, summed over the classes if there are
+     * several. */
     double log_loss; /* the loss, if it is that */
     double accuracy;
     double precision, recall, f1; /* of the positive one of two classes */
     double macro_precision, macro_recall, macro_f1;
+    double micro_precision, micro_recall, micro_f1; /* of examples with several classes, over all */
+    double hamming; /* of these: the share of wrong answers over all examples and classes */
     double auc, average_precision;
     double brier;
 
@@ -79,14 +82,15 @@ void score_figures_release(struct score_figures *figures);
 enum score_shown {
     SCORE_PREDICTION, /* the probability of the positive class; or the probability of each class; or
                          the value; or the margin: as the objective has it */
-    SCORE_LABELS,     /* the predicted class */
+    SCORE_LABELS,     /* the predicted class, or the list of those that are predicted */
     SCORE_PROBABILITIES, /* of each class, also of two */
     SCORE_MARGINS,       /* of each output */
 };
 
 /* A line an example: numbers with 17 significant digits, separated by blanks, in the order of the
  * classes; or with `json` an object, such as {"probability":…}, {"probabilities":[…],"class":"…"},
- * {"class":"…"} or {"margin":…}. A row that is skipped has an empty line, in JSON null. */
+ * {"class":"…"} or {"margin":…}; where an example can have several classes, "classes":[…]. A row
+ * that is skipped has an empty line, in JSON null. */
 struct score_output {
     FILE *file;
     enum score_shown shown;

@@ -320,6 +320,8 @@ static json_t *description(const struct model_layout *layout, uint64_t features,
         json_object_set_new(all, "objective_parameters", parameters);
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
+    if (layout->separator)
+        json_object_set_new(all, "separator", json_stringn(&layout->separator, 1));
     if (layout->feature_names)
         json_object_set_new(all, "feature_names", feature_names_json(layout, features));
     if (layout->table)

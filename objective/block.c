@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
@@ -39,6 +40,7 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     scratch->margins = memory_new(margins, sizeof(double));
     scratch->work = memory_new(margins, sizeof(double));
     scratch->loss = memory_new(rows, sizeof(double));
+    scratch->listed = objective->labels == LABEL_LISTS ? memory_new(margins, sizeof(double)) : NULL;
     scratch->common = objective->shares_weights ? memory_new(rows, sizeof(double)) : NULL;
     return scratch;
 }
@@ -50,6 +52,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->work);
     free(scratch->loss);
     free(scratch->common);
+    free(scratch->listed);
     free(scratch->tile);
     memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
@@ -91,6 +94,21 @@ struct batches batches_over(const struct objective_shape *shape, const struct ro
     return (struct batches){shape, rows, parameters, scratch, batch_rows(shape, rows->dense), 0};
 }
 
+/* The labels of a batch as losses take them. */
+static const double *labels_of(const struct batch *batch, size_t outputs,
+                               struct objective_scratch *scratch) {
+    const double *label = batch->rows->label + batch->first;
+    const struct label_lists *lists = batch->rows->lists;
+    if (!scratch->listed)
+        return label;
+    memset(scratch->listed, 0, batch->count * outputs * sizeof(double));
+    for (size_t i = 0; i < batch->count; i++)
+        for (uint32_t at = lists->start[(size_t)label[i]]; at < lists->start[(size_t)label[i] + 1];
+             at++)
+            scratch->listed[i * outputs + lists->class[at]] = 1;
+    return scratch->listed;
+}
+
 bool batches_next(struct batches *batches, struct batch *batch) {
     const struct objective_shape *shape = batches->shape;
     struct objective_scratch *scratch = batches->scratch;
@@ -100,8 +118,9 @@ bool batches_next(struct batches *batches, struct batch *batch) {
     batches->next += batch->count;
     batch_margins(shape, batch, batches->parameters, scratch);
     objective_of(shape->kind)
-        ->losses(&shape->loss, batch->count, shape->outputs, batch->rows->label + batch->first,
-                 scratch->margins, scratch->loss, scratch->work);
+        ->losses(&shape->loss, batch->count, shape->outputs,
+                 labels_of(batch, shape->outputs, scratch), scratch->margins, scratch->loss,
+                 scratch->work);
     return true;
 }
 

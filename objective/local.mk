@@ -10,6 +10,7 @@ libobjective_a_SOURCES = \
 	objective/logistics.c \
 	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
+	objective/multilabel.c \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
 	objective/poisson.c \

@@ -5,14 +5,19 @@
 #include "numeric/special.h"
 #include "objective/parts.h"
 
-/* The outputs that a row's label is on the side of. */
+/* The outputs that a row's label is on the side of, if these follow each other. */
 struct side {
     size_t first, end;
 };
 
-static struct side side_of(bool ordered, double label) {
+static struct side side_of(enum logistics_side kind, double label) {
     size_t class = (size_t)label;
-    return ordered ? (struct side){0, class} : (struct side){class, class + 1};
+    return kind == LOGISTICS_BELOW ? (struct side){0, class} : (struct side){class, class + 1};
+}
+
+static bool is_own(enum logistics_side kind, const struct side *side, size_t output,
+                   const double *listed) {
+    return kind == LOGISTICS_LISTED ? *listed != 0 : output >= side->first && output < side->end;
 }
 
 /* Of one output, with t = e^−|m|. On entry `loss` is log(1 + t). With `own`, m counts the other
@@ -25,10 +30,11 @@ static double finish(double margin, bool own, double t, double *loss) {
 }
 
 /* Output by output of row by row. */
-void logistics_losses(bool ordered, size_t rows, size_t outputs, const double *label,
+void logistics_losses(enum logistics_side kind, size_t rows, size_t outputs, const double *label,
                       double *margins, double *loss, double *work) {
     size_t count = rows * outputs, row = 0, output = 0;
-    struct side side = side_of(ordered, label[0]);
+    const bool listed = kind == LOGISTICS_LISTED;
+    struct side side = side_of(kind, label[0]);
     for (size_t i = 0; i < count; i++)
         work[i] = -fabs(margins[i]);
     special_exp(count, work, work);
@@ -38,14 +44,14 @@ void logistics_losses(bool ordered, size_t rows, size_t outputs, const double *l
         special_log1p(length, part, work + first);
         for (size_t i = 0; i < length; i++) {
             double *margin = &margins[first + i];
-            bool own = output >= side.first && output < side.end;
+            bool own = is_own(kind, &side, output, label + (listed ? first + i : 0));
             *margin = finish(*margin, own, work[first + i], &part[i]);
             loss[row] = output ? loss[row] + part[i] : part[i];
             if (++output < outputs)
                 continue;
             output = 0;
             if (++row < rows)
-                side = side_of(ordered, label[row]);
+                side = side_of(kind, label[listed ? 0 : row]);
         }
     }
 }
@@ -82,8 +88,9 @@ double logistic_loss(double margin, bool own) {
     return log1p(exp(-fabs(m))) + (m > 0 ? m : 0);
 }
 
-double logistics_loss(bool ordered, size_t outputs, const double *margins, double label) {
-    struct side side = side_of(ordered, label);
+double logistics_loss(enum logistics_side kind, size_t outputs, const double *margins,
+                      double label) {
+    struct side side = side_of(kind, label);
     double sum = 0;
     for (size_t k = 0; k < outputs; k++)
         sum += logistic_loss(margins[k], k >= side.first && k < side.end);

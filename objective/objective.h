@@ -41,6 +41,7 @@ enum objective_figure {
     FIGURE_COVERAGE = 32, /* targets: the share of them that are at most the prediction, and the
                              pinball loss: the first parameter is the quantile */
     FIGURE_RANK = 64,     /* ordered classes: MAE of the class's number */
+    FIGURE_LISTS = 128,   /* rows with several classes: accuracy of all, micro and macro means */
 };
 
 /* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss
@@ -56,7 +57,8 @@ struct loss_parameter {
     double least, most;
 };
 
-/* A loss, as a function of the K margins of an example and its label (see label_kind). */
+/* A loss, as a function of the K margins of an example and its label (see label_kind). The label of
+ * LABEL_LISTS is K numbers here: 1 for the classes that the example has, else 0. */
 struct objective {
     const char *name; /* in job files, models and messages */
     enum label_kind labels;
@@ -106,7 +108,8 @@ struct objective {
     bool second_constant;
 
     /* The loss of one example for scoring, accurate also where it is tiny; NULL, with one output:
-     * what `losses` finds. See objective_loss(). */
+     * what `losses` finds. Of LABEL_LISTS: of one output, the label being 1 if the example has its
+     * class. See objective_loss(). */
     double (*loss)(const struct loss_parameters *parameters, size_t outputs, const double *margins,
                    double label);
 

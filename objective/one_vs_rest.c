@@ -5,13 +5,13 @@
 static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, double *margins, double *loss, double *work) {
     (void)parameters;
-    logistics_losses(false, rows, outputs, label, margins, loss, work);
+    logistics_losses(LOGISTICS_CLASS, rows, outputs, label, margins, loss, work);
 }
 
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
-    return logistics_loss(false, outputs, margins, label);
+    return logistics_loss(LOGISTICS_CLASS, outputs, margins, label);
 }
 
 /* A prediction is the probability of each class, whatever the others have: they do not add up to 1.

@@ -8,13 +8,13 @@
 static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, double *margins, double *loss, double *work) {
     (void)parameters;
-    logistics_losses(true, rows, outputs, label, margins, loss, work);
+    logistics_losses(LOGISTICS_BELOW, rows, outputs, label, margins, loss, work);
 }
 
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
-    return logistics_loss(true, outputs, margins, label);
+    return logistics_loss(LOGISTICS_BELOW, outputs, margins, label);
 }
 
 /* The probability of class k is that of more than k − 1 less that of more than k. Where thresholds

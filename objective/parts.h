@@ -34,12 +34,17 @@ void log_link_second(const struct loss_parameters *parameters, size_t rows, size
 void log_link_predict(size_t outputs, double *margins);
 
 /* What losses share that are a logistic loss of each output, log(1 + e^−m) for outputs that the
- * label is on the side of, log(1 + e^m) for others. Of several outputs these are the one of its
- * class; or, `ordered`, those below its class. */
+ * label is on the side of, log(1 + e^m) for others. */
+enum logistics_side {
+    LOGISTICS_CLASS,  /* the one of its class */
+    LOGISTICS_BELOW,  /* those below its class */
+    LOGISTICS_LISTED, /* all with a 1 in the label, which is rows × outputs */
+};
 double logistic_loss(double margin, bool own);
-void logistics_losses(bool ordered, size_t rows, size_t outputs, const double *label,
+void logistics_losses(enum logistics_side side, size_t rows, size_t outputs, const double *label,
                       double *margins, double *loss, double *work);
-double logistics_loss(bool ordered, size_t outputs, const double *margins, double label);
+double logistics_loss(enum logistics_side side, size_t outputs, const double *margins,
+                      double label); /* not of LOGISTICS_LISTED */
 void logistics_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                       const double *label, const double *derivatives, const double *work,
                       double *diagonal);
@@ -67,8 +72,9 @@ struct objective_scratch {
     double *margins;           /* rows of a batch × K; later their derivatives */
     double *work;              /* rows of a batch × K */
     double *loss;              /* one per row of a batch */
-    double *common;            /* one per row: the margin before the biases, later the sum of the
-                                  derivatives; NULL unless the outputs share their weights */
+    double *listed; /* of LABEL_LISTS, rows of a batch × K: 1 for the classes of a row */
+    double *common; /* one per row: the margin before the biases, later the sum of the
+                       derivatives; NULL unless the outputs share their weights */
 
     /* For dense rows; each array is NULL until it is needed. */
     double *tile;       /* the rows of a batch as doubles */

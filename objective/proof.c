@@ -19,6 +19,8 @@ struct canned {
     uint32_t feature[VALUES], short_feature[ROWS * SHORT];
     float value[VALUES];
     double label[ROWS];
+    uint32_t lists_start[3], lists_class[2]; /* none, and two of three classes */
+    struct label_lists lists;
     double parameters[PARAMETERS];
     int16_t exponent[FEATURES + 1];
 };
@@ -45,6 +47,8 @@ static void fill(struct canned *canned) {
         canned->short_feature[i] = i % CURVED;
     for (uint32_t i = 0; i < PARAMETERS; i++)
         canned->parameters[i] = 4 * (random_unit(&random) - 0.5);
+    canned->lists_start[2] = canned->lists_class[1] = 2;
+    canned->lists = (struct label_lists){2, canned->lists_start, canned->lists_class};
     for (uint32_t j = 0; j <= FEATURES; j++)
         canned->exponent[j] = (int16_t)(52 + j % 3);
 }
@@ -64,7 +68,8 @@ static struct rows dense_rows(const struct canned *canned, uint32_t features) {
                          .dense = true,
                          .type = VALUE_FLOAT,
                          .value = canned->value,
-                         .label = canned->label};
+                         .label = canned->label,
+                         .lists = &canned->lists};
 }
 
 static struct rows sparse_rows(const struct canned *canned, uint32_t features,

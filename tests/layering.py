@@ -13,7 +13,7 @@ MAY_INCLUDE = {
     'numeric': ['base'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'objective': ['base', 'numeric'],
-    'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/source.h', 'data/table.h',
+    'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/source.h', 'data/table.h',
               'numeric/exact.h', 'objective/objective.h'],
     'store': ['base'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see

@@ -344,6 +344,8 @@ static int complete(struct job *job, const char *state) {
                                                   : path_join(job->folder, job->state);
     free(job->state);
     job->state = place;
+    if (objective_of(job->objective)->labels == LABEL_LISTS)
+        job->source.separator = job->separator[0]; /* so much of reading depends on it */
     return job_check(job);
 }
 

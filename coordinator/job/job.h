@@ -39,6 +39,7 @@ struct job {
     uint32_t category_least, bins; /* as in struct set_options */
     struct source_options source;  /* points into this job */
     char *positive;                /* or NULL */
+    char *separator;               /* of lists of labels: one character */
     char **order;                  /* of ordered classes, as in struct set_options; may be empty */
     enum objective_kind objective;
     struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */

@@ -61,10 +61,11 @@ static int check_holdout(const struct job *job) {
  */
 static int check_weights(const struct job *job) {
     char **classes = job->class_weight;
-    if (*classes && objective_of(job->objective)->labels == LABEL_TARGET)
+    enum label_kind labels = objective_of(job->objective)->labels;
+    if (*classes && (labels == LABEL_TARGET || labels == LABEL_LISTS))
         return error_set(ERROR_CONFIG,
-                         "%s: key `class_weight`: needs an objective with classes, such as "
-                         "logistic; the objective is %s",
+                         "%s: key `class_weight`: needs an objective with classes, of which a row "
+                         "has one, such as logistic; the objective is %s",
                          job->file, objective_name(job->objective));
     for (char **entry = classes; *entry && classes[1]; entry++)
         if (!strcmp(*entry, CLASS_WEIGHT_BALANCED))

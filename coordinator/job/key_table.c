@@ -1,5 +1,6 @@
 #include "coordinator/job/key.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,11 @@ static bool is_class_weight(const char *text) {
     size_t length;
     double weight;
     return !strcmp(text, CLASS_WEIGHT_BALANCED) || class_weight_parse(text, &length, &weight);
+}
+
+static bool is_separator(const char *text) {
+    return text[0] && !text[1] && !isalnum((unsigned char)text[0]) &&
+           !strchr("+-.:#\"'\\", text[0]);
 }
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
@@ -136,6 +142,9 @@ const struct key keys[] = {
     {"ordinal.order", KEY_LIST, AT(order), .allowed = "labels, from low to high",
      .objectives = 1u << OBJECTIVE_ORDINAL,
      .help = "the order of the labels where they are not numbers"},
+    {"multilabel.separator", KEY_TEXT, AT(separator), .fits = is_separator, .initial = ",",
+     .allowed = "one character that is no letter, digit or quote, and none of + - . : #",
+     .objectives = 1u << OBJECTIVE_MULTILABEL, .help = "what stands between the labels of a row"},
     {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",

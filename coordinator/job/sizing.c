@@ -139,14 +139,15 @@ double sizing_bias_scale(const struct set_info *data) {
  * the mean, if that decides the start. */
 static double trace_first(const struct set_info *data, const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    const double label = objective->start ? data->targets->mean : 0;
     uint32_t outputs = shape->outputs;
-    double *margins = memory_new(3 * (size_t)outputs, sizeof *margins);
+    double *margins = memory_new(4 * (size_t)outputs, sizeof *margins);
     double *work = margins + outputs, *diagonal = margins + 2 * outputs, loss, trace = 0;
+    double *label = margins + 3 * outputs;
+    label[0] = objective->start ? data->targets->mean : 0;
     for (uint32_t k = 0; k < outputs; k++)
         margins[k] = shape->start;
-    objective->losses(&shape->loss, 1, outputs, &label, margins, &loss, work);
-    objective->second(&shape->loss, 1, outputs, &label, margins, work, diagonal);
+    objective->losses(&shape->loss, 1, outputs, label, margins, &loss, work);
+    objective->second(&shape->loss, 1, outputs, label, margins, work, diagonal);
     for (uint32_t k = 0; k < outputs; k++)
         trace += diagonal[k];
     free(margins);

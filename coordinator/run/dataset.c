@@ -138,6 +138,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
     struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
                                   .order = (const char *const *)job->order,
+                                  .separator = job->source.separator,
                                   .class_weight = (const char *const *)job->class_weight,
                                   .holdout = job_holdout_share(job),
                                   .fold = fold_of(job, fold),

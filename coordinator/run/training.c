@@ -139,6 +139,7 @@ static int size_up(struct training *run) {
         .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,
+        .separator = run->job->source.separator,
     };
     run->parameters = objective_layout(&run->shape);
     if (!layout_parameters(&run->parameters))

@@ -62,7 +62,7 @@ def keys_of_page():
     keys = {}
     for item in re.split(r'^\.It Ic ', PAGES['dml.conf.5'].read_text(), flags=re.M)[1:]:
         default = re.search(r'^The default is\n\.Cm (\S+)', item, re.M)
-        keys[item.split()[0]] = default and default[1]
+        keys[item.split()[0]] = default and default[1].replace('\\&', '')  # which guards a comma
     return keys
 
 
@@ -109,9 +109,12 @@ def every_task_trains_with_the_job_file_of_its_page(folder):
     (folder / 'counts.csv').write_text('x,y\n' + ''.join(f'{i % 7},{i % 3}\n' for i in range(90)))
     (folder / 'reviews.csv').write_text('x,y,grade\n' + ''.join(
         f'{i % 7},{i % 5},{["low", "medium", "high"][rng.randrange(3)]}\n' for i in range(90)))
+    tags = ['', 'blue', '"red,big"', 'red']
+    (folder / 'tags.csv').write_text('x,y,tags\n' + ''.join(
+        f'{i % 7},{i % 5},{tags[rng.randrange(4)]}\n' for i in range(90)))
     small_data(folder, 'train.libsvm')
     jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
-    assert len(jobs) == 7, jobs
+    assert len(jobs) == 8, jobs
     for number, job in enumerate(jobs):
         path = folder / f'{number}.conf'
         path.write_text(job)

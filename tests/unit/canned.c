@@ -11,6 +11,8 @@
 
 static double label_of(const struct objective_shape *shape, struct random *random) {
     enum label_kind labels = objective_of(shape->kind)->labels;
+    if (labels == LABEL_LISTS)
+        return (double)random_below(random, CANNED_LISTS);
     if (labels == LABEL_CLASSES)
         return (double)random_below(random, shape->outputs);
     if (labels != LABEL_TARGET)
@@ -32,6 +34,16 @@ uint64_t canned_place(const struct objective_shape *shape, uint64_t j, uint32_t 
 uint64_t canned_column(const struct objective_shape *shape, uint64_t parameter) {
     uint64_t column = parameter / weights_of(shape);
     return column < CANNED_FEATURES ? column : CANNED_FEATURES;
+}
+
+void canned_list(uint32_t classes, uint32_t start[CANNED_LISTS + 1], uint32_t *class) {
+    uint32_t count = start[0] = 0;
+    for (uint32_t i = 0; i < CANNED_LISTS; i++) {
+        for (uint32_t k = 0; k < classes; k++)
+            if (canned_has(i, k))
+                class[count++] = k;
+        start[i + 1] = count;
+    }
 }
 
 static void add_row(struct canned *canned, const double *scale, struct random *random) {
@@ -91,7 +103,10 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
                                  .type = type,
                                  .start = dense ? NULL : canned->start,
                                  .feature = dense ? NULL : canned->feature,
-                                 .label = canned->label};
+                                 .label = canned->label,
+                                 .lists = &canned->lists};
+    canned->lists = (struct label_lists){CANNED_LISTS, canned->list_start, canned->list_class};
+    canned_list(shape.outputs, canned->list_start, canned->list_class);
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         canned->label[i] = label_of(&shape, &random);
         canned->weight[i] = 1;
@@ -151,6 +166,20 @@ long double canned_second(const struct objective_shape *shape, double label, lon
     }
 }
 
+/* A logistic loss for each output. */
+static long double logistics(const struct objective_shape *shape, double label, long double *m) {
+    long double sum = 0;
+    for (uint32_t k = 0; k < shape->outputs; k++) {
+        bool own = shape->kind == OBJECTIVE_ORDINAL      ? k < label
+                   : shape->kind == OBJECTIVE_MULTILABEL ? canned_has(label, k)
+                                                         : k == (size_t)label;
+        long double sign = own ? 1 : -1, z = sign * m[k];
+        sum += log1pl(expl(-z));
+        m[k] = -sign / (1 + expl(z));
+    }
+    return sum;
+}
+
 long double canned_loss(const struct objective_shape *shape, double label, long double *m) {
     if (shape->kind == OBJECTIVE_SQUARED) {
         m[0] -= label;
@@ -171,17 +200,9 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
         m[0] = sign * fmaxl(-1, fminl(0, z - 1));
         return z >= 1 ? 0 : z > 0 ? (1 - z) * (1 - z) / 2 : 0.5L - z;
     }
-    if (shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL) {
-        bool ordered = shape->kind == OBJECTIVE_ORDINAL;
-        long double sum = 0;
-        for (uint32_t k = 0; k < shape->outputs; k++) {
-            bool own = ordered ? k < label : k == (size_t)label;
-            long double sign = own ? 1 : -1, z = sign * m[k];
-            sum += log1pl(expl(-z));
-            m[k] = -sign / (1 + expl(z));
-        }
-        return sum;
-    }
+    if (shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL ||
+        shape->kind == OBJECTIVE_MULTILABEL)
+        return logistics(shape, label, m);
     if (shape->kind == OBJECTIVE_TWEEDIE)
         return deviance(shape->loss.value[0], label, m);
     if (shape->kind == OBJECTIVE_HUBER) {

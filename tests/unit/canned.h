@@ -6,6 +6,7 @@
 
 enum { CANNED_ROWS = 700, CANNED_FEATURES = 37, CANNED_OUTPUTS_MAX = 11 };
 enum { CANNED_VALUES = CANNED_ROWS * CANNED_FEATURES };
+enum { CANNED_LISTS = 8 }; /* of classes: list i has class k if bit k % 3 of i is set */
 enum { CANNED_PARAMETERS = (CANNED_FEATURES + 1) * CANNED_OUTPUTS_MAX };
 
 /* The shape of a canned block; behind `bias` the parameters of the loss. */
@@ -25,6 +26,8 @@ struct canned {
     float narrow[CANNED_VALUES];
     double wide[CANNED_VALUES]; /* the values whatever the type */
     double label[CANNED_ROWS];
+    uint32_t list_start[CANNED_LISTS + 1], list_class[CANNED_LISTS * CANNED_OUTPUTS_MAX];
+    struct label_lists lists;   /* in `rows` for LABEL_LISTS */
     double weight[CANNED_ROWS]; /* 1, and not in `rows`, until canned_weigh() */
     double parameters[CANNED_PARAMETERS];
     double absolute_sum[CANNED_FEATURES + 1];
@@ -47,6 +50,12 @@ uint64_t canned_place(const struct objective_shape *shape, uint64_t j, uint32_t 
 
 /* The feature of a parameter. */
 uint64_t canned_column(const struct objective_shape *shape, uint64_t parameter);
+
+/* The lists of LABEL_LISTS for so many classes. */
+void canned_list(uint32_t classes, uint32_t start[CANNED_LISTS + 1], uint32_t *class);
+static inline bool canned_has(double list, size_t class) {
+    return (size_t)list >> class % 3 & 1;
+}
 
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);

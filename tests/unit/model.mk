@@ -1,7 +1,7 @@
 # unit tests of model/
 if HAVE_CMOCKA
 MODEL_TESTS = tests/unit/test_model tests/unit/test_model_damage tests/unit/test_score \
-	tests/unit/test_figures tests/unit/test_holdout
+	tests/unit/test_figures tests/unit/test_sample_figures tests/unit/test_holdout
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
 MODEL_TEST_LIBS = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
@@ -22,4 +22,8 @@ tests_unit_test_holdout_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/score_fixture.h
 tests_unit_test_figures_CFLAGS = $(MODEL_TEST_CFLAGS)
 tests_unit_test_figures_LDADD = $(MODEL_TEST_LIBS)
+tests_unit_test_sample_figures_SOURCES = tests/unit/test_sample_figures.c \
+	tests/unit/score_fixture.h
+tests_unit_test_sample_figures_CFLAGS = $(MODEL_TEST_CFLAGS)
+tests_unit_test_sample_figures_LDADD = $(MODEL_TEST_LIBS)
 endif

@@ -29,12 +29,12 @@ static struct scored {
     const char *text[ROWS_MAX];
 } table;
 
-static void clear(void) {
+__attribute__((unused)) static void clear(void) {
     memset(&table, 0, sizeof table);
     error_clear();
 }
 
-static void add_row(double label, const char *text) {
+__attribute__((unused)) static void add_row(double label, const char *text) {
     table.label[table.count] = label;
     table.text[table.count] = text;
     table.count++;
@@ -42,7 +42,7 @@ static void add_row(double label, const char *text) {
 }
 
 /* Adds a value to the last row. */
-static void add_value(uint64_t id, double value) {
+__attribute__((unused)) static void add_value(uint64_t id, double value) {
     uint64_t at = table.start[table.count]++;
     table.id[at] = id;
     table.value[at] = value;
@@ -132,18 +132,36 @@ static const struct model ordinal = {
     .weight = weights,
     .bias = biases + 1,
 };
+/* Of any number of classes a row. */
+static const struct model multilabel = {
+    .layout = {.objective = "multilabel",
+               .outputs = 3,
+               .intercept = true,
+               .features = 3,
+               .feature_id = ids,
+               .classes = 3,
+               .class_names = class_names,
+               .separator = ';'},
+    .weight = weights,
+    .bias = biases,
+};
 static const struct model squared = {
     .layout = {.objective = "squared", .outputs = 1, .features = 3, .feature_id = ids},
     .weight = weights,
 };
 
-static struct score_figures figures_of(const struct model *model) {
+__attribute__((unused)) static struct score_figures figures_of(const struct model *model) {
     struct source_options options = {0};
     struct score_figures figures;
     char *paths[] = {(char *)"data", NULL};
     assert_int_equal(score_files(model, paths, NULL, &options, 1, NULL, &figures), 0);
     score_figures_release(&figures); /* lists of classes; figures stay */
     return figures;
+}
+
+__attribute__((unused)) static void assert_close(const char *name, double figure, double expected) {
+    if (!(fabs(figure - expected) <= 1e-12 * fmax(1, fabs(expected))))
+        fail_msg("%s is %.17g, not %.17g", name, figure, expected);
 }
 
 #endif

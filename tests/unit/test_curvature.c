@@ -24,7 +24,7 @@ static const struct objective_shape shapes[] = {
     CANNED_SHAPE(GAMMA, 1, true, 0),         CANNED_SHAPE(TWEEDIE, 1, true, 1.3),
     CANNED_SHAPE(SOFTMAX, 7, false, 0),      CANNED_SHAPE(SOFTMAX, 11, true, 0),
     CANNED_SHAPE(ORDINAL, 1, true, 0),       CANNED_SHAPE(ORDINAL, 4, true, 0),
-    CANNED_SHAPE(ORDINAL, 11, true, 0),
+    CANNED_SHAPE(ORDINAL, 11, true, 0),      CANNED_SHAPE(MULTILABEL, 3, true, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -32,7 +32,8 @@ static void second_of(const struct objective_shape *shape, const long double *m,
                       long double *s) {
     uint32_t outputs = shape->outputs;
     long double p[CANNED_OUTPUTS_MAX], total = 0;
-    bool apart = shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL;
+    bool apart = shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL ||
+                 shape->kind == OBJECTIVE_MULTILABEL;
     if (outputs == 1 && !apart) {
         s[0] = canned_second(shape, label, m[0]);
         return;
@@ -244,7 +245,8 @@ static void second_at_zero(const struct canned *canned, uint32_t i, double *s) {
     const struct objective *objective = objective_of(canned->shape.kind);
     uint32_t outputs = canned->shape.outputs;
     double derivatives[CANNED_OUTPUTS_MAX] = {0}, work[CANNED_OUTPUTS_MAX], loss;
-    objective->losses(&canned->shape.loss, 1, outputs, &canned->label[i], derivatives, &loss, work);
+    const double label[CANNED_OUTPUTS_MAX] = {canned->label[i]}; /* or a list of one or none */
+    objective->losses(&canned->shape.loss, 1, outputs, label, derivatives, &loss, work);
     if (!objective->second_row)
         objective->second(&canned->shape.loss, 1, 1, &canned->label[i], derivatives, work, s);
     for (uint32_t k = 0; objective->second_row && k < outputs; k++)

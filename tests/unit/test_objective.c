@@ -25,6 +25,7 @@ static const struct objective_shape shapes[] = {
     CANNED_SHAPE(GAMMA, 1, true, 0),          CANNED_SHAPE(TWEEDIE, 1, true, 1.2),
     CANNED_SHAPE(TWEEDIE, 1, false, 1.9),     CANNED_SHAPE(ORDINAL, 1, true, 0),
     CANNED_SHAPE(ORDINAL, 4, true, 0),        CANNED_SHAPE(ORDINAL, 11, true, 0),
+    CANNED_SHAPE(MULTILABEL, 3, true, 0),     CANNED_SHAPE(MULTILABEL, 11, false, 0),
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
@@ -207,6 +208,18 @@ static void without_a_sum_only_loss_and_largest_derivative_are_found(void **stat
     }
 }
 
+/* The bounds on what a value is multiplied by, where several outputs add to one weight. */
+static void outputs_that_share_a_weight_are_bounded_together(void **state) {
+    (void)state;
+    const struct objective_shape ordinal = CANNED_SHAPE(ORDINAL, 5, true, 0);
+    const struct objective_shape softmax = CANNED_SHAPE(SOFTMAX, 5, true, 0);
+    assert_true(objective_bound(&ordinal, 9) == 5 && objective_bound(&softmax, 9) == 1);
+    assert_true(objective_second_bound(&ordinal, 1, 9) == 1.25);
+    assert_true(objective_second_bound(&softmax, 1, 9) == 0.25);
+    const struct objective_shape squared = CANNED_SHAPE(SQUARED, 1, true, 0);
+    assert_true(objective_bound(&squared, 9) == 9);
+}
+
 static void kinds_go_by_name(void **state) {
     (void)state;
     static const char *const names[] = {
@@ -243,6 +256,7 @@ int main(void) {
         cmocka_unit_test(sums_of_heavy_tails_fit),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
+        cmocka_unit_test(outputs_that_share_a_weight_are_bounded_together),
         cmocka_unit_test(kinds_go_by_name),
         cmocka_unit_test(the_proof_repeats),
     };

@@ -50,14 +50,16 @@ static struct objective_result at_margins(enum objective_kind kind, uint32_t out
     struct objective_shape shape = {
         .kind = kind, .features = 1, .outputs = outputs, .loss = objective_defaults(kind)};
     struct objective_scale scale = {.uniform = 50, .derivative_exponent = b};
-    const uint32_t start[] = {0, 1}, feature[] = {0};
+    const uint32_t start[] = {0, 1}, feature[] = {0}, listed[] = {0, 0, 1}, class[] = {0};
+    const struct label_lists lists = {2, listed, class};
     struct rows rows = {.count = 1,
                         .features = 1,
                         .values = 1,
                         .type = VALUE_ONES,
                         .start = start,
                         .feature = feature,
-                        .label = &label};
+                        .label = &label,
+                        .lists = &lists};
     struct objective_scratch *scratch = objective_scratch_new(&shape);
     struct objective_result result;
     objective_block(&shape, &scale, &rows, margins, sum, scratch, &result);

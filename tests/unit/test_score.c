@@ -133,6 +133,31 @@ static void ordered_classes_share_a_margin(void **state) {
         &ordinal, (struct score_output){.shown = SCORE_PROBABILITIES, .header = true}, expected);
 }
 
+static void lists_of_classes_are_those_with_a_margin_above_0(void **state) {
+    (void)state;
+    clear();
+    add_row(NAN, NULL);
+    add_value(2, 1000); /* 1000.25, 2999, 2 */
+    add_row(NAN, NULL);
+    add_value(2, -1000); /* −999.75, −3001, 2 */
+    expect_shown(&multilabel, SCORE_LABELS, "classes\n1;2.0;say \"three\"\nsay \"three\"\n",
+                 "{\"classes\":[\"1\",\"2.0\",\"say \\\"three\\\"\"]}\n"
+                 "{\"classes\":[\"say \\\"three\\\"\"]}\n");
+    expect_shown(&multilabel, SCORE_MARGINS,
+                 "1 2.0 \"say \"\"three\"\"\"\n1000.25 2999 2\n-999.75 -3001 2\n",
+                 "{\"margins\":[1000.25,2999,2]}\n{\"margins\":[-999.75,-3001,2]}\n");
+    struct model none = multilabel;
+    none.bias = (const double[]){-1, -1, -1};
+    clear();
+    add_row(NAN, NULL);
+    char expected[128];
+    double low = exp(-1) / (1 + exp(-1));
+    snprintf(expected, sizeof expected, "{\"probabilities\":[%.17g,%.17g,%.17g],\"classes\":[]}\n",
+             low, low, low);
+    expect_predictions(&none, JSON, expected);
+    expect_shown(&none, SCORE_LABELS, "classes\n\n", "{\"classes\":[]}\n");
+}
+
 static void expect_refused(const struct model *model, enum score_shown shown, const char *why) {
     struct source_options options = {0};
     char *paths[] = {(char *)"data", NULL}, *text;
@@ -360,6 +385,7 @@ int main(void) {
         cmocka_unit_test(a_small_probability_of_the_first_of_two_classes_keeps_its_digits),
         cmocka_unit_test(labels_probabilities_and_margins_of_several_classes_are_written),
         cmocka_unit_test(ordered_classes_share_a_margin),
+        cmocka_unit_test(lists_of_classes_are_those_with_a_margin_above_0),
         cmocka_unit_test(what_a_model_does_not_predict_is_refused),
         cmocka_unit_test(class_probabilities_add_up_to_one_at_any_margin),
         cmocka_unit_test(a_json_line_names_the_most_probable_class),
