@@ -1,4 +1,16 @@
 # Jobs on several machines, which are network namespaces with ssh: needs root, else it is skipped.
-HOSTS_TESTS = tests/hosts/test_machines.py
+HOSTS_TESTS = tests/hosts/test_hosts.py tests/hosts/test_machines.py
 TESTS += $(HOSTS_TESTS)
-EXTRA_DIST += $(HOSTS_TESTS) tests/hosts/machines.py
+EXTRA_DIST += $(HOSTS_TESTS) \
+	tests/hosts/README.md \
+	tests/hosts/fencing.py \
+	tests/hosts/machines.py \
+	tests/hosts/runs.py \
+	tests/hosts/schedules.py
+
+# make check-hosts SEEDS=1-200
+check-hosts: SEEDS = 1-51
+check-hosts: all
+	@DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' PYTHONDONTWRITEBYTECODE=1 \
+	$(PYTHON) $(srcdir)/tests/hosts/test_hosts.py --seeds $(SEEDS)
+.PHONY: check-hosts

@@ -189,8 +189,7 @@ class Machine:
         self.init = None
         self.unshare.kill()  # takes its child along, and that the whole machine
         self.unshare.wait()
-        for process in self.started:  # one that stopped with its child does not see that it ended
-            process.signal(signal.SIGCONT)
+        self.go_on()
         wait_for(lambda: not self.processes(), f'{self} is off')
         self.pull_out()  # the kernel removes what is left some time later
 
@@ -243,6 +242,12 @@ class Machine:
 
     def thaw(self):
         self.signal('', signal.SIGCONT)
+        self.go_on()
+
+    def go_on(self):
+        """What started its commands from outside stops with them, and does not go on with them."""
+        for process in self.started:
+            process.signal(signal.SIGCONT)
 
     # ---- faults of its link ----
 
