@@ -3,6 +3,7 @@ their own ports. Nothing of it is installed or touches a Slurm that this machine
 """
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import random
@@ -39,7 +40,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
@@ -77,6 +78,12 @@ def need():
     if os.geteuid() != 0:
         raise Skip('the daemons of Slurm need root')
     os.environ['PATH'] = search
+
+
+def die_with_parent():
+    """In a child: a test that is killed leaves no daemons behind."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def free_ports(count):
@@ -131,7 +138,8 @@ class Cluster:
         with open(self.folder / f'{name}.out', 'ab') as out:
             self.daemons[name] = subprocess.Popen(
                 [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                cwd='/', env={**os.environ, **self.environment, 'DML_SLURM_NODE': name})
+                cwd='/', env={**os.environ, **self.environment, 'DML_SLURM_NODE': name},
+                preexec_fn=die_with_parent)
 
     def start_munged(self):
         key = self.folder / 'munge.key'

@@ -133,6 +133,17 @@ static void a_folder_without_a_coordinator_is_unavailable(void **state) {
     assert_non_null(strstr(error_text(), "no coordinator runs there"));
 }
 
+static void of_a_coordinator_on_another_host_the_host_is_named(void **state) {
+    (void)state;
+    char *answer, path[300];
+    snprintf(path, sizeof path, "%s/lock", folder);
+    FILE *lock = fopen(path, "w");
+    fputs("77 elsewhere 7\n", lock);
+    fclose(lock);
+    assert_int_equal(control_ask(folder, "cancel\n", &answer), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "pid 77 on host elsewhere"));
+}
+
 static void an_answer_is_read_to_its_end(void **state) {
     (void)state;
     char *answer;
@@ -227,6 +238,7 @@ int main(void) {
         TEST(a_lock_is_held_by_one_and_names_its_holder),
         TEST(a_lock_goes_with_the_process_that_held_it),
         TEST(a_folder_without_a_coordinator_is_unavailable),
+        TEST(of_a_coordinator_on_another_host_the_host_is_named),
         TEST(an_answer_is_read_to_its_end),
         TEST(a_mute_coordinator_is_named_by_its_pid),
         TEST(a_live_coordinator_is_asked_before_the_store),
