@@ -1,7 +1,8 @@
 /* Feeds bytes to the code that receives messages. It must accept or refuse them without harm.
  *
  * The first byte of an input says what the rest is: a stream, the body of one message, or a recipe
- * for frames with correct checksums, so that the code behind the checksums is reached.
+ * for frames with correct checksums, so that the code behind the checksums is reached; the stream
+ * and the recipe also through TLS. Or it is a conversation in TLS that is changed on the way.
  *
  * With files as arguments: feeds those. Without: feeds the corpus beside the source, and frames
  * that are damaged in seeded ways. For libFuzzer, with
@@ -23,7 +24,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
-enum kind { KIND_STREAM, KIND_STRANGER, KIND_BODY, KIND_FRAMES, KIND_FRAMES_OF_STRANGER, KINDS };
+enum kind {
+    KIND_STREAM,
+    KIND_STRANGER,
+    KIND_BODY,
+    KIND_FRAMES,
+    KIND_FRAMES_OF_STRANGER,
+    KIND_STREAM_IN_TLS,
+    KIND_FRAMES_IN_TLS,
+    KIND_CHANGED_TLS,
+    KINDS
+};
+
+enum way { PLAIN, PLAIN_STRANGER, IN_TLS };
 
 static uint16_t type_of(uint8_t number) {
     size_t count;
@@ -78,18 +91,38 @@ static void feed_body(const uint8_t *data, size_t length) {
 
 /* ---- streams ---- */
 
-static void feed_stream(const uint8_t *data, size_t length, bool stranger) {
+static const struct tls *the_tls(void) {
+    static struct tls *tls;
+    const struct key key = {.secret = "a key", .name = "0123456789abcdef"};
+    if (!tls && tls_new(&key, &tls))
+        abort();
+    return tls;
+}
+
+static ssize_t say(struct channel *channel, const void *data, size_t length) {
+    struct iovec place = {(void *)(uintptr_t)data, length};
+    ssize_t sent = channel_send(channel, &(struct msghdr){.msg_iov = &place, .msg_iovlen = 1});
+    (void)channel_flush(channel);
+    return sent;
+}
+
+static void feed_stream(const uint8_t *data, size_t length, enum way way) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends))
         return;
     struct inlet inlet;
     struct message message;
     enum inlet_state state = INLET_WAIT;
-    struct channel *channel = channel_new(ends[0]);
-    inlet_init(&inlet, channel, stranger);
+    bool secure = way == IN_TLS;
+    struct channel *channel =
+        secure ? channel_new_server(ends[0], the_tls()) : channel_new(ends[0]);
+    struct channel *other = secure ? channel_new_client(ends[1], the_tls()) : channel_new(ends[1]);
+    while (channel_handshake(other) == 0)
+        (void)channel_handshake(channel);
+    inlet_init(&inlet, channel, way == PLAIN_STRANGER);
     size_t sent = 0;
     while (sent < length && (state == INLET_WAIT || state == INLET_MESSAGE)) {
-        ssize_t part = send(ends[1], data + sent, length - sent, MSG_NOSIGNAL);
+        ssize_t part = say(other, data + sent, length - sent);
         if (part > 0)
             sent += (size_t)part;
         while ((state = inlet_next(&inlet, &message)) == INLET_MESSAGE) {
@@ -97,13 +130,69 @@ static void feed_stream(const uint8_t *data, size_t length, bool stranger) {
             inlet_trust(&inlet);
         }
     }
-    close(ends[1]);
+    channel_free(other);
     while (state == INLET_WAIT || state == INLET_MESSAGE)
         state = inlet_next(&inlet, &message);
     assert(inlet.why);
     inlet_release(&inlet);
     channel_free(channel);
 }
+
+/* ---- TLS that is changed on the way ---- */
+
+/* One byte of what the client sends, and which bits of it are turned. */
+struct change {
+    uint32_t place;
+    uint8_t bits;
+};
+
+/* Hands on what is there, `passed` bytes after the beginning of the stream. */
+static void relay(int from, int to, const struct change *change, size_t *passed) {
+    uint8_t data[8192];
+    ssize_t length;
+    while ((length = recv(from, data, sizeof data, MSG_DONTWAIT)) > 0) {
+        if (change && change->place >= *passed && change->place - *passed < (size_t)length)
+            data[change->place - *passed] ^= change->bits;
+        *passed += (size_t)length;
+        if (send(to, data, (size_t)length, MSG_NOSIGNAL) < 0)
+            break;
+    }
+}
+
+/* Whatever is changed, what arrives is what was sent, or its beginning. */
+static void feed_changed(const uint8_t *data, size_t length) {
+    struct change change;
+    int left[2], right[2];
+    uint8_t heard[4096];
+    size_t there = 0, back = 0;
+    if (length < sizeof change || length - sizeof change > sizeof heard ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, left))
+        return;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, right))
+        abort();
+    memcpy(&change, data, sizeof change);
+    data += sizeof change;
+    length -= sizeof change;
+    struct channel *client = channel_new_client(left[0], the_tls());
+    struct channel *server = channel_new_server(right[0], the_tls());
+    for (unsigned turn = 0; turn < 4; turn++) {
+        if (channel_handshake(client) == 1 && turn == 2)
+            (void)say(client, data, length);
+        relay(left[1], right[1], &change, &there);
+        (void)channel_handshake(server);
+        relay(right[1], left[1], NULL, &back);
+    }
+    struct iovec place = {heard, sizeof heard};
+    ssize_t got = channel_receive(server, &(struct msghdr){.msg_iov = &place, .msg_iovlen = 1});
+    assert(got <= (ssize_t)length && (got <= 0 || !memcmp(heard, data, (size_t)got)));
+    assert(got == (ssize_t)length || !length || (change.bits && change.place < there));
+    channel_free(client);
+    channel_free(server);
+    close(left[1]);
+    close(right[1]);
+}
+
+/* ---- recipes ---- */
 
 /* A step of a recipe, and behind it the bytes of body and bulk. */
 struct step {
@@ -134,7 +223,7 @@ static size_t append_frame(struct bytes *stream, const uint8_t *data, size_t len
     return sizeof step + body + bulk;
 }
 
-static void feed_frames(const uint8_t *data, size_t length, bool stranger) {
+static void feed_frames(const uint8_t *data, size_t length, enum way way) {
     struct bytes stream;
     bytes_init(&stream);
     while (length >= sizeof(struct step)) {
@@ -142,7 +231,7 @@ static void feed_frames(const uint8_t *data, size_t length, bool stranger) {
         data += taken;
         length -= taken;
     }
-    feed_stream(stream.data, stream.length, stranger);
+    feed_stream(stream.data, stream.length, way);
     bytes_release(&stream);
 }
 
@@ -152,19 +241,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         return 0;
     enum kind kind = (enum kind)(*data++ % KINDS);
     length--;
+    static const enum way ways[KINDS] = {[KIND_STRANGER] = PLAIN_STRANGER,
+                                         [KIND_FRAMES_OF_STRANGER] = PLAIN_STRANGER,
+                                         [KIND_STREAM_IN_TLS] = IN_TLS,
+                                         [KIND_FRAMES_IN_TLS] = IN_TLS};
     if (kind == KIND_BODY)
         feed_body(data, length);
-    else if (kind == KIND_STREAM || kind == KIND_STRANGER)
-        feed_stream(data, length, kind == KIND_STRANGER);
+    else if (kind == KIND_CHANGED_TLS)
+        feed_changed(data, length);
+    else if (kind == KIND_STREAM || kind == KIND_STRANGER || kind == KIND_STREAM_IN_TLS)
+        feed_stream(data, length, ways[kind]);
     else
-        feed_frames(data, length, kind == KIND_FRAMES_OF_STRANGER);
+        feed_frames(data, length, ways[kind]);
     return 0;
 }
 
 #ifndef LIBFUZZER
 #include "tests/fuzz/corpus.h"
 
-enum { ROUNDS = 400 };
+enum { ROUNDS = 400, TLS_EACH = 32 /* handshakes take long */ };
 
 /* One frame in a recipe, of every type in turn, or one body; some damaged. */
 static void damage_messages(void) {
@@ -207,8 +302,21 @@ static void damage_streams(void) {
                 (uint8_t)(1 << random_below(&random, 8));
         size_t length =
             random_below(&random, 4) ? stream.length : random_below(&random, stream.length + 1);
-        feed_stream(stream.data, length, i % 2);
+        feed_stream(stream.data, length, i % TLS_EACH ? i % 2 ? PLAIN_STRANGER : PLAIN : IN_TLS);
         bytes_release(&stream);
+    }
+}
+
+/* Every byte of a conversation, and some beyond its end. */
+static void change_tls(void) {
+    struct random random;
+    random_init(&random, 3);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        uint8_t input[sizeof(struct change) + 32] = {0};
+        const struct change change = {.place = i, .bits = (uint8_t)(1 << random_below(&random, 8))};
+        memcpy(input, &change, sizeof change);
+        memset(input + sizeof change, 'x', 32);
+        feed_changed(input, sizeof input);
     }
 }
 
@@ -218,13 +326,15 @@ int main(int argc, char **argv) {
             return 1;
     if (argc > 1)
         return 0;
-    printf("1..3\n");
+    printf("1..4\n");
     damage_messages();
     printf("ok 1 - damaged messages are taken or refused without harm\n");
     damage_streams();
     printf("ok 2 - damaged streams are taken or refused without harm\n");
+    change_tls();
+    printf("ok 3 - TLS that was changed on the way brings nothing that was not sent\n");
     unsigned files = feed_corpus("corpus-frame");
-    printf("%s 3 - the corpus is taken or refused without harm # %u files\n",
+    printf("%s 4 - the corpus is taken or refused without harm # %u files\n",
            files ? "ok" : "not ok", files);
     return files ? 0 : 1;
 }

@@ -23,8 +23,8 @@ TEXT_FUZZERS = fuzz_libsvm fuzz_csv
 CLEANFILES += $(TEXT_FUZZERS) fuzz_roles
 FUZZ_CC = clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	-ffp-contract=off -DLIBFUZZER -I$(srcdir) -I.
-WIRE_OF_CONNECTIONS = wire/address.c wire/connecting.c wire/failpoints.c wire/frame.c wire/host.c \
-	wire/inlet.c wire/options.c wire/outlet.c wire/peer.c
+WIRE_OF_CONNECTIONS = wire/address.c wire/channel.c wire/connecting.c wire/failpoints.c wire/frame.c wire/host.c \
+	wire/inlet.c wire/key.c wire/options.c wire/outlet.c wire/peer.c wire/tls.c wire/tls_socket.c
 .PHONY: fuzz
 fuzz: $(TEXT_FUZZERS) fuzz_roles
 $(TEXT_FUZZERS):
