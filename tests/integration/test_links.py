@@ -2,8 +2,10 @@
 """Links over TLS: the same bits, and whoever has another key, or none, is told what is wrong."""
 
 import contextlib
+import pathlib
 import re
 import secrets
+import signal
 import sys
 
 from harness import (COORDINATOR, PERMISSION, REPLICA, SHARD, UNAVAILABLE, Process, dml, main, run,
@@ -42,6 +44,10 @@ def workers(*programs, **options):
             worker.end()
 
 
+def is_stopped(pid):
+    return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
+
+
 def job_at(folder, shards, replicas, **settings):
     return small_job(folder, shard_addresses=[worker.address for worker in shards],
                      replica_addresses=[worker.address for worker in replicas], **settings)
@@ -60,6 +66,29 @@ def a_model_trained_over_tls_has_the_bits_of_the_quiet_one(folder):
         job = job_at(folder, (one, other), replicas)
         assert train(job)['model_sha256'] == expected
         assert all(worker.wait(60).status == 0 for worker in (one, other, *replicas))
+
+
+@test
+def workers_killed_over_tls_are_replaced_and_the_model_is_the_same(folder):
+    expected = train(small_job(folder, checkpoint_seconds=0), '--state', folder / 'own.state')
+    key = make_key(folder / 'job.state' / 'key')
+    with workers(SHARD, REPLICA, key=key) as started:
+        shard, replica = started
+        job = job_at(folder, [shard], [replica], checkpoint_seconds=0)
+        process = Process(COORDINATOR, 'run', job, '--json',
+                          DML_FAILPOINT='coordinator.send_EVALUATE:6:stop')
+        try:
+            process.until(lambda: is_stopped(process.pid), 'it stops at the sixth evaluation')
+            for program, worker in (SHARD, shard), (REPLICA, replica):
+                worker.signal(signal.SIGKILL)
+                worker.popen.wait()
+                started.append(Worker(program, key=key, listen=worker.address))
+            process.signal(signal.SIGCONT)
+            result = process.wait().json
+        finally:
+            process.end()
+        assert result['model_sha256'] == expected['model_sha256'], (result, expected)
+        assert result['restarts'] == {'coordinator': 0, 'shard': 1, 'replica': 1}, result
 
 
 @test
@@ -84,7 +113,7 @@ def a_worker_without_a_key_and_a_coordinator_that_needs_one_say_so(folder):
         assert finished.status == UNAVAILABLE, finished
         assert 'was it started with --key?' in finished.stderr, finished
         assert f'made the key {state_of(folder / "job.conf")}/key' in finished.stderr, finished
-        shard.signal(15)
+        shard.signal(signal.SIGTERM)
         assert 'TLS where plain text is spoken: start this worker with --key' in shard.wait().stderr
 
 
