@@ -15,8 +15,11 @@ from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 10
+RUNS = 200 if ALL else 11
 KILLS_MAX = 4
+
+# Names of this machine, and a command that starts workers as ssh would: all links are TLS.
+OVER_TLS = {'hosts': ['127.0.0.1', '127.0.0.2'], 'launch': 'env DML_HOST=%h'}
 
 # What a run is made of: the objective, how long replicas pause before a chunk at most (µs), and
 # settings of the job. With the longest pauses evaluations take more than 100 ms and are journalled.
@@ -25,7 +28,8 @@ KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('soft
          ('squared', 2000, {}), ('squared', 25000, {'weighted': True}),
          ('logistic', 2000, PRECONDITIONED),
          ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED),
-         ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True})]
+         ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True}),
+         ('logistic', 2000, OVER_TLS)]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 
