@@ -55,6 +55,7 @@ struct coordinator_settings {
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;      /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
+    const char *scratch;                /* where replicas keep copies of chunks; NULL: nowhere */
     const char *const *shard_addresses; /* [shards], as replicas reach them */
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */

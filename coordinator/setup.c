@@ -140,6 +140,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
                        ? c->settings.replica_threads[link - c->settings.shards]
                        : c->settings.threads,
         .flush_ms = c->settings.flush_ms,
+        .scratch = c->settings.scratch,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .coordinates = has_coordinates(c),
     };

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/scratch.h"
 #include "data/set_file.h"
 
 const struct container_kind set_kind = {"DMLSET\n\n", SET_VERSION, "set"};
@@ -26,8 +27,12 @@ struct set {
     const char **class_name, **name;
     struct table *table;
     struct label_lists lists;
-    atomic_uchar *verified; /* of each chunk */
+    atomic_uchar *verified;  /* of each chunk: enum verified */
+    struct scratch *scratch; /* or NULL */
 };
+
+/* Where a chunk was found sound. */
+enum verified { VERIFIED_NOT, VERIFIED_SET, VERIFIED_COPY };
 
 /* The section is there if rows have weights. */
 static int map_weights(struct set *set) {
@@ -177,8 +182,13 @@ void set_close(struct set *set) {
     free(set->name);
     table_free(set->table);
     free(set->verified);
+    scratch_close(set->scratch);
     container_close(&set->container);
     free(set);
+}
+
+int set_copy_to(struct set *set, const char *folder) {
+    return scratch_open(folder, set->info.fingerprint, set->container.length, &set->scratch);
 }
 
 const char *set_path(const struct set *set) {
@@ -189,30 +199,50 @@ const struct set_info *set_info(const struct set *set) {
     return &set->info;
 }
 
-/* Two threads may verify the same chunk at once: the bytes do not change, so both find the same.
- * The flag passes on no other memory, so relaxed order is enough. */
-static int verify_chunk(struct set *set, uint32_t number) {
+static bool is_sound(const struct set_chunk *chunk, const uint8_t *at) {
+    return hash64(at, chunk->bytes) == chunk->checksum;
+}
+
+static enum verified find_chunk(struct set *set, const struct set_chunk *chunk) {
+    if (set->scratch && is_sound(chunk, scratch_at(set->scratch, chunk->offset)))
+        return VERIFIED_COPY;
+    if (!is_sound(chunk, set->container.data + chunk->offset))
+        return VERIFIED_NOT;
+    if (!set->scratch)
+        return VERIFIED_SET;
+    scratch_put(set->scratch, chunk->offset, set->container.data + chunk->offset, chunk->bytes);
+    bool copied = is_sound(chunk, scratch_at(set->scratch, chunk->offset));
+    return copied ? VERIFIED_COPY : VERIFIED_SET;
+}
+
+/* Where the chunk is; NULL after an error. Two threads may verify the same chunk at once: the bytes
+ * do not change, so each finds what will do. The flag passes on no other memory, so relaxed order
+ * is enough. */
+static const uint8_t *verify_chunk(struct set *set, uint32_t number) {
     const struct set_chunk *chunk = &set->chunk[number];
-    if (atomic_load_explicit(&set->verified[number], memory_order_relaxed))
-        return 0;
-    if (hash64(set->container.data + chunk->offset, chunk->bytes) != chunk->checksum)
-        return error_set(ERROR_DATA,
-                         "%s: the checksum of chunk %u is wrong: delete the file to "
-                         "have it made again",
-                         set->container.path, number);
-    atomic_store_explicit(&set->verified[number], 1, memory_order_relaxed);
-    return 0;
+    unsigned verified = atomic_load_explicit(&set->verified[number], memory_order_relaxed);
+    if (!verified) {
+        verified = find_chunk(set, chunk);
+        atomic_store_explicit(&set->verified[number], (unsigned char)verified,
+                              memory_order_relaxed);
+    }
+    if (verified)
+        return verified == VERIFIED_COPY ? scratch_at(set->scratch, chunk->offset)
+                                         : set->container.data + chunk->offset;
+    error_set(ERROR_DATA,
+              "%s: the checksum of chunk %u is wrong: delete the file to have it made again",
+              set->container.path, number);
+    return NULL;
 }
 
 int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
     if (number >= facts->chunks)
         return error_set(ERROR_INTERNAL, "%s: there is no chunk %u", set->container.path, number);
-    int code = verify_chunk(set, number);
-    if (code)
-        return code;
     const struct set_chunk *chunk = &set->chunk[number];
-    const uint8_t *data = set->container.data + chunk->offset;
+    const uint8_t *data = verify_chunk(set, number);
+    if (!data)
+        return ERROR_DATA;
     struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense);
     *rows = (struct rows){
         .count = chunk->rows,

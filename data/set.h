@@ -99,12 +99,17 @@ int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
                  const struct set_options *options, struct set **set, bool *made);
 
 int set_open(const char *path, struct set **set);
+
+/* From now on chunks that are read are copied to a file in `folder`, and read from there if it has
+ * them (data/scratch.h). Before the first chunk is read. As scratch_open(); after an error the set
+ * is as it was. */
+int set_copy_to(struct set *set, const char *folder);
 void set_close(struct set *set);
 const char *set_path(const struct set *set);
 const struct set_info *set_info(const struct set *set);
 
-/* Chunk `number` as arrays in the mapping. Its checksum is verified at the first touch:
- * ERROR_DATA names file and chunk. */
+/* Chunk `number` as arrays in the mapping, or in that of the copy. Its checksum is verified at the
+ * first touch: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);
 
 /* Prints what a pack or a set holds, for people or as one JSON object. */

@@ -17,12 +17,14 @@
 #include "replica/workers.h"
 #include "wire/failpoints.h"
 #include "wire/host.h"
+#include "wire/peer.h"
 
 struct rim {
     struct host *host;
     struct replica *replica;
     struct set *set;
     struct workers *workers;
+    bool may_write; /* only the owner of the run can tell it where */
     struct computed computed;
     uint64_t shuffle, pause_us;
 };
@@ -99,11 +101,25 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     return 0;
 }
 
+/* Without a copy it works as well. */
+static void keep_copy(struct rim *rim, const char *folder) {
+    if (!*folder)
+        return;
+    if (!rim->may_write)
+        log_warning("a replica that listens on plain TCP keeps no copy in %s: anybody may tell it "
+                    "where to write",
+                    folder);
+    else if (set_copy_to(rim->set, folder))
+        log_warning("no copy of the set is kept: %s", error_text());
+    error_clear();
+}
+
 static int open_set(struct rim *rim, const struct replica_setup *setup) {
     close_set(rim);
     int code = set_open(setup->set, &rim->set);
     if (code)
         return code;
+    keep_copy(rim, setup->scratch);
     const struct set_info *info = set_info(rim->set);
     struct workers_settings settings = {
         .threads = threads_for(setup->threads),
@@ -242,7 +258,8 @@ static int serve(const struct host_options *options) {
     int code = 0;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
-    struct rim rim = {.shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
+    struct rim rim = {.may_write = options->key || address_is_unix(options->listen),
+                      .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                       .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
     struct host_role role = {.state = &rim,
                              .message = on_message,

@@ -35,6 +35,7 @@ enum action_kind {
 struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
+    const char *scratch;           /* the same; "": keep no copy of the set */
     struct loss_parameters loss;
     struct layout layout; /* of the parameters */
     enum precondition precondition;

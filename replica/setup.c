@@ -46,6 +46,7 @@ static void release_texts(struct replica *replica) {
     free((char *)replica->setup.set);
     free((char *)replica->setup.fingerprint);
     free((char *)replica->setup.objective);
+    free((char *)replica->setup.scratch);
     replica->setup = (struct replica_setup){0};
 }
 
@@ -185,6 +186,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
            !strcmp(setup->objective, message->objective) &&
+           !strcmp(setup->scratch, message->scratch) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
@@ -204,6 +206,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .set = memory_copy_string(message->set),
         .fingerprint = memory_copy_string(message->fingerprint),
         .objective = memory_copy_string(message->objective),
+        .scratch = memory_copy_string(message->scratch),
         .layout = *layout,
         .threads = message->threads,
         .precondition = message->precondition,

@@ -64,6 +64,7 @@ struct job {
     double checkpoint_seconds;
     uint32_t reconnect_seconds;
     uint32_t flush_ms;
+    char *scratch;          /* an absolute path, or NULL */
     char **shard_addresses; /* NULL-terminated; empty: started here */
     char **replica_addresses;
     char **hosts; /* NULL-terminated; empty or "local": workers are started here */

@@ -14,6 +14,10 @@ static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
 }
 
+static bool is_absolute(const char *text) {
+    return text[0] == '/';
+}
+
 static bool is_host_and_port(const char *text) {
     const char *colon = strrchr(text, ':');
     if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5)
@@ -184,6 +188,8 @@ const struct key keys[] = {
      .help = "seconds between checkpoints: work that a power cut may cost; 0: every step"},
     {"reconnect_seconds", KEY_COUNT32, AT(reconnect_seconds), RANGE(0, 1e6), CHANGES,
      .initial = "30", .help = "how long workers wait for the next coordinator when theirs is lost"},
+    {"scratch", KEY_TEXT, AT(scratch), .fits = is_absolute, .allowed = "an absolute path", CHANGES,
+     .help = "a folder on the local disk of each host, where replicas keep a copy of their chunks"},
     {"flush_ms", KEY_COUNT32, AT(flush_ms), RANGE(1, 1e6), CHANGES, .initial = "1000",
      .help = "how long a replica adds up gradients before it sends them"},
     {"shard_addresses", KEY_LIST, AT(shard_addresses), .fits = is_address, .allowed = ADDRESSES,

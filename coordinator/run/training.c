@@ -240,6 +240,7 @@ static int make_coordinator(struct training *run) {
         .portion_chunks = job->portion_chunks,
         .backup_copies = job->backup_copies,
         .flush_ms = job->flush_ms,
+        .scratch = job->scratch,
         .reconnect_seconds = job->reconnect_seconds,
         .shard_addresses = run->addresses,
         .shards_folder = run->shards_folder,

@@ -108,8 +108,8 @@ def exists(path):
 
 # Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
 # (test_prune.py), only workers that someone else started under the name of a host to the third
-# (test_loop.py).
-WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup'}
+# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py).
+WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'scratch_write'}
 
 SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),

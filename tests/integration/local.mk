@@ -41,6 +41,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_losses.py \
 	tests/integration/test_ordinal.py \
 	tests/integration/test_multilabel.py \
+	tests/integration/test_scratch.py \
 	tests/integration/test_fencing.py \
 	tests/integration/test_waiting.py \
 	tests/integration/test_weights.py \

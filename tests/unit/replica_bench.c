@@ -154,7 +154,8 @@ void greeted(struct bench *bench, uint32_t shard) {
 void setup_message(struct bench *bench) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.attempt = bench->attempt,
+                          .replica_setup = {.scratch = "",
+                                            .attempt = bench->attempt,
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .objective = "logistic",

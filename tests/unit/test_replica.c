@@ -24,7 +24,7 @@ static void an_older_coordinator_is_refused(void **state) {
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .epoch = EPOCH - 1,
-                          .replica_setup = {.attempt = ATTEMPT, .shards = 1}});
+                          .replica_setup = {.scratch = "", .attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);
 }
@@ -146,7 +146,8 @@ static void a_new_set_up_starts_over(void **state) {
     take_up(&bench, 1, 2, PORTION_LAST);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.attempt = ATTEMPT + 1,
+                          .replica_setup = {.scratch = "",
+                                            .attempt = ATTEMPT + 1,
                                             .set = "other.set",
                                             .fingerprint = "f01",
                                             .objective = "logistic",

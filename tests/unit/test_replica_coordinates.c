@@ -41,7 +41,8 @@ static void ready(struct bench *bench, uint32_t shards) {
     bench->point[COLUMNS] = 100;
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.attempt = ATTEMPT,
+                          .replica_setup = {.scratch = "",
+                                            .attempt = ATTEMPT,
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .objective = "logistic",

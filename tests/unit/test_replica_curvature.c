@@ -26,7 +26,8 @@ static void ready(struct bench *bench, enum precondition precondition) {
     bench_new(bench, 2);
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.attempt = ATTEMPT,
+                          .replica_setup = {.scratch = "",
+                                            .attempt = ATTEMPT,
                                             .set = "data.set",
                                             .fingerprint = "f00",
                                             .objective = "logistic",

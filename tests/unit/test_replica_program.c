@@ -71,7 +71,8 @@ static void answer(struct outbox *out, uint32_t link, struct message message) {
 static void set_up(struct world *world, struct outbox *out) {
     answer(out, world->coordinator,
            (struct message){.type = MESSAGE_REPLICA_SETUP,
-                            .replica_setup = {.attempt = 1,
+                            .replica_setup = {.scratch = "",
+                                              .attempt = 1,
                                               .set = set_path(world->set),
                                               .fingerprint = set_info(world->set)->fingerprint,
                                               .objective = objective_name(world->shape.kind),

@@ -1,0 +1,88 @@
+/* A copy of a set's chunks on a local disk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "data/scratch.h"
+#include "tests/unit/folder_fixture.h"
+
+#define BYTES 300000
+
+static struct scratch *opened(const char *fingerprint) {
+    struct scratch *scratch = NULL;
+    if (scratch_open(inside("copies"), fingerprint, BYTES, &scratch))
+        fail_msg("%s", error_text());
+    return scratch;
+}
+
+static void what_one_replica_puts_another_finds_and_the_rest_are_holes(void **state) {
+    (void)state;
+    struct scratch *one = opened("aa"), *other = opened("aa");
+    struct stat status;
+    scratch_put(one, 200000, "chunk", 6);
+    assert_string_equal((const char *)scratch_at(other, 200000), "chunk");
+    assert_int_equal(*scratch_at(other, 0), 0);
+    assert_int_equal(stat(inside("copies/dml-aa.scratch"), &status), 0);
+    assert_int_equal(status.st_size, BYTES);
+    assert_true(status.st_blocks * 512 < BYTES / 2);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    scratch_close(one);
+    scratch_close(other);
+    one = opened("aa"); /* the next run */
+    assert_string_equal((const char *)scratch_at(one, 200000), "chunk");
+    scratch_close(one);
+}
+
+static void copies_of_other_sets_go_when_nobody_has_them_open(void **state) {
+    (void)state;
+    struct scratch *used = opened("aa"), *left = opened("bb");
+    FILE *file = fopen(inside("copies/mine.txt"), "w");
+    fclose(file);
+    scratch_close(left);
+    scratch_close(opened("cc"));
+    assert_int_equal(access(inside("copies/dml-aa.scratch"), F_OK), 0);
+    assert_int_not_equal(access(inside("copies/dml-bb.scratch"), F_OK), 0);
+    assert_int_equal(access(inside("copies/mine.txt"), F_OK), 0);
+    scratch_close(used);
+}
+
+static void a_file_that_others_may_write_or_a_link_is_not_used(void **state) {
+    (void)state;
+    struct scratch *scratch = NULL;
+    scratch_close(opened("aa"));
+    assert_int_equal(chmod(inside("copies/dml-aa.scratch"), 0666), 0);
+    assert_int_equal(scratch_open(inside("copies"), "aa", BYTES, &scratch), ERROR_PERMISSION);
+    error_clear();
+    assert_int_equal(symlink("/etc/hostname", inside("copies/dml-ll.scratch")), 0);
+    assert_int_equal(scratch_open(inside("copies"), "ll", BYTES, &scratch), ERROR_CREATE);
+    error_clear();
+}
+
+static void a_folder_that_cannot_be_made_is_an_error(void **state) {
+    (void)state;
+    struct scratch *scratch = NULL;
+    FILE *file = fopen(inside("copies"), "w");
+    fclose(file);
+    assert_int_equal(scratch_open(inside("copies"), "aa", BYTES, &scratch), ERROR_CREATE);
+    error_clear();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_one_replica_puts_another_finds_and_the_rest_are_holes,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(copies_of_other_sets_go_when_nobody_has_them_open,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_file_that_others_may_write_or_a_link_is_not_used,
+                                        make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_an_error, make_folder,
+                                        remove_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
