@@ -1,12 +1,9 @@
 #include "coordinator/run/hosting.h"
 
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/run/slurm_allocation.h"
 
@@ -38,21 +35,6 @@ int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts) 
         if (!hosts->items[i].threads)
             hosts->items[i].threads = job->threads;
     return code;
-}
-
-uint32_t hosting_at(const struct hosts *hosts, const char *address) {
-    const char *start = strncmp(address, "tls:", 4) == 0 ? address + 4 : address;
-    const char *colon = strrchr(start, ':');
-    size_t length = colon ? (size_t)(colon - start) : 0;
-    if (length > 2 && start[0] == '[' && start[length - 1] == ']') {
-        start++;
-        length -= 2;
-    }
-    for (uint32_t i = 0; i < hosts->count; i++)
-        if (strlen(hosts->items[i].address) == length &&
-            strncmp(hosts->items[i].address, start, length) == 0)
-            return i;
-    return HOSTS_NONE;
 }
 
 /* ---- what becomes of them ---- */

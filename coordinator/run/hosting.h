@@ -14,7 +14,4 @@ int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts);
  * ERROR_UNAVAILABLE if no host is left; then the log has a line a host that says why. */
 int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms);
 
-/* The host of an address, "HOST:PORT" or "tls:HOST:PORT"; HOSTS_NONE. */
-uint32_t hosting_at(const struct hosts *hosts, const char *address);
-
 #endif

@@ -84,12 +84,13 @@ int workers_prepare(struct training *run) {
 
 /* ---- when the run is known ---- */
 
-/* A worker on a host is adopted if the host is one of those that the run has now. */
+/* A worker on a host is adopted if the host is one of those that the run has now, by its name:
+ * several may be reached at one address, as nodes of Slurm on one machine are. */
 static void adopt_there(struct training *run, const struct store_process_row *process) {
     bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
     enum role role = shard ? ROLE_SHARD : ROLE_REPLICA;
     uint32_t worker = shard ? process->index : run->sizing.shards + process->index;
-    uint32_t host = hosting_at(&run->hosts, process->address);
+    uint32_t host = hosts_find(&run->hosts, process->host);
     if (host == HOSTS_NONE || !hosts_adopt(&run->hosts, worker, host, clock_monotonic_ns()))
         return;
     launch_place(&run->launch, role, process->index, hosts_of(&run->hosts, worker));

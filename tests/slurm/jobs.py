@@ -17,6 +17,8 @@ from nightly import check_model  # noqa: E402
 
 SCRIPT = SOURCE / 'examples/train.sbatch'
 
+PATH = f'{BUILD}:{os.environ["PATH"]}'
+
 # Evaluations take long enough to be interrupted.
 SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '50000'}
 
@@ -69,7 +71,7 @@ class Job:
         self.log = job.parent / f'{state.name}.log'
         self.number = cluster.sbatch(
             SCRIPT, f'--output={self.log}', *options, after=('run', job, '--state', state, '--verbose'),
-            PATH=f'{BUILD}:{os.environ["PATH"]}', **{**SLOW, **environment})
+            PATH=PATH, **{**SLOW, **environment})
 
     def said(self):
         return self.log.read_text() if self.log.exists() else ''

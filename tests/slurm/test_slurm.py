@@ -8,7 +8,7 @@ import sys
 import time
 
 from cluster import Cluster, main, test
-from jobs import Job, Watcher, make_job
+from jobs import PATH, SLOW, Job, Watcher, make_job
 
 ALL = os.environ.get('DML_SLURM') == 'all'
 
@@ -74,6 +74,21 @@ def a_requeued_job_goes_on(folder):
         check_end(job, watcher, expected)
         assert job.slurm['Restarts'] == '2', job.slurm
         assert len(job.runs()) == 1, job.runs()
+
+
+@long_test
+def a_killed_coordinator_finds_its_workers_again(folder):
+    """Those on nodes with one address, too: a worker is looked for on the node of its name."""
+    config, expected = make_job(folder)
+    twice = ('DML_FAILPOINT=coordinator.send_EVALUATE:50:kill dml-coordinator "$@"; '
+             'dml-coordinator "$@"')
+    with Cluster() as cluster:
+        ended = cluster.command(
+            'salloc', '--nodes=4', '--exclusive', 'bash', '-c', twice, 'bash', 'run', config,
+            '--json', '--verbose', '--set', 'hosts=slurm', PATH=PATH, **SLOW)
+        assert ended.status == 0 and ended.json['model_sha256'] == expected, ended
+        assert ended.json['restarts'] == {'coordinator': 1, 'shard': 0, 'replica': 0}, ended
+        assert 'is not the one that was there' not in ended.stderr, ended
 
 
 def check_stopped_and_requeued(job, watcher, expected):
