@@ -1,6 +1,5 @@
 #include "coordinator/run/hosting.h"
 
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -43,9 +42,11 @@ static int none_left(const struct hosts *hosts) {
     for (uint32_t i = 0; i < hosts->count; i++)
         log_warning("host %s: %s", hosts->items[i].name,
                     *hosts->items[i].why ? hosts->items[i].why : "has no worker that is needed");
-    return error_set(ERROR_UNAVAILABLE,
-                     "no host is left that workers can be started on: the lines above say why; "
-                     "what is durable is kept: run the same command again to go on");
+    return error_set(
+        ERROR_UNAVAILABLE,
+        "no host is left that workers can be started on: the lines above say why; each "
+        "host needs the programs, and the state folder under the same path; what is "
+        "durable is kept: run the same command again to go on");
 }
 
 int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {

