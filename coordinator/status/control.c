@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/filesystem.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #define SOCKET_NAME "control.sock"
@@ -105,7 +107,14 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     bufferevent_enable(client, EV_READ | EV_WRITE);
 }
 
-/* Binds through the folder's descriptor, because an address has no room for a long path. */
+/* sshfs and SMB, for example, hold no sockets. */
+static bool holds_no_sockets(const char *folder, int number) {
+    return (number == EPERM || number == EOPNOTSUPP || number == ENOSYS) &&
+           filesystem_is_network(folder);
+}
+
+/* Binds through the folder's descriptor, because an address has no room for a long path.
+ * *descriptor is −1 if the file system holds no sockets: a run can do without. */
 static int listen_in(const char *folder, const char *path, int *descriptor) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int folder_descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -118,13 +127,20 @@ static int listen_in(const char *folder, const char *path, int *descriptor) {
              SOCKET_NAME);
     mode_t before = umask(0177);
     if (folder_descriptor < 0 || listening < 0 ||
-        bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 16))
-        code = error_set_errno(ERROR_CREATE, "cannot make the control socket %s", path);
+        bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 16)) {
+        if (holds_no_sockets(folder, errno))
+            log_warning("the file system of %s holds no sockets: `status` and `cancel` cannot ask "
+                        "this run; the key `http` shows it, and SIGTERM ends it",
+                        folder);
+        else
+            code = error_set_errno(ERROR_CREATE, "cannot make the control socket %s", path);
+        if (listening >= 0)
+            close(listening);
+        listening = -1;
+    }
     umask(before);
     if (folder_descriptor >= 0)
         close(folder_descriptor);
-    if (code && listening >= 0)
-        close(listening);
     *descriptor = listening;
     return code;
 }
@@ -134,7 +150,8 @@ int control_new(struct event_base *base, const char *state_folder,
     char *path = memory_format("%s/%s", state_folder, SOCKET_NAME);
     int descriptor;
     int code = listen_in(state_folder, path, &descriptor);
-    if (code) {
+    *control = NULL;
+    if (descriptor < 0) {
         free(path);
         return code;
     }

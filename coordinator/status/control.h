@@ -20,8 +20,9 @@ struct control_callbacks {
     void *context;
 };
 
+/* *control is NULL, after a warning, on a network file system that holds no sockets. */
 int control_new(struct event_base *base, const char *state_folder,
                 const struct control_callbacks *callbacks, struct control **control);
-void control_free(struct control *control); /* removes the socket */
+void control_free(struct control *control); /* removes the socket; harmless on NULL */
 
 #endif

@@ -260,9 +260,9 @@ class Machine:
                 self.on_net('iptables', '-A', chain, device, 'eth0', *where, '-j', 'DROP')
 
     def lose(self, share):
-        """Loses that share of the packets that come in."""
-        self.on_net('iptables', '-A', 'INPUT', '-i', 'eth0', '-m', 'statistic', '--mode', 'random',
-                    '--probability', share, '-j', 'DROP')
+        """Loses that share of the packets that come in, except those of the storage."""
+        self.on_net('iptables', '-A', 'INPUT', '-i', 'eth0', '!', '-s', self.network.storage.address,
+                    '-m', 'statistic', '--mode', 'random', '--probability', share, '-j', 'DROP')
 
     def unplug(self):
         self.network.storage.on_net('ip', 'link', 'set', f'port{self.number}', 'down')

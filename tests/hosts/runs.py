@@ -47,10 +47,14 @@ class Hosted:
     def start_held(self, machine, place, visit=1):
         """The coordinator stops itself at that visit of a failpoint; go_on() ends that."""
         self.start(machine, DML_FAILPOINT=f'coordinator.{place}:{visit}:stop')
-        self.now.until(lambda: any(map(faults.is_stopped, self.coordinators())), f'it is at {place}')
+
+        def is_there():
+            assert self.now.popen.poll() is None, f'it ended before {place}'
+            return any(map(faults.is_stopped, self.coordinators()))
+        wait_for(is_there, f'it is at {place}', END_SECONDS)
 
     def coordinators(self):
-        return [pid for pid in self.home.processes('dml-coordinator')]
+        return self.home.processes('dml-coordinator')
 
     def go_on(self):
         for pid in self.coordinators():

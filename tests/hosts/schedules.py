@@ -11,7 +11,7 @@ LOST_SECONDS = 20  # whoever is out of reach for so long counts as lost
 
 # Where the coordinator stands when something goes wrong, and the visits of that place: while it
 # greets and sets up, hands out, folds, takes a checkpoint, and reads the model at the end.
-PLACES = [('send_HELLO', 4), ('send_SHARD_SETUP', 2), ('send_REPLICA_SETUP', 3), ('send_EXPONENTS', 2),
+PLACES = [('send_HELLO', 4), ('send_SHARD_SETUP', 2), ('send_REPLICA_SETUP', 3), ('state_attempt', 1),
           ('send_EVALUATE', 20), ('send_FOLD', 30), ('state_accept', 30), ('send_CHECKPOINT', 1),
           ('state_step_commit', 1), ('send_READ', 1), ('send_READ', 1)]
 
