@@ -89,18 +89,21 @@ static void gather(struct gathered *gathered, uint32_t column, double value, uin
     gathered->sorted = false;
 }
 
-/* Adds what the values of a row bring with them. */
-static void gather_derived(struct gathered *gathered, const struct filling *filling,
-                           const struct row_walk *walk, uint32_t row) {
+/* The next of what the values of a row bring with them; false if there is no other. *at is where
+ * the search goes on: 0 at first. */
+static bool next_derived(const struct filling *filling, const struct row_walk *walk, uint64_t *at,
+                         struct derived *derived) {
+    const struct columns *columns = filling->columns;
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    for (uint64_t i = first; i < end; i++) {
+    while (first + *at < end) {
+        uint64_t i = first + (*at)++;
         uint32_t feature = pack_feature(&walk->rows, first, i);
-        if (!columns_derive(filling->columns, walk->pack, feature))
+        if (!columns_derive(columns, walk->pack, feature))
             continue;
-        struct derived derived =
-            columns_derived(filling->columns, walk->pack, feature, pack_value(&walk->rows, i));
-        gather(gathered, derived.column, derived.value, row);
+        *derived = columns_derived(columns, walk->pack, feature, pack_value(&walk->rows, i));
+        return true;
     }
+    return false;
 }
 
 /* Adds a row. Values of features that are not columns are dropped. */
@@ -127,8 +130,10 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
     }
     gathered->count = count;
     gathered->sorted &= sorted;
-    if (filling->columns->deriving[walk->pack])
-        gather_derived(gathered, filling, walk, row);
+    uint64_t at = 0;
+    struct derived derived;
+    while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &at, &derived))
+        gather(gathered, derived.column, derived.value, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -218,6 +223,14 @@ static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
 
 /* ---- dense rows ---- */
 
+static inline void put_value(const struct filling *filling, enum value_type type, uint64_t place,
+                             double value) {
+    if (type == VALUE_FLOAT)
+        ((float *)filling->value)[place] = (float)value;
+    else
+        ((double *)filling->value)[place] = value;
+}
+
 /* Puts a row's values to their columns; the types are constants for the compiler. */
 static inline void put_dense(const struct filling *filling, const struct row_walk *walk,
                              uint64_t at, enum value_type from, enum value_type to) {
@@ -227,29 +240,8 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
     rows.type = from;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&rows, first, i)];
-        if (column == DICTIONARY_NONE)
-            continue;
-        double value = pack_value(&rows, i);
-        if (to == VALUE_FLOAT)
-            ((float *)filling->value)[at + column] = (float)value;
-        else
-            ((double *)filling->value)[at + column] = value;
-    }
-}
-
-/* Puts what the values of a row bring with them. */
-static void put_derived(const struct filling *filling, const struct row_walk *walk, uint64_t at) {
-    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    for (uint64_t i = first; i < end; i++) {
-        uint32_t feature = pack_feature(&walk->rows, first, i);
-        if (!columns_derive(filling->columns, walk->pack, feature))
-            continue;
-        struct derived derived =
-            columns_derived(filling->columns, walk->pack, feature, pack_value(&walk->rows, i));
-        if (filling->type == VALUE_FLOAT)
-            ((float *)filling->value)[at + derived.column] = (float)derived.value;
-        else
-            ((double *)filling->value)[at + derived.column] = derived.value;
+        if (column != DICTIONARY_NONE)
+            put_value(filling, to, at + column, pack_value(&rows, i));
     }
 }
 
@@ -262,8 +254,10 @@ static void fill_dense_row(const struct filling *filling, const struct row_walk 
         put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);
     else
         put_dense(filling, walk, at, from, filling->type);
-    if (filling->columns->deriving[walk->pack])
-        put_derived(filling, walk, at);
+    uint64_t next = 0;
+    struct derived derived;
+    while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &next, &derived))
+        put_value(filling, filling->type, at + derived.column, derived.value);
 }
 
 static void fill_dense(struct filling *filling, const struct set_chunk *chunk,
