@@ -71,6 +71,28 @@ def write_data(folder, objective='logistic', rows=4000, features=FEATURES, value
     return path
 
 
+def write_table(folder, rows, seed=1):
+    """Numbers, some of which are missing, and categories, two of them with thousands of texts."""
+    path = folder / 'table.csv'
+    rng = random.Random(seed)
+    with open(path, 'w') as file:
+        file.write('age,size,color,town,street,label\n')
+        for _ in range(rows):
+            age, size, color = rng.randrange(90), rng.gauss(0, 10), rng.randrange(9)
+            town, street = rng.randrange(3000), rng.randrange(4000)
+            margin = (age - 45) / 20 + size / 10 + (color - 4) / 3 + town % 7 - 3 + street % 5 - 2
+            cells = [age, round(size, 2), f'c{color}', f't{town}', f's{street}']
+            cells = ['' if rng.random() < 0.05 else cell for cell in cells]
+            label = 'yes' if margin + rng.gauss(0, 2) > 0 else 'no'
+            file.write(','.join(map(str, [*cells, label])) + '\n')
+    return path
+
+
+# What a job of `write_table()` asks for.
+TABLE = {'csv': {'bins': 8, 'category_least': 2, 'categories': ['color', 'town', 'street']},
+         'objective': 'logistic'}
+
+
 def write_weights(folder, rows):
     """Far apart, and some of 0."""
     path = folder / 'weights'
@@ -82,15 +104,17 @@ def write_weights(folder, rows):
 
 def make_job(folder, objective='logistic', rows=4000, features=FEATURES, weighted=False,
              **settings):
-    """With `weighted` rows have weights, and so have classes where there are any."""
-    data = write_data(folder, objective, rows, features)
+    """With `weighted` rows have weights, and so have classes where there are any. The objective
+    `table` is logistic, on a table."""
+    table = objective == 'table'
+    data = write_table(folder, rows) if table else write_data(folder, objective, rows, features)
     if weighted:
         settings['weights'] = [write_weights(folder, rows).name]
     if weighted and objective != 'squared':
         settings['class_weight'] = 'balanced'
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
               'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
-              'threads': 1, 'reconnect_seconds': 5, **settings}
+              'threads': 1, 'reconnect_seconds': 5, **(TABLE if table else {}), **settings}
     return write_job(folder, objective, **chosen)
 
 

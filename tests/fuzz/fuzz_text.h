@@ -11,7 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
-static int fuzz_text(const uint8_t *data, size_t length, const struct source_options *options) {
+/* Parses the text; *table becomes that of CSV, or NULL, unless `table` is NULL. */
+static void fuzz_parse(const uint8_t *data, size_t length, const struct source_options *options,
+                       struct table **table) {
     struct batch batch;
     batch_init(&batch);
     batch.first_line = 1;
@@ -20,12 +22,14 @@ static int fuzz_text(const uint8_t *data, size_t length, const struct source_opt
     if (length)
         memcpy(batch.text, data, length);
     struct format format;
-    if (!format_find(&format, "fuzz", batch.text, length, options))
+    bool found = !format_find(&format, "fuzz", batch.text, length, options);
+    if (found)
         format_parse(&format, &batch, format.header);
+    if (table)
+        *table = found && format.table ? table_copy(format.table) : NULL;
     format_release(&format);
     batch_release(&batch);
     error_clear();
-    return 0;
 }
 
 #endif

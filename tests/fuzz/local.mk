@@ -29,10 +29,10 @@ WIRE_OF_CONNECTIONS = wire/address.c wire/channel.c wire/connecting.c wire/failp
 fuzz: $(TEXT_FUZZERS) fuzz_roles
 $(TEXT_FUZZERS):
 	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
-	    $(srcdir)/data/batch.c $(srcdir)/data/csv.c $(srcdir)/data/csv_layout.c \
-	    $(srcdir)/data/format.c $(srcdir)/data/libsvm.c $(srcdir)/data/number.c \
-	    $(srcdir)/base/bytes.c $(srcdir)/base/error.c $(srcdir)/base/escape.c \
-	    $(srcdir)/base/memory.c -lm -o $@
+	    $(addprefix $(srcdir)/, $(filter %.c,$(filter data/batch.c data/blocks.c data/csv% \
+	        data/format.c data/input.c data/libsvm.c data/number.c data/source_paths.c \
+	        data/table.c data/weights.c,$(libdata_a_SOURCES)) $(libbase_a_SOURCES))) \
+	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) -lm -o $@
 fuzz_roles:
 	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
 	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
