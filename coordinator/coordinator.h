@@ -60,8 +60,10 @@ struct coordinator_settings {
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
     uint32_t restarts_max;              /* of one worker, before the run gives up */
-    bool on_hosts; /* workers are started on hosts of which some may be away: the run begins with
-                      the first replica, and the caller decides when to give up */
+    bool by_hand[2]; /* shards, replicas: others start them, so the rim alone says how long to wait
+                      */
+    bool on_hosts;   /* workers are started on hosts of which some may be away: the run begins with
+                        the first replica, and the caller decides when to give up */
     const uint32_t *replica_threads; /* [replicas], may change between calls; NULL: `threads` */
     /* Where to start; outlives the coordinator. */
     const double *start;       /* [parameters], in coordinates if there are any, or NULL: at zero */

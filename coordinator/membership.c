@@ -111,19 +111,32 @@ static void lose_shard(struct coordinator *c, const char *why, struct output *ou
         recovery_roll_back(c, why, out);
 }
 
+/* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts the
+ * failures of the host count instead, and for those that others start the rim limits the time. */
+static bool counts_unmet(const struct coordinator *c, const struct member *worker) {
+    return !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
+}
+
+/* A replica that others start may come and go as it likes: the run goes on with another one, or
+ * waits. */
+static bool is_lost_too_often(const struct coordinator *c, const struct member *worker) {
+    bool free = worker->role == ROLE_REPLICA && c->settings.by_hand[1];
+    return !c->settings.on_hosts && !free && worker->restarts > c->settings.restarts_max;
+}
+
 int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                      struct output *out) {
     struct member *worker = &c->membership.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
-    bool met = worker->welcomed;
+    bool met = worker->welcomed, counts = met || counts_unmet(c, worker);
     forget_worker(c, link);
-    if (met || !c->settings.on_hosts)
+    if (counts)
         output_worker(out, link, "lost");
     output_event(out, "lost", "%s %u %s: %s", role_name(worker->role), worker->index,
-                 met || !c->settings.on_hosts ? "was lost" : "did not come up", why);
-    worker->restarts += met || !c->settings.on_hosts;
-    if (!c->settings.on_hosts && worker->restarts > c->settings.restarts_max) {
+                 counts ? "was lost" : "did not come up", why);
+    worker->restarts += counts;
+    if (is_lost_too_often(c, worker)) {
         c->phase = PHASE_FAILED;
         return error_set(ERROR_UNAVAILABLE,
                          "%s %u was lost %u times, the last time because %s; what is durable is "

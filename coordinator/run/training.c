@@ -246,6 +246,7 @@ static int make_coordinator(struct training *run) {
         .shards_folder = run->shards_folder,
         .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
         .restarts_max = RESTARTS_MAX,
+        .by_hand = {job->shard_addresses[0], job->replica_addresses[0]},
         .on_hosts = run->hosts.count > 0,
         .replica_threads = run->hosts.threads,
         .start = run->start.parameters,

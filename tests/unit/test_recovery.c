@@ -67,6 +67,33 @@ static void a_worker_that_is_lost_too_often_ends_the_run(void **state) {
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
 }
 
+static void replicas_that_others_start_may_come_and_go_as_they_like(void **state) {
+    struct fixture *f = *state;
+    f->settings.by_hand[1] = true;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(bench_lose(f, REPLICA_1), 0);
+        bench_return(f, REPLICA_1);
+    }
+    assert_int_equal(bench_lose(f, REPLICA_1), 0);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+}
+
+static void a_shard_that_others_start_and_that_is_mute_is_not_lost_too_often(void **state) {
+    struct fixture *f = *state;
+    f->settings.by_hand[0] = true;
+    bench_begin(f, &f->settings);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(bench_lose(f, SHARD_0), 0);
+    for (int i = 0; i < 3; i++) {
+        bench_return(f, SHARD_0);
+        assert_int_equal(bench_lose(f, SHARD_0), 0);
+    }
+    bench_return(f, SHARD_0);
+    assert_int_equal(bench_lose(f, SHARD_0), ERROR_UNAVAILABLE);
+}
+
 static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -355,6 +382,8 @@ int main(void) {
         TEST(a_lost_replicas_chunks_go_back_and_it_is_started_anew),
         TEST(counted_chunks_of_a_lost_replica_stay_counted),
         TEST(a_worker_that_is_lost_too_often_ends_the_run),
+        TEST(replicas_that_others_start_may_come_and_go_as_they_like),
+        TEST(a_shard_that_others_start_and_that_is_mute_is_not_lost_too_often),
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
