@@ -30,7 +30,7 @@ fuzz: $(TEXT_FUZZERS) fuzz_roles
 $(TEXT_FUZZERS):
 	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
 	    $(addprefix $(srcdir)/, $(filter %.c,$(filter data/batch.c data/blocks.c data/csv% \
-	        data/format.c data/input.c data/libsvm.c data/number.c data/source_paths.c \
+	        data/format.c data/input.c data/libsvm.c data/list.c data/number.c data/source_paths.c \
 	        data/table.c data/weights.c,$(libdata_a_SOURCES)) $(libbase_a_SOURCES))) \
 	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) -lm -o $@
 fuzz_roles:

@@ -5,10 +5,10 @@ shards, threads and kills, from LIBSVM and CSV, with figures and predictions of 
 import json
 import math
 import random
-import signal
 import sys
 
-from harness import BAD_DATA, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
+from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
+from wide import killed_at, wide_data
 
 L2, FEATURES, ROWS = 1e-2, 4, 600
 CLASSES = ['7', '20', '100']  # in numeric order
@@ -170,31 +170,17 @@ def retrain_judges_by_micro_figures_and_takes_classes_that_come(folder):
     assert names == [*CLASSES, '900'], names
 
 
-def write_wide(folder):
-    """Three blocks of parameters, so that shards have some."""
-    source = random.Random(7)
-    with open(folder / 'wide', 'w') as file:
-        for _ in range(900):
-            columns = sorted(source.sample(range(1, 5001), 12))
-            label = ','.join(str(k) for k in range(4) if source.random() < 0.3)
-            file.write(f'{label} ' + ' '.join(f'{c}:{source.uniform(-1, 1):.4f}' for c in columns) + '\n')
-    return folder / 'wide'
-
-
 @test
 def lists_have_the_same_bits_over_replicas_shards_threads_and_kills(folder):
-    wide = write_wide(folder)
+    wide = folder / wide_data(folder, label=lambda rng: ','.join(
+        str(k) for k in range(4) if rng.random() < 0.3))
     settings = {'data': [wide], 'objective': 'multilabel', 'l2': L2, 'max_steps': 12}
     hashes = set()
     for replicas, shards, threads in [(1, 1, 1), (3, 2, 1), (2, 3, 2)]:
         job = write_job(folder, f'job-{replicas}-{shards}', replicas=replicas, shards=shards,
                         threads=threads, checkpoint_seconds=0, **settings)
         hashes.add(train(job)['model_sha256'])
-    process = Process(COORDINATOR, 'run', job, '--state', folder / 'killed.state',
-                      DML_FAILPOINT='coordinator.send_EVALUATE:5:kill')
-    finished = process.wait()
-    process.end()
-    assert finished.status == -signal.SIGKILL, finished
+    killed_at('send_EVALUATE:5', job, '--state', folder / 'killed.state')
     hashes.add(train(job, '--state', folder / 'killed.state')['model_sha256'])
     assert len(hashes) == 1, hashes
 

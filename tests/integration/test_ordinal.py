@@ -5,11 +5,11 @@ same bits over replicas, shards, threads and kills, and what needs an order."""
 import json
 import math
 import random
-import signal
 import sys
 
-from harness import (BAD_DATA, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job)
+from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
 from optimum import log1p_exp, sigmoid, solve
+from wide import killed_at, wide_data
 
 L2, FEATURES, ROWS, CLASSES = 1e-2, 3, 700, 4
 THRESHOLDS = CLASSES - 1
@@ -235,14 +235,8 @@ def retrain_goes_on_from_the_same_classes_and_judges_by_their_error(folder):
 
 
 def write_wide(folder):
-    """More columns than a shard of three has, so that thresholds lie on the last alone."""
-    source = random.Random(7)
-    with open(folder / 'wide', 'w') as file:
-        for _ in range(1200):
-            columns = sorted(source.sample(range(1, 12001), 12))
-            file.write(f'{source.randrange(5)} '
-                       + ' '.join(f'{c}:{source.uniform(-1, 2):.4f}' for c in columns) + '\n')
-    return folder / 'wide'
+    """More parameters than a shard of three has, so that thresholds lie on the last alone."""
+    return folder / wide_data(folder, label=lambda rng: rng.randrange(5))
 
 
 @test
@@ -265,11 +259,7 @@ def a_model_has_the_same_bits_whoever_is_killed(folder):
     job = write_job(folder, data=[wide], objective='ordinal', l2=L2, standardise='true', replicas=2,
                     shards=2, max_steps=8, checkpoint_seconds=0)
     quiet = train(job, '--state', folder / 'quiet.state')
-    process = Process(COORDINATOR, 'run', job, '--state', folder / 'c.state',
-                      DML_FAILPOINT='coordinator.send_EVALUATE:5:kill')
-    finished = process.wait()
-    process.end()
-    assert finished.status == -signal.SIGKILL, finished
+    killed_at('send_EVALUATE:5', job, '--state', folder / 'c.state')
     assert train(job, '--state', folder / 'c.state')['model_sha256'] == quiet['model_sha256']
     result = train(job, '--state', folder / 's.state', DML_FAILPOINT='shard1.receive_PROGRAM:5:kill',
                    DML_FAILPOINT_ONCE=str(folder / 'fired'))

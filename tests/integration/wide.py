@@ -8,12 +8,12 @@ from harness import COORDINATOR, Process, lines_of, train, write_job
 FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
 
 
-def wide_data(folder, name='wide.libsvm', rows=1200, seed=1):
+def wide_data(folder, name='wide.libsvm', rows=1200, seed=1, label=lambda rng: rng.choice([-1, 1])):
     rng = random.Random(seed)
     with open(folder / name, 'w') as file:
         for _ in range(rows):
             row = sorted(rng.sample(range(1, FEATURES + 1), 25))
-            file.write(f'{rng.choice([-1, 1])} ' +
+            file.write(f'{label(rng)} ' +
                        ' '.join(f'{j}:{round(rng.gauss(0, 1), 2)}' for j in row) + '\n')
     return name
 
