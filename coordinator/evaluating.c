@@ -37,6 +37,7 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->parts));
     plan_begin(&c->steering->plan, &evaluation->parts);
     verdicts_begin(&c->steering->verdicts);
+    handing_expect_delivery(c);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         handing_clear(workload_of(c, i));
 }

@@ -74,7 +74,7 @@ static void journal_verdict(struct coordinator *c, const struct verdict_entry *e
  * records: if this process dies, the next one finds in the journal every flush that was folded. */
 static void accept_flush(struct coordinator *c, uint32_t link,
                          const struct message_flushed *flushed, const struct totals *totals,
-                         struct output *out) {
+                         int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(c, link);
     uint32_t chunks = chunks_of(&flushed->portions);
     struct verdict_entry entry = {.flush = flushed->flush,
@@ -87,6 +87,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     workload->chunks += chunks;
     if (flushed->busy_ns)
         handing_note_rate(c, link, (double)chunks / (double)flushed->busy_ns);
+    handing_note_delivery(workload, &flushed->portions, now_ns);
     handing_forget_counted(workload, &c->steering->plan);
     for (uint32_t i = c->settings.shards;
          c->steering->evaluation.shared && i < coordinator_links(c); i++)
@@ -119,7 +120,7 @@ static void judge(struct coordinator *c, uint32_t link, const struct message_flu
         drop_flush(c, link, flushed, now_ns, out);
         return;
     }
-    accept_flush(c, link, flushed, &totals, out);
+    accept_flush(c, link, flushed, &totals, now_ns, out);
     if (c->steering->plan.waiting == 0)
         handing_wake_idle(c, now_ns, out);
 }

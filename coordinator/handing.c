@@ -3,6 +3,7 @@
  * finish first (Zaharia et al., "Improving MapReduce performance in heterogeneous environments",
  * OSDI 2008), and between processes of one host only if the holder is proven slow. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,10 +13,13 @@
  * costs a pass over the gradient, so wide models have longer portions. */
 #define PORTION_NS_MIN 2e6
 #define PORTION_NS_PER_PARAMETER 13.0
+/* The coordinator takes some 20 µs for the two messages of a portion: it may be busy with portions
+ * for two fifths of the time. */
+#define PORTION_NS_PER_REPLICA 50e3
 #define PORTION_NS_MAX 1e9
 #define PORTIONS_LEFT 4 /* a portion takes at most this fraction of the time left */
 
-/* A portion shorter than this is never worth a flush of its own. */
+/* A portion shorter than this, or than its flush takes, is not worth a flush of its own. */
 #define SOLO_NS_MIN 20e6
 
 /* The holder must be expected to need at least this time, and longer than the copy by this factor.
@@ -99,6 +103,7 @@ void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_n
 
 void handing_forget_rate(struct workload *workload) {
     workload->chunks_per_ns = 0;
+    workload->delivery_ns = 0;
     workload->slow_flushes = 0;
 }
 
@@ -106,10 +111,52 @@ static bool was_slow(const struct workload *workload) {
     return workload->slow_flushes >= SLOW_FLUSHES;
 }
 
-static bool is_silent(const struct workload *owner, const struct workload *copier,
-                      const struct handed *handed, int64_t now_ns) {
+static bool is_silent(const struct coordinator *c, const struct workload *owner,
+                      const struct workload *copier, const struct handed *handed, int64_t now_ns) {
     double rate = owner->chunks_per_ns > 0 ? owner->chunks_per_ns : copier->chunks_per_ns;
-    return (double)(now_ns - handed->at_ns) * rate >= SILENT_FACTOR * handed->run.count;
+    double elapsed = (double)(now_ns - handed->at_ns) - c->steering->delivery_ns;
+    return elapsed * rate >= SILENT_FACTOR * handed->run.count;
+}
+
+/* ---- delivery ---- */
+
+/* With many replicas, most of what the coordinator waits for at the end of an evaluation is
+ * computed already and on its way to the shards. To copy that would only add to what is under way.
+ *
+ * A portion is handed out when its replica starts on the one before. */
+void handing_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns) {
+    const struct handed *last = NULL;
+    uint32_t chunks = 0, before = 0;
+    for (uint32_t i = 0; i < workload->handed_count; i++) {
+        const struct handed *handed = &workload->handed[i];
+        if (!covers(runs, handed->run) || handed->backed_up)
+            continue;
+        before = chunks;
+        chunks = handed->run.count;
+        last = handed;
+    }
+    if (!last || !(workload->chunks_per_ns > 0))
+        return;
+    double computed_ns = (chunks + before) / workload->chunks_per_ns;
+    workload->delivery_ns = fmax((double)(now_ns - last->at_ns) - computed_ns, 0);
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Flushes that all come at the end wait for one another at the shards: the last of them about twice
+ * as long as the median. One that took far longer than the others says nothing about those. */
+void handing_expect_delivery(struct coordinator *c) {
+    uint32_t count = 0;
+    double *known = memory_new(c->settings.replicas, sizeof *known);
+    for (uint32_t i = 0; i < c->settings.replicas; i++)
+        if (c->steering->workloads[i].delivery_ns > 0)
+            known[count++] = c->steering->workloads[i].delivery_ns;
+    qsort(known, count, sizeof *known, compare);
+    c->steering->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
+    free(known);
 }
 
 static bool on_one_host(const struct coordinator *c, uint32_t a, uint32_t b) {
@@ -124,7 +171,7 @@ static bool may_copy(const struct coordinator *c, uint32_t owner, uint32_t copie
                      const struct handed *handed, int64_t now_ns) {
     const struct workload *of_owner = workload_of(c, owner);
     return !on_one_host(c, owner, copier) || was_slow(of_owner) ||
-           is_silent(of_owner, workload_of(c, copier), handed, now_ns);
+           is_silent(c, of_owner, workload_of(c, copier), handed, now_ns);
 }
 
 /* Whether what this replica is handed now may be copied although it does not fall silent. */
@@ -137,12 +184,13 @@ static bool expects_copies(const struct coordinator *c, uint32_t link) {
     return false;
 }
 
-/* How long the owner will still need. If it is late already, it is expected to need as long again
- * as it has taken. */
-static double remaining_ns(const struct workload *owner, const struct handed *handed,
-                           int64_t now_ns) {
+/* How long it will still be until the owner's flush is accepted. If it is late already, it is
+ * expected to need as long again as it has taken. */
+static double remaining_ns(const struct coordinator *c, const struct workload *owner,
+                           const struct handed *handed, int64_t now_ns) {
     double elapsed = (double)(now_ns - handed->at_ns);
     double total = owner->chunks_per_ns > 0 ? handed->run.count / owner->chunks_per_ns : 0;
+    total += c->steering->delivery_ns;
     return elapsed < total ? total - elapsed : elapsed;
 }
 
@@ -158,8 +206,8 @@ static struct handed *worth_copying(const struct coordinator *c, uint32_t link, 
         struct workload *owner = workload_of(c, i);
         for (uint32_t j = 0; j < owner->handed_count && i != link; j++) {
             struct handed *handed = &owner->handed[j];
-            double remaining = remaining_ns(owner, handed, now_ns);
-            double fresh = handed->run.count / copier->chunks_per_ns;
+            double remaining = remaining_ns(c, owner, handed, now_ns);
+            double fresh = handed->run.count / copier->chunks_per_ns + c->steering->delivery_ns;
             if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh &&
                 may_copy(c, i, link, handed, now_ns)) {
                 slowest = handed;
@@ -187,7 +235,9 @@ static double rate_of_all(struct coordinator *c) {
 }
 
 static double portion_ns_min(const struct coordinator *c) {
-    return fmax(PORTION_NS_MIN, PORTION_NS_PER_PARAMETER * (double)c->parameters);
+    double messages_ns = PORTION_NS_PER_REPLICA * (double)c->settings.replicas;
+    return fmax(fmax(PORTION_NS_MIN, messages_ns),
+                PORTION_NS_PER_PARAMETER * (double)c->parameters);
 }
 
 /* How long the next portion should take. Several replicas end together if portions become shorter
@@ -217,7 +267,7 @@ static uint32_t portion_chunks(struct coordinator *c, const struct workload *wor
  * holds no other work. */
 static bool is_tail(const struct coordinator *c, uint32_t link, struct run run) {
     double ns = run.count / workload_of(c, link)->chunks_per_ns; /* infinite: not known yet */
-    return ns >= SOLO_NS_MIN && isfinite(ns) &&
+    return ns >= fmax(SOLO_NS_MIN, c->steering->delivery_ns) && isfinite(ns) &&
            c->steering->plan.waiting <= run.count * c->settings.replicas && expects_copies(c, link);
 }
 
@@ -287,7 +337,7 @@ static bool is_any_late(const struct coordinator *c, int64_t now_ns) {
         const struct workload *owner = workload_of(c, i);
         for (uint32_t j = 0; j < owner->handed_count; j++)
             if (!owner->handed[j].backed_up &&
-                remaining_ns(owner, &owner->handed[j], now_ns) > BACKUP_REMAINING_NS)
+                remaining_ns(c, owner, &owner->handed[j], now_ns) > BACKUP_REMAINING_NS)
                 return true;
     }
     return false;

@@ -26,6 +26,7 @@ struct workload {
     uint64_t portions; /* handed out to it, over the run */
     uint64_t chunks;   /* counted from it, over the run */
     double chunks_per_ns;  /* of its last flush; 0: not known */
+    double delivery_ns;    /* of its last flush: from the end of computing to the verdict */
     uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
     struct handed *handed;
     uint32_t handed_count, handed_capacity;
@@ -63,7 +64,8 @@ struct steering {
     uint64_t backup_copies;
     int64_t looked_ns; /* when portions worth copying were last looked for */
     bool rate_known;
-    double rate; /* of all replicas that are ready, chunks a ns */
+    double rate;        /* of all replicas that are ready, chunks a ns */
+    double delivery_ns; /* that a flush is expected to take at most */
 
     bool loading;    /* the curvature pairs to start with are being loaded */
     uint32_t loaded; /* of them, so far */
@@ -127,6 +129,10 @@ void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct o
 void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out);
 /* The rate at which the replica computed the flush that was just counted. */
 void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns);
+/* A flush with these chunks, which the replica was handed, is accepted now. */
+void handing_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns);
+/* An evaluation begins: what its flushes will take follows from those of the last one. */
+void handing_expect_delivery(struct coordinator *c);
 /* Another process has taken its place. */
 void handing_forget_rate(struct workload *workload);
 /* What the replica was handed is forgotten: what is counted; what these runs cover; all. */

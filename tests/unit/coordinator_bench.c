@@ -264,6 +264,10 @@ void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
     f->coordinator->steering->rate_known = false;
 }
 
+void bench_delivery(struct fixture *f, double ns) {
+    f->coordinator->steering->delivery_ns = ns;
+}
+
 void bench_move_away(struct fixture *f, uint32_t replica) {
     strcpy(f->coordinator->membership.members[replica].host, "elsewhere");
 }

@@ -160,6 +160,25 @@ static void who_has_flushed_its_last_is_given_a_copy_at_once(void **state) {
     assert_int_equal(coordinator_view(f->coordinator).backup_copies, 1);
 }
 
+static void what_is_computed_and_on_its_way_is_not_copied(void **state) {
+    struct fixture *f = *state;
+    int64_t ms = 1000000;
+    bench_start(f);
+    bench_hand_out_all(f);
+    bench_move_away(f, REPLICA_1);
+    bench_pace(f, REPLICA_0, 1e-6); /* a chunk a millisecond */
+    bench_pace(f, REPLICA_1, 1e-6);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    bench_pace(f, REPLICA_0, 1e-6);
+    bench_rest(f, REPLICA_0);
+    bench_delivery(f, 300e6);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 250 * ms, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 0);
+    coordinator_tick(f->coordinator, 700 * ms, &f->out); /* later than a copy would be there */
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 1);
+}
+
 /* Replicas that rest cannot hold up a coordinator that has many of them. */
 static void among_many_replicas_copies_are_looked_for_only_now_and_then(void **state) {
     struct fixture *f = *state;
@@ -388,6 +407,7 @@ int main(void) {
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
         TEST(among_many_replicas_copies_are_looked_for_only_now_and_then),
+        TEST(what_is_computed_and_on_its_way_is_not_copied),
         TEST(a_replica_alone_is_handed_all_at_once_when_its_speed_is_known),
         TEST(on_one_host_a_portion_is_copied_only_when_its_holder_fell_silent),
         TEST(on_one_host_a_portion_is_copied_if_its_holder_was_slow_twice),
