@@ -28,6 +28,10 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
 void sizing_on_hosts(const struct job *job, uint64_t parameters, uint32_t hosts,
                      struct sizing *sizing);
 
+/* How long such replicas add up before they flush: what the job says, or longer if the shards would
+ * spend much of their time on taking flushes. */
+uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struct sizing *sizing);
+
 /* Sets all. The history may depend only on the shape of the data, because the model depends on
  * it. Errors as of sizing_workers(). */
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,

@@ -239,7 +239,9 @@ static int make_coordinator(struct training *run) {
         .threads = run->sizing.threads,
         .portion_chunks = job->portion_chunks,
         .backup_copies = job->backup_copies,
-        .flush_ms = job->flush_ms,
+        .flush_ms = run->hosts.count
+                        ? sizing_flush_ms(job, layout_parameters(&run->parameters), &run->sizing)
+                        : job->flush_ms,
         .scratch = job->scratch,
         .reconnect_seconds = job->reconnect_seconds,
         .shard_addresses = run->addresses,

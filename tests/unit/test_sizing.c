@@ -100,6 +100,35 @@ static struct set_info shape(uint64_t values, uint32_t features, bool dense) {
     return (struct set_info){.values = values, .features = features, .dense = dense};
 }
 
+static void on_hosts_there_are_more_shards_for_wider_models_whatever_the_hosts(void **state) {
+    (void)state;
+    struct job job = {0};
+    struct sizing sizing = {0};
+    const struct {
+        uint64_t parameters;
+        uint32_t hosts, shards;
+    } cases[] = {{100, 50, 1},         {100000, 100, 23},     {100000, 1000, 23},
+                 {10000000, 100, 100}, {10000000, 1000, 236}, {10000000, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sizing_on_hosts(&job, cases[i].parameters, cases[i].hosts, &sizing);
+        assert_int_equal(sizing.shards, cases[i].shards);
+        assert_int_equal(sizing.replicas, cases[i].hosts);
+    }
+    job.shards = 3;
+    sizing_on_hosts(&job, 10000000, 100, &sizing);
+    assert_int_equal(sizing.shards, 3);
+}
+
+static void flushes_of_many_hosts_come_as_seldom_as_shards_can_take_them(void **state) {
+    (void)state;
+    struct job job = {.flush_ms = 1000};
+    struct sizing few = {.replicas = 10, .shards = 10}, many = {.replicas = 1000, .shards = 10};
+    assert_int_equal(sizing_flush_ms(&job, 100000, &few), 1000);
+    assert_int_equal(sizing_flush_ms(&job, 100000, &many), 2240);
+    job.flush_ms = 5000;
+    assert_int_equal(sizing_flush_ms(&job, 100000, &many), 5000);
+}
+
 static void pairs_add_at_most_half_to_what_an_evaluation_moves(void **state) {
     struct set_info wide = shape(8760000, 1510000, false), many = shape(20000000, 1510000, false);
     uint64_t parameters = 1510001;
@@ -170,6 +199,8 @@ int main(void) {
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
         cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
+        cmocka_unit_test(on_hosts_there_are_more_shards_for_wider_models_whatever_the_hosts),
+        cmocka_unit_test(flushes_of_many_hosts_come_as_seldom_as_shards_can_take_them),
         cmocka_unit_test(pairs_add_at_most_half_to_what_an_evaluation_moves),
         cmocka_unit_test(more_outputs_have_fewer_pairs),
         cmocka_unit_test(a_history_stays_within_its_bounds),
