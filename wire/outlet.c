@@ -165,7 +165,7 @@ void outlet_send(struct outlet *outlet, enum message_type type, uint64_t epoch, 
                               {(void *)(uintptr_t)body, body_length},
                               {(void *)(uintptr_t)bulk->data, frame_stream_bulk(&header)}};
     size_t total = sizeof raw + body_length + places[2].iov_len;
-    size_t sent = outlet->first ? 0 : send_some(outlet, places, 3, descriptor);
+    size_t sent = outlet->first || outlet->held ? 0 : send_some(outlet, places, 3, descriptor);
     if (sent < total && !outlet->error)
         queue(outlet, places, 3, sent, descriptor);
 }

@@ -16,6 +16,7 @@ struct outlet {
     struct channel *channel; /* not owned */
     struct outlet_frame *first, **end;
     size_t queued;                  /* bytes */
+    bool held;                      /* frames are queued until outlet_flush() */
     int error;                      /* errno of the first failure; nothing is sent after it */
     uint32_t known[SEGMENT_PLACES]; /* ids of the segments that the other end has mapped */
 };

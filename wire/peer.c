@@ -138,7 +138,7 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
 /* Waits for room to write while something is queued. A failure is handled in a later turn of the
  * loop: peer_send() is called from within steps that must not see the peer disappear. */
 static void after_sending(struct peer *peer) {
-    if (peer->freed)
+    if (peer->freed || peer->outlet.held)
         return;
     if (peer->outlet.error)
         event_active(peer->writable, EV_WRITE, 0);
@@ -228,6 +228,18 @@ void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
     failpoint_send(envelope->type);
     outlet_send(&peer->outlet, envelope->type, envelope->epoch, outbox_body(outbox, envelope),
                 envelope->body_length, &envelope->bulk);
+    after_sending(peer);
+}
+
+void peer_hold(struct peer *peer) {
+    peer->outlet.held = true;
+}
+
+void peer_let_go(struct peer *peer) {
+    if (!peer->outlet.held)
+        return;
+    peer->outlet.held = false;
+    outlet_flush(&peer->outlet);
     after_sending(peer);
 }
 

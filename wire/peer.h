@@ -45,6 +45,11 @@ void peer_send(struct peer *peer, const struct message *message);
 void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
                         const struct envelope *envelope);
 
+/* Queues messages from now on; then sends them together. Many small ones take a few calls of the
+ * system instead of one each. */
+void peer_hold(struct peer *peer);
+void peer_let_go(struct peer *peer);
+
 /* Bytes that are queued because the system has not taken them yet. */
 size_t peer_queued(const struct peer *peer);
 

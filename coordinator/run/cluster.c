@@ -14,6 +14,7 @@
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
+#define MANY_MESSAGES 32   /* of a turn of the loop, from which they are sent together */
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
 #define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
 #define GUARD_PAUSE_NS (1 * NS_PER_S)
@@ -92,13 +93,32 @@ static int carry_out(struct cluster *cluster) {
     return code;
 }
 
+/* Whether the shards get many messages at once: those of many verdicts. */
+static bool are_many(const struct outbox *messages) {
+    bool small = messages->count >= MANY_MESSAGES;
+    for (size_t i = 0; i < messages->count && small; i++)
+        small = messages->envelopes[i].bulk.length == 0;
+    return small;
+}
+
+static struct peer *peer_of(const struct cluster *cluster, size_t message) {
+    return cluster->links[cluster->out.messages.envelopes[message].to].peer;
+}
+
 void cluster_send(struct cluster *cluster) {
     const struct outbox *messages = &cluster->out.messages;
+    bool many = are_many(messages);
     for (size_t i = 0; i < messages->count; i++) {
-        const struct envelope *envelope = &messages->envelopes[i];
-        struct peer *peer = cluster->links[envelope->to].peer;
+        struct peer *peer = peer_of(cluster, i);
+        if (peer && many)
+            peer_hold(peer);
         if (peer)
-            peer_send_envelope(peer, messages, envelope);
+            peer_send_envelope(peer, messages, &messages->envelopes[i]);
+    }
+    for (size_t i = 0; i < messages->count && many; i++) {
+        struct peer *peer = peer_of(cluster, i);
+        if (peer)
+            peer_let_go(peer);
     }
 }
 
