@@ -17,6 +17,15 @@ bench_scale_pack_SOURCES = bench/small_chunks.c coordinator/main.c
 bench_scale_pack_LDADD = $(dml_coordinator_LDADD)
 CLEANFILES += bench/scale_replicas bench/scale_pack
 
+# The state machines under a virtual clock.
+EXTRA_PROGRAMS += bench/efficiency
+bench_efficiency_SOURCES = bench/efficiency.c bench/tiny_data.c bench/tiny_data.h \
+	bench/virtual.c bench/virtual.h \
+	tests/sim/memory.c tests/sim/memory.h
+bench_efficiency_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(WIRE_LIBS) \
+	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+CLEANFILES += bench/efficiency
+
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py bench/losses.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md

@@ -124,10 +124,10 @@ def sample(url):
     return {name: value for (name, labels), value in samples.items() if not labels}
 
 
-def measure(folder, replicas, compute_ms, seconds, profile):
+def measure(folder, shards, replicas, compute_ms, seconds, profile):
     rows = max(CHUNKS_A_REPLICA * replicas, CHUNKS_LEAST)
     write_data(folder / 'data.libsvm', rows)
-    job = write_job(folder, data=['data.libsvm'], history=1, precondition='none', shards=1,
+    job = write_job(folder, data=['data.libsvm'], history=1, precondition='none', shards=shards,
                     http='127.0.0.1:0', **ENDLESS)
     chunks = json.loads(run(BUILD / 'bench/scale_pack', 'pack', job, '--json').stdout)['chunks']
     crowd = Crowd(folder, replicas, compute_ms * 1e6 * replicas / chunks)
@@ -185,6 +185,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--replicas', type=int, nargs='+', default=[10, 100, 1000])
     parser.add_argument('--compute', type=float, nargs='+', default=[0, 100, 1000, 10000])
+    parser.add_argument('--shards', type=int, default=1)
     parser.add_argument('--seconds', type=float, default=20)
     parser.add_argument('--profile')
     options = parser.parse_args()
@@ -194,7 +195,7 @@ def main():
             folder = pathlib.Path(tempfile.mkdtemp(prefix='dml-scale-'))
             seconds = max(options.seconds, 3.2 * compute_ms / 1e3)
             try:
-                row = measure(folder, replicas, compute_ms, seconds, options.profile)
+                row = measure(folder, options.shards, replicas, compute_ms, seconds, options.profile)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             if not header:

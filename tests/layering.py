@@ -41,7 +41,7 @@ PRIVATE = {
     'coordinator/steering.h': r'coordinator/\w+\.[ch]',
     'coordinator/coder.h': r'coordinator/\w+\.[ch]',
     'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_takeover\.c',
-    'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c',
+    'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c|bench/efficiency\.c',
 }
 
 # Headers of libraries, and the only files that may include them.
