@@ -11,7 +11,8 @@
 
 #define SOON_NS (200 * NS_PER_MS) /* after a first failure */
 #define LATER_NS NS_PER_S         /* after further ones */
-#define RETRY_NS (30 * NS_PER_S)  /* of a host that is set aside */
+#define RETRY_NS (30 * NS_PER_S)  /* of a host that is set aside, at first; then twice as long */
+#define DOUBLINGS_MAX 4           /* up to 8 minutes */
 #define STEADY_NS (30 * NS_PER_S) /* a worker that works for as long is forgiven its failures */
 
 /* A shard is started elsewhere if its start takes this long and another host has answered. Its own
@@ -164,6 +165,7 @@ void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     struct hosts_entry *host = &hosts->items[at->host];
     host->changed |= host->aside;
     host->aside = false;
+    host->retries = 0;
     at->up = true;
     at->tries = 0;
     at->since_ns = now_ns;
@@ -258,8 +260,10 @@ int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int6
     snprintf(host->why, sizeof host->why, "%s", why);
     recount(hosts, at->host);
     host->aside |= at->failures >= HOSTS_FAILURES_MAX;
-    if (host->aside)
-        host->retry_ns = now_ns + RETRY_NS;
+    if (host->aside) {
+        host->retry_ns = now_ns + (RETRY_NS << host->retries);
+        host->retries += host->retries < DOUBLINGS_MAX;
+    }
     int64_t when_ns = hosts_lost(hosts) ? INT64_MAX : place(hosts, worker, now_ns);
     at->since_ns = when_ns;
     return when_ns;

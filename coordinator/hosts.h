@@ -33,6 +33,7 @@ struct hosts_entry {
     bool aside;        /* from then until a worker comes up there */
     int64_t retry_ns;  /* aside: no worker is started there before */
     char why[256];     /* of the last failure; "": there was none */
+    uint32_t retries;  /* since it was set aside */
     bool told;         /* for the caller: that it was set aside is known */
     bool changed;      /* since hosts_changed() */
 };

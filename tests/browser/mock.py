@@ -52,6 +52,7 @@ class Mock:
         self.notes = {}             # by step
         self.earlier = 2            # runs before this one
         self.host = 'vm'
+        self.hosts = []             # that workers are started on
         self.settings = dict(SETTINGS)
         self.outcome = {}           # further members of the status: figures, model
         self.asked = []             # every path that was asked for
@@ -152,7 +153,7 @@ class Mock:
                            'map': None if nulls else self.evaluation_map(),
                            'started_seconds_ago': None if nulls else .42},
             'evaluations': self.step + 3, 'started_ms': BEGAN_MS, 'seconds': .05 * self.step + .1,
-            'processes': self.processes(), 'time_ms': int(time.time() * 1000),
+            'hosts': self.hosts, 'processes': self.processes(), 'time_ms': int(time.time() * 1000),
             'seconds_left': None if nulls else max(0, .05 * (self.steps_whole - self.step)),
             'objective': 'logistic', 'examples': 32561, 'features': 123, 'parameters': 124,
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,

@@ -22,6 +22,24 @@ def a_small_job_is_shown_at_every_width_and_in_the_dark(mock, page):
 
 
 @in_browser
+def hosts_are_shown_with_why_they_are_of_no_use_and_those_first(mock, page):
+    why = 'ssh exited with status 255: ssh: connect to host <b>b</b> port 22: No route to host'
+    job = mock(hosts=[{'name': 'alpha', 'state': 'up', 'why': None, 'workers': 2, 'failures': 0,
+                       'threads': None},
+                      {'name': 'beta', 'state': 'set aside', 'why': why, 'workers': 0, 'failures': 3,
+                       'threads': 8}])
+    tab = page(job)
+    shown_in_every_way(tab)
+    cells = ("[...document.querySelectorAll('#hosts tbody tr')]"
+             ".map(row => [...row.cells].map(cell => cell.textContent))")
+    rows = tab.run(cells)
+    assert rows[0][0] == 'beta' and 'set aside' in rows[0][1] and rows[0][5] == why, rows
+    assert rows[1][:2] == ['alpha', '● up'] and rows[1][4] == 'all', rows
+    assert tab.text('hosts-text') == '2 hosts, 1 not up', tab.text('hosts-text')
+    assert tab.run("document.querySelectorAll('#hosts b').length") == 0
+
+
+@in_browser
 def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
     job = mock(step=10000, steps_whole=10000, replicas=200, shards=8, chunks=100000, lost=(17,),
                events=EVENTS * 200, holdout=True, earlier=30, run=40)

@@ -68,6 +68,20 @@ static void a_host_is_set_aside_after_three_failures_of_one_worker_running(void 
     hosts_release(&hosts);
 }
 
+static void a_host_that_stays_away_is_tried_less_and_less_often_but_for_ever(void **state) {
+    (void)state;
+    struct hosts hosts;
+    int64_t now_ns = 0, times = 0;
+    make(&hosts, 2, 1, 2);
+    fail_times(&hosts, 2, 2, 0);
+    for (; now_ns < 24 * 3600 * NS_PER_S; times++)
+        now_ns = hosts_failed(&hosts, 2, "no route to host", now_ns);
+    assert_in_range(times, 24 * 3, 24 * 12);
+    hosts_came(&hosts, 2, now_ns);
+    assert_in_range(hosts_failed(&hosts, 2, "gone", now_ns) - now_ns, 0, 60 * NS_PER_S);
+    hosts_release(&hosts);
+}
+
 static void a_host_that_comes_back_is_used_again(void **state) {
     (void)state;
     struct hosts hosts;
@@ -298,6 +312,7 @@ int main(void) {
         cmocka_unit_test(shards_and_replicas_are_spread_over_hosts_in_order),
         cmocka_unit_test(replicas_of_one_host_share_its_threads),
         cmocka_unit_test(a_host_is_set_aside_after_three_failures_of_one_worker_running),
+        cmocka_unit_test(a_host_that_stays_away_is_tried_less_and_less_often_but_for_ever),
         cmocka_unit_test(a_host_that_comes_back_is_used_again),
         cmocka_unit_test(a_worker_that_has_worked_for_a_while_is_forgiven),
         cmocka_unit_test(a_shard_of_a_lost_host_goes_at_once_to_one_that_answers),
