@@ -43,7 +43,7 @@ static int map_weights(struct set *set) {
     return container_damaged(&set->container, "the sums of weights are damaged");
 }
 
-/* The classes of lists; whatever a chunk's labels are, they stay within these arrays. */
+/* The classes of lists. Which list a row has is in its chunk, which has a checksum. */
 static int map_lists(struct set *set) {
     size_t length, listed;
     struct label_lists *lists = &set->lists;
