@@ -1,5 +1,4 @@
-/* SHA-256, which people compare. Apart from the other hashes, because OpenSSL takes a millisecond
- * to load: a worker needs none of it. */
+/* SHA-256, which people compare, and of which the name of a key is a part. */
 #ifndef DML_BASE_SHA256_H
 #define DML_BASE_SHA256_H
 

@@ -26,10 +26,14 @@ bench_efficiency_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(WIR
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/efficiency
 
+EXTRA_PROGRAMS += bench/transport
+bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
+CLEANFILES += bench/transport
+
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py bench/losses.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md
-EXTRA_DIST += bench/tables.py bench/l1_path.py bench/scale.py
+EXTRA_DIST += bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
@@ -43,7 +47,11 @@ bench-serving: all
 bench-scale: all bench/scale_replicas bench/scale_pack
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/scale.py
 
+# Shared memory, Unix sockets, TCP and TLS.
+bench-transport: all bench/transport
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
+
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-serving bench-scale bench-peers
+.PHONY: bench bench-serving bench-scale bench-transport bench-peers

@@ -1,0 +1,140 @@
+/* How fast bulk gets from one process to another: shared memory, a Unix socket, TCP, TLS. For
+ * bench/transport.py.
+ *
+ *     transport WAY MEGABYTES TIMES
+ *
+ * A child sends a message with so much bulk, and the next once the first was acknowledged, as a
+ * replica sends its slices. Prints GB a second. */
+#define _GNU_SOURCE
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "wire/peer.h"
+#include "wire/segment.h"
+
+enum { AHEAD = 2 }; /* messages under way */
+
+struct end {
+    struct event_base *base;
+    struct peer *peer;
+    struct segment *segment; /* of the sender */
+    uint64_t elements, left, received;
+    bool shared;
+};
+
+static void send_next(struct end *end) {
+    struct message message = {.type = MESSAGE_SLICE,
+                              .slice = {.count = end->elements},
+                              .bulk = {.data = end->segment->start,
+                                       .length = end->elements * sizeof(double),
+                                       .segment = end->shared ? end->segment : NULL}};
+    if (end->left) {
+        end->left--;
+        peer_send(end->peer, &message);
+    }
+}
+
+static void on_message(void *context, struct peer *peer, const struct message *message) {
+    struct end *end = context;
+    if (message->type == MESSAGE_PONG) {
+        send_next(end);
+        return;
+    }
+    end->received++;
+    peer_send(peer, &(struct message){.type = MESSAGE_PONG});
+    if (!--end->left)
+        event_base_loopbreak(end->base);
+}
+
+static void on_closed(void *context, struct peer *peer, const char *reason) {
+    struct end *end = context;
+    (void)peer, (void)reason;
+    event_base_loopbreak(end->base);
+}
+
+static void open_end(struct end *end, struct channel *channel) {
+    static const struct peer_callbacks callbacks = {on_message, on_closed};
+    end->base = event_base_new();
+    end->peer = peer_new(end->base, channel, &callbacks, end);
+}
+
+/* Two connected sockets. */
+static void connect_pair(bool local, int ends[2]) {
+    int listener;
+    char *bound;
+    if (local) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends))
+            abort();
+        return;
+    }
+    if (address_listen("127.0.0.1:0", ADDRESS_PLAIN, &listener, &bound))
+        abort();
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    (void)getsockname(listener, (struct sockaddr *)&address, &length);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(ends[0], (struct sockaddr *)&address, length))
+        abort();
+    evutil_make_socket_nonblocking(ends[0]);
+    while ((ends[1] = address_accept(listener)) < 0)
+        ;
+    close(listener);
+    free(bound);
+}
+
+static struct channel *open_channel(const char *way, int descriptor, bool client) {
+    static const struct key key = {.name = "0123456789abcdef"};
+    struct tls *tls;
+    if (strcmp(way, "TLS"))
+        return channel_new(descriptor);
+    if (tls_new(&key, &tls))
+        abort();
+    struct channel *channel =
+        client ? channel_new_client(descriptor, tls) : channel_new_server(descriptor, tls);
+    while (channel_handshake(channel) == 0)
+        usleep(100);
+    return channel;
+}
+
+static void send_all(const char *way, int descriptor, struct end *end) {
+    end->shared = !strcmp(way, "shared memory");
+    end->segment = segment_new(end->elements * sizeof(double));
+    memset(end->segment->start, 1, end->elements * sizeof(double));
+    open_end(end, open_channel(way, descriptor, true));
+    for (unsigned i = 0; i < AHEAD; i++)
+        send_next(end);
+    event_base_dispatch(end->base);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4)
+        return 64;
+    const char *way = argv[1];
+    int ends[2];
+    uint64_t bytes = strtoull(argv[2], NULL, 10) << 20, times = strtoull(argv[3], NULL, 10);
+    struct end end = {.elements = bytes / sizeof(double), .left = times + 1};
+    connect_pair(strcmp(way, "TCP") && strcmp(way, "TLS"), ends);
+    if (!fork()) {
+        close(ends[1]);
+        send_all(way, ends[0], &end);
+        _exit(0);
+    }
+    close(ends[0]);
+    open_end(&end, open_channel(way, ends[1], false));
+    while (!end.received) /* the first one warms up */
+        event_base_loop(end.base, EVLOOP_ONCE);
+    int64_t start_ns = clock_monotonic_ns();
+    event_base_dispatch(end.base);
+    double seconds = (double)(clock_monotonic_ns() - start_ns) / 1e9;
+    printf("%.3f\n", (double)bytes * (double)(end.received - 1) / seconds / 1e9);
+    peer_free(end.peer);
+    wait(NULL);
+    return end.received == times + 1 ? 0 : 70;
+}
