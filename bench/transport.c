@@ -3,8 +3,8 @@
  *
  *     transport WAY MEGABYTES TIMES
  *
- * A child sends a message with so much bulk, and the next once the first was acknowledged, as a
- * replica sends its slices. Prints GB a second. */
+ * A child sends messages with so much bulk, two of them under way, and the parent adds up what it
+ * gets, as a shard does. Prints GB a second. */
 #define _GNU_SOURCE
 #include <event2/event.h>
 #include <stdio.h>
@@ -26,6 +26,7 @@ struct end {
     struct peer *peer;
     struct segment *segment; /* of the sender */
     uint64_t elements, left, received;
+    double sum;
     bool shared;
 };
 
@@ -47,6 +48,9 @@ static void on_message(void *context, struct peer *peer, const struct message *m
         send_next(end);
         return;
     }
+    const double *elements = message->bulk.data;
+    for (uint64_t i = 0; i < end->elements; i++)
+        end->sum += elements[i];
     end->received++;
     peer_send(peer, &(struct message){.type = MESSAGE_PONG});
     if (!--end->left)
