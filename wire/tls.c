@@ -21,6 +21,7 @@ enum {
     UNSENT_BYTES = 64 << 10,   /* no more text is encrypted while so much waits */
     RECEIVED_BYTES = 64 << 10, /* read at once */
     TURN_BYTES = 1 << 20,      /* received or sent before other connections have their turn */
+    HANDSHAKE_BYTES = 16384,   /* a stranger may send; a handshake takes some hundred */
     KEY_UPDATES = 8,           /* that the other end may make too often */
 };
 
@@ -183,7 +184,7 @@ struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool cl
     stream->tls = tls;
     stream->client = client;
     stream->ssl = SSL_new(client ? tls->client : tls->server);
-    tls_socket_init(&stream->socket, descriptor);
+    tls_socket_init(&stream->socket, descriptor, HANDSHAKE_BYTES);
     BIO *bio = tls_socket_bio(&stream->socket);
     SSL_set_bio(stream->ssl, bio, bio);
     SSL_set_app_data(stream->ssl, stream);
@@ -310,6 +311,8 @@ static bool goes_on(struct tls_stream *stream, int result) {
         stream->socket.ended = true;
         if (!stream->done && stream->socket.first_count)
             stream->error = meaning_of_first(stream);
+        if (!stream->socket.allowance && !stream->error)
+            stream->error = FRAME_TLS_BROKEN;
         errno = stream->error ? EPROTO : stream->socket.broken;
         return false;
     }
@@ -334,6 +337,7 @@ int tls_handshake(struct tls_stream *stream) {
             /* Without certificates there is no other way, but this is what all rests on. */
             stream->done = SSL_session_reused(stream->ssl);
             stream->error = stream->done ? FRAME_FINE : FRAME_TLS_NO_KEY;
+            stream->socket.allowance = SIZE_MAX;
         } else if (!goes_on(stream, result)) {
             break;
         }

@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 
-void tls_socket_init(struct tls_socket *socket, int descriptor) {
-    *socket = (struct tls_socket){.descriptor = descriptor};
+void tls_socket_init(struct tls_socket *socket, int descriptor, size_t allowance) {
+    *socket = (struct tls_socket){.descriptor = descriptor, .allowance = allowance};
 }
 
 void tls_socket_release(struct tls_socket *socket) {
@@ -64,9 +64,12 @@ static void note_first(struct tls_socket *socket, const char *data, ssize_t leng
 
 static int read_in(BIO *bio, char *data, int length) {
     struct tls_socket *socket = BIO_get_data(bio);
-    ssize_t got = recv(socket->descriptor, data, (size_t)length, MSG_DONTWAIT);
+    size_t most = (size_t)length < socket->allowance ? (size_t)length : socket->allowance;
+    ssize_t got = most ? recv(socket->descriptor, data, most, MSG_DONTWAIT) : 0;
     BIO_clear_retry_flags(bio);
     if (got > 0) {
+        if (socket->allowance != SIZE_MAX)
+            socket->allowance -= (size_t)got;
         note_first(socket, data, got);
         return (int)got;
     }

@@ -14,13 +14,15 @@ struct tls_socket {
     bool starved;     /* it had no more at the last read; the reader sets it back */
     bool ended;       /* it was closed, or failed */
     int broken;       /* errno of the failure, or 0 */
+    size_t allowance; /* bytes that it may still receive; SIZE_MAX: no limit */
     uint8_t first[4]; /* the first bytes that came, whatever OpenSSL makes of them */
     unsigned first_count;
     uint8_t *unsent; /* encrypted; from unsent_at to unsent_end */
     size_t unsent_at, unsent_end, unsent_capacity;
 };
 
-void tls_socket_init(struct tls_socket *socket, int descriptor);
+/* After `allowance` bytes the socket looks as if it had been closed. */
+void tls_socket_init(struct tls_socket *socket, int descriptor, size_t allowance);
 void tls_socket_release(struct tls_socket *socket);
 
 /* What OpenSSL reads from and writes to; SSL_free() frees it. The socket must stay in its place. */

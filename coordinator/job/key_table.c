@@ -20,7 +20,7 @@ static bool is_absolute(const char *text) {
 
 static bool is_host_and_port(const char *text) {
     const char *colon = strrchr(text, ':');
-    if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5)
+    if (!colon || colon == text || !colon[1] || strlen(colon + 1) > 5 || !strncmp(text, "tls:", 4))
         return false;
     return strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) <= 65535;
 }

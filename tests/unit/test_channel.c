@@ -256,6 +256,21 @@ static void plain_text_and_garbage_are_told_apart(void **state) {
     assert_int_equal(told(bad, sizeof bad, false, answer), FRAME_TLS_BROKEN);
 }
 
+/* OpenSSL would gather 128 KiB of a first message. */
+static void a_handshake_that_is_too_long_is_refused(void **state) {
+    (void)state;
+    uint8_t record[5 + 16384] = {22, 3, 1, 0x40, 0}, answer[64];
+    struct tls_pair pair;
+    static const uint8_t begin[] = {1, 1, 0xff, 0xff, 3, 3};
+    memcpy(record + 5, begin, sizeof begin);
+    assert_int_equal(told(record, 1000, false, answer), FRAME_FINE); /* it waits for more */
+    assert_int_equal(told(record, sizeof record, false, answer), FRAME_TLS_BROKEN);
+    tls_pair_init(&pair, &key_a, &key_a); /* nothing of it holds for what comes later */
+    assert_int_equal(tls_pair_shake(&pair), 1);
+    carry(pair.client, pair.server, 100000);
+    tls_pair_release(&pair);
+}
+
 /* ---- on the way ---- */
 
 /* Hands bytes from one socket to another, and records them. */
@@ -405,6 +420,7 @@ int main(void) {
         cmocka_unit_test(tickets_are_not_taken),
         cmocka_unit_test(a_flood_of_key_updates_is_refused),
         cmocka_unit_test(plain_text_and_garbage_are_told_apart),
+        cmocka_unit_test(a_handshake_that_is_too_long_is_refused),
         cmocka_unit_test(a_recording_of_one_link_is_refused_on_another),
         cmocka_unit_test(what_was_changed_on_the_way_is_refused),
         cmocka_unit_test(the_end_of_a_stream_is_no_failure),
