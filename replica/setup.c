@@ -139,7 +139,7 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
         outbox_add(out, from,
                    &(struct message){.type = MESSAGE_REFUSED,
                                      .epoch = message->epoch, /* else it would be ignored */
-                                     .refused = {why_not}});
+                                     .refused = {.reason = why_not}});
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;

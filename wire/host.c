@@ -155,7 +155,7 @@ static void refuse_former(const struct link *link, uint64_t epoch) {
     log_warning("a later coordinator takes over");
     struct message refused = {.type = MESSAGE_REFUSED,
                               .epoch = epoch,
-                              .refused = {"a later coordinator of the run took over"}};
+                              .refused = {.reason = "a later coordinator of the run took over"}};
     peer_send(link->peer, &refused);
 }
 

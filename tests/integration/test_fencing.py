@@ -126,7 +126,7 @@ def nor_does_one_that_was_about_to_publish(folder):
         here = folder / place.partition(':')[0]
         here.mkdir()
         point, _, visit = place.partition(':')
-        job = small_job(here)
+        job = small_job(here, max_steps=3)  # it could go on, so no thread removes checkpoints
         replaced(here, job, is_stopped, DML_FILESYSTEM='network',
                  DML_FAILPOINT=f'coordinator.{point}:{visit or 1}:stop')
 

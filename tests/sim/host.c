@@ -32,7 +32,7 @@ static void find_coordinator(struct process *process, struct worker_host *host, 
         say(process, host->coordinator,
             &(struct message){.type = MESSAGE_REFUSED,
                               .epoch = epoch,
-                              .refused = {"a later coordinator of the run took over"}});
+                              .refused = {.reason = "a later coordinator of the run took over"}});
     host->epoch = epoch;
     host->coordinator = link;
     host->waits++;
