@@ -382,7 +382,10 @@ static void watch_hosts(struct cluster *cluster) {
     if (link->peer) {
         lose(link, "it does not answer");
     } else {
+        const char *mute = hosts_of(hosts, late)->name;
         hosts_elsewhere(hosts, late, now_ns);
+        log_info("shard %u is started on %s: %s does not answer", late, hosts_of(hosts, late)->name,
+                 mute);
         start_soon(link, 0);
     }
 }
@@ -470,6 +473,8 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
         *link = (struct worker_link){.cluster = c, .number = i};
         link->starter = evtimer_new(base, on_start, link);
         link->teller = evtimer_new(base, on_teller, link);
+        if (options->hosts) /* nobody could come before this */
+            hosts_started(options->hosts, i, clock_monotonic_ns());
     }
     output_init(&c->out);
     awaiting_init(&c->awaiting, options->addresses, coordinator_settings(coordinator)->shards,

@@ -47,6 +47,7 @@ def replace(run, rng, stop, go_on):
     assert finished.status in FENCED, f'the replaced coordinator ended: {finished}'
     if late:
         assert files_of(run.state) == before, 'the replaced coordinator wrote'
+    print(f'# the first ended with {finished.status}: {finished.stderr.strip().splitlines()[-1]}')
 
 
 @schedule
@@ -60,3 +61,9 @@ def a_coordinator_that_was_cut_off_was_replaced(run, rng):
 @schedule
 def a_coordinator_that_was_frozen_was_replaced(run, rng):
     replace(run, rng, lambda old: old.freeze(), lambda old: old.thaw())
+
+
+@schedule
+def a_coordinator_without_storage_was_replaced(run, rng):
+    """Its machine reaches nothing. Where the storage is remote, reading and writing hang."""
+    replace(run, rng, lambda old: old.cut('both'), lambda old: old.heal())

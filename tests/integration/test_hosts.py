@@ -69,6 +69,15 @@ def a_run_begins_on_the_one_host_of_ten_that_answers(folder):
 
 
 @test
+def a_shard_waits_a_moment_for_its_own_host(folder):
+    launch = launcher(folder, n2='sleep 0.5; exec "$@"')
+    job = small_job(folder, hosts=hosts_to(3), launch=launch, shards=1)
+    train(job, '--fresh')
+    processes = dml('status', job, '--json').json['processes']
+    assert [p['host'] for p in processes if p['role'] == 'shard'] == ['127.0.0.2'], processes
+
+
+@test
 def if_no_host_answers_a_line_for_each_says_why(folder):
     launch = launcher(folder, n2=DEAD, n3='echo "sh: dml: not found" >&2; exit 1', n4='exit 3')
     finished = dml('run', small_job(folder, hosts=hosts_to(4), launch=launch))
