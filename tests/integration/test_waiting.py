@@ -127,8 +127,8 @@ def until_free(worker, runs):
 @test
 def workers_that_stay_serve_ten_runs_and_give_back_what_they_had(folder):
     data = folder / 'wide.libsvm'
-    with open(data, 'w') as file:  # a model of 600,000 parameters
-        for row in range(600):
+    with open(data, 'w') as file:  # a model of 200,000 parameters
+        for row in range(200):
             values = ' '.join(f'{1 + row * 1000 + j}:1' for j in range(1000))
             file.write(f'{row % 2} {values}\n')
     with staying(folder) as (workers, settings):
