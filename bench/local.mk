@@ -51,7 +51,17 @@ bench-scale: all bench/scale_replicas bench/scale_pack
 bench-transport: all bench/transport
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
 
+# The efficiency of clusters under a virtual clock: doc/SCALE.md says what the model is.
+bench-efficiency: bench/efficiency
+	for seconds in 1 10; do \
+	    bench/efficiency 10 10 1e5 $$seconds; bench/efficiency 100 23 1e5 $$seconds; \
+	    bench/efficiency 1000 23 1e5 $$seconds; \
+	    bench/efficiency 10 10 1e7 $$seconds flush_ms=2240; \
+	    bench/efficiency 100 100 1e7 $$seconds flush_ms=2240; \
+	    bench/efficiency 1000 236 1e7 $$seconds flush_ms=9490; \
+	done
+
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-serving bench-scale bench-transport bench-peers
+.PHONY: bench bench-serving bench-scale bench-efficiency bench-transport bench-peers
