@@ -38,7 +38,6 @@ struct tls_stream {
     const struct tls *tls;
     SSL *ssl;
     struct tls_socket socket;
-    bool client;
     bool done; /* the handshake */
     enum frame_error error;
     char other_key[KEY_NAME_BYTES];
@@ -182,8 +181,9 @@ const char *tls_key_name(const struct tls *tls) {
 struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool client) {
     struct tls_stream *stream = memory_new(1, sizeof *stream);
     stream->tls = tls;
-    stream->client = client;
     stream->ssl = SSL_new(client ? tls->client : tls->server);
+    if (!stream->ssl) /* no memory */
+        abort();
     tls_socket_init(&stream->socket, descriptor, HANDSHAKE_BYTES);
     BIO *bio = tls_socket_bio(&stream->socket);
     SSL_set_bio(stream->ssl, bio, bio);
