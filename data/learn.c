@@ -73,7 +73,7 @@ static void see_weighted(void *context, uint32_t place, double value, double wei
 
 static void add_weighted(void *context, uint32_t place, double value, double weight) {
     struct sum *sum = (struct sum *)context + place;
-    if (!sum->numbers.unit)
+    if (sum->numbers.unit == 0)
         return;
     add_term(&sum->numbers, value * weight);
     add_term(&sum->weights, weight);
