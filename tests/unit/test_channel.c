@@ -283,17 +283,23 @@ static void relay(int from, int to, struct bytes *recording) {
     }
 }
 
+/* The client of `left` and the server of `right` shake hands. */
+static void shake_over_relay(struct tls_pair *left, struct tls_pair *right,
+                             struct bytes *from_client, struct bytes *from_server) {
+    tls_pair_init(left, NULL, &key_a);
+    tls_pair_init(right, &key_a, NULL);
+    for (int i = 0; i < 10; i++) {
+        (void)channel_handshake(left->client);
+        relay(left->raw, right->raw, from_client);
+        (void)channel_handshake(right->server);
+        relay(right->raw, left->raw, from_server);
+    }
+}
+
 /* A conversation over a relay: the client says something and gets an answer. */
 static void record(struct bytes *from_client, struct bytes *from_server) {
     struct tls_pair left, right;
-    tls_pair_init(&left, NULL, &key_a);
-    tls_pair_init(&right, &key_a, NULL);
-    for (int i = 0; i < 10; i++) {
-        (void)channel_handshake(left.client);
-        relay(left.raw, right.raw, from_client);
-        (void)channel_handshake(right.server);
-        relay(right.raw, left.raw, from_server);
-    }
+    shake_over_relay(&left, &right, from_client, from_server);
     assert_int_equal(say(left.client, "pay him", 7), 7);
     relay(left.raw, right.raw, from_client);
     assert_int_equal(hear(right.server), 7);
@@ -333,14 +339,7 @@ static void what_was_changed_on_the_way_is_refused(void **state) {
         struct tls_pair left, right;
         struct bytes sent;
         bytes_init(&sent);
-        tls_pair_init(&left, NULL, &key_a);
-        tls_pair_init(&right, &key_a, NULL);
-        for (int i = 0; i < 10; i++) {
-            (void)channel_handshake(left.client);
-            relay(left.raw, right.raw, &sent);
-            (void)channel_handshake(right.server);
-            relay(right.raw, left.raw, &sent);
-        }
+        shake_over_relay(&left, &right, &sent, &sent);
         uint8_t record[256];
         assert_int_equal(say(left.client, "one", 3), 3);
         ssize_t length = recv(left.raw, record, sizeof record, MSG_DONTWAIT);
