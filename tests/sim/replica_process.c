@@ -33,7 +33,7 @@ struct replica_process {
     uint32_t attempt, evaluation;    /* of the last portion */
     uint64_t plain;                  /* chunks handed out in it that may be accrued */
     uint64_t solo;                   /* first chunks of portions that are flushes of their own */
-    uint32_t solo_chunks[64];        /* by first chunk: how many such a portion has */
+    uint64_t solo_lengths[64];       /* by first chunk: bit set of the lengths of such portions */
     uint64_t attempts;               /* to connect to shards */
     uint64_t unanswered[SHARDS_MAX]; /* the attempt at each shard that nobody answers; 0: none */
 };
@@ -238,13 +238,15 @@ static void note_portion(struct replica_process *self, const struct message *mes
     const struct message_portion *portion = &message->portion;
     if (message->type != MESSAGE_PORTION)
         return;
-    if (portion->attempt != self->attempt || portion->evaluation != self->evaluation)
+    if (portion->attempt != self->attempt || portion->evaluation != self->evaluation) {
         self->plain = self->solo = 0;
+        memset(self->solo_lengths, 0, sizeof self->solo_lengths);
+    }
     self->attempt = portion->attempt;
     self->evaluation = portion->evaluation;
     if (portion->flags & PORTION_SOLO) {
         self->solo |= UINT64_C(1) << portion->first;
-        self->solo_chunks[portion->first] = portion->count;
+        self->solo_lengths[portion->first] |= UINT64_C(1) << portion->count;
     }
     for (uint32_t i = 0; i < portion->count && !(portion->flags & PORTION_SOLO); i++)
         self->plain |= UINT64_C(1) << (portion->first + i);
@@ -255,14 +257,13 @@ static void note_portion(struct replica_process *self, const struct message *mes
 static bool adds_to_solo(const struct replica_process *self, const struct message_stage *stage) {
     bool current =
         stage->flush.attempt == self->attempt && stage->flush.evaluation == self->evaluation;
-    uint64_t firsts = 0;
-    uint32_t chunks = 0;
+    const struct run *run = stage->portions.items;
+    if (current && stage->portions.length == 1 && self->solo_lengths[run->first] >> run->count & 1)
+        return false;
     for (uint32_t i = 0; current && i < stage->portions.length; i++)
-        for (uint32_t j = 0; j < stage->portions.items[i].count; j++, chunks++)
-            firsts |= self->solo & UINT64_C(1) << (stage->portions.items[i].first + j);
-    for (uint32_t i = 0; i < 64; i++)
-        if (firsts >> i & 1 && chunks > self->solo_chunks[i])
-            return true;
+        for (uint32_t j = 0; j < run[i].count; j++)
+            if (self->solo >> (run[i].first + j) & 1)
+                return true;
     return false;
 }
 
