@@ -8,7 +8,7 @@ import sys
 from harness import BUILD, COORDINATOR, Process, dml, main, small_job, test, train
 
 PROGRAMS = 'dml-coordinator', 'dml-shard', 'dml-replica'
-NOT_OF_WORKERS = 'sqlite', 'confuse', 'crypto'
+NOT_OF_WORKERS = 'sqlite', 'confuse'
 
 
 def under(limits, *command):
