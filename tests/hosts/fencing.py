@@ -3,6 +3,8 @@ over: it must not write anything any more. That takes a storage that has given t
 to the second: with remote storage it is so as soon as the first is cut off; else the first is told
 to let go of its lock."""
 
+import contextlib
+import fcntl
 import hashlib
 import time
 
@@ -18,8 +20,16 @@ def begin_without_lock(run):
     first = run.start(run.network.machines[0],
                       DML_FAILPOINT='coordinator.lock_released:30:hit', DML_FAILPOINT_ONCE='/tmp/once')
     run.until_step(2)
-    first.until(lambda: run.home.has('/tmp/once.0'), 'the lock is free')
+    first.until(lambda: run.home.has('/tmp/once.0'), 'it lets go of the lock')
+    first.until(lambda: is_free(run.state / 'lock'), 'the lock is free')
     return first
+
+
+def is_free(path):
+    with open(path) as file, contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def files_of(state):

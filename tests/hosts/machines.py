@@ -163,8 +163,8 @@ class Machine:
 
     def plug_in(self):
         switch = self.network.storage
-        if self is switch:
-            self.on_net('ip', 'link', 'add', 'eth0', 'type', 'bridge')
+        if self is switch:  # without an address of its own it would take that of one of the ports
+            self.on_net('ip', 'link', 'add', 'eth0', 'address', '02:00:00:00:00:fe', 'type', 'bridge')
         else:
             port = f'port{self.number}'
             switch.on_net('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0',
