@@ -55,6 +55,8 @@ int training_open(struct training *run) {
         code = store_open(run->job->state, &run->store);
     if (!code)
         code = showing_begin(run);
+    if (!code)
+        code = hosting_find(run->job, &run->loop, &run->hosts); /* before hours of packing */
     return code;
 }
 
@@ -446,6 +448,7 @@ void training_release(struct training *run, int code) {
 }
 
 void training_close(struct training *run) {
+    hosts_release(&run->hosts);
     showing_end(run);
     loop_close(&run->loop);
     if (run->store)

@@ -28,6 +28,14 @@ def hosts_train_the_model_of_one_machine(folder):
     assert logs == [f'{role}-{i}.log' for role in ('replica', 'shard') for i in range(3)], logs
 
 
+@test
+def nodes_of_slurm_without_a_slurm_job_are_refused_before_data_is_read(folder):
+    job = small_job(folder, hosts='slurm')
+    refused = dml('run', job, SLURM_JOB_NODELIST='')
+    assert refused.status == UNAVAILABLE, refused
+    assert 'no Slurm job' in refused.stderr and 'packed' not in refused.stderr, refused
+
+
 def launcher(folder, **cases):
     """A command for `launch` that does something else on some hosts: {last number: shell text}."""
     path = folder / 'go'
