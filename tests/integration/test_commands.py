@@ -156,7 +156,9 @@ def a_run_tells_how_many_backup_copies_it_made(folder):
     small_data(folder, rows=3000)
     job = write_job(folder, data=['small.libsvm'], l2=1e-3, replicas=3, portion_chunks=1)
     expected = train(job)
-    result = train(job, '--fresh', DML_FAILPOINT='replica0.send_FLUSHED:3:delay:1500')
+    # Slowly enough for all replicas to have come and to have a known speed before one is silent.
+    result = train(job, '--fresh', DML_SHUFFLE='1', DML_PAUSE_US='20000',
+                   DML_FAILPOINT='replica0.send_FLUSHED:6:delay:3000')
     assert result['backup_copies'] > 0, result
     assert result['model_sha256'] == expected['model_sha256'], (result, expected)
 
