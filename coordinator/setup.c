@@ -196,13 +196,14 @@ void setup_begin(struct coordinator *c, struct output *out) {
 
 /* ---- ready, restored, and off ---- */
 
-/* Whether the run does not begin without this worker. A replica that has not come joins later: its
- * host may be down for the night. Of those on hosts, one that is slow to open the data does, too.
- */
+/* Whether the run does not begin without this worker. A replica that others start joins when it
+ * comes: its host may be down for the night. One on a host joins when it has opened the data. One
+ * that this machine starts is there in a moment, unless it was lost. */
 static bool is_waited_for(const struct coordinator *c, const struct member *worker) {
-    if (mutant(REPLICA_AWAITED))
+    if (mutant(REPLICA_AWAITED) || worker->role == ROLE_SHARD)
         return true;
-    return worker->role == ROLE_SHARD || (worker->welcomed && !c->settings.on_hosts);
+    bool comes_soon = !c->settings.by_hand[1] && !worker->restarts;
+    return !c->settings.on_hosts && (worker->welcomed || comes_soon);
 }
 
 /* Ready are all shards, and all replicas that are waited for: one at least. */

@@ -74,17 +74,33 @@ static void the_first_evaluation_begins_when_all_are_ready(void **state) {
     assert_int_equal(portion.portion.count, 2);
 }
 
-static void a_replica_that_has_not_come_is_not_waited_for(void **state) {
-    struct fixture *f = *state;
+/* Welcomes and readies all but the last replica. */
+static void begin_without_replica_1(struct fixture *f) {
     for (uint32_t link = 0; link < REPLICA_1; link++)
         assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 1)), 0);
     for (uint32_t link = 0; link < REPLICA_1; link++) {
         assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
         bench_ready(f, link);
     }
+}
+
+static void a_replica_that_has_not_come_is_not_waited_for_if_others_start_it(void **state) {
+    struct fixture *f = *state;
+    f->settings.by_hand[1] = true;
+    bench_begin(f, &f->settings);
+    begin_without_replica_1(f);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
     assert_int_equal(bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 1)), 0);
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP), 1);
+}
+
+static void a_replica_of_this_machine_is_waited_for(void **state) {
+    struct fixture *f = *state;
+    begin_without_replica_1(f);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
+    assert_int_equal(bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 1)), 0);
+    bench_ready(f, REPLICA_1);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
 }
 
 static void a_busy_worker_is_greeted_again_under_another_name_and_not_lost(void **state) {
@@ -359,7 +375,8 @@ int main(void) {
         TEST(a_worker_that_computes_other_bits_is_refused),
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(the_first_evaluation_begins_when_all_are_ready),
-        TEST(a_replica_that_has_not_come_is_not_waited_for),
+        TEST(a_replica_that_has_not_come_is_not_waited_for_if_others_start_it),
+        TEST(a_replica_of_this_machine_is_waited_for),
         TEST(a_busy_worker_is_greeted_again_under_another_name_and_not_lost),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
