@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	base/bounds.c base/bounds.h \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
 	base/coordinates.c base/coordinates.h \

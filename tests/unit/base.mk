@@ -1,6 +1,7 @@
 # unit tests of base/
 if HAVE_CMOCKA
 base_tests = \
+	tests/unit/test_bounds \
 	tests/unit/test_coordinates \
 	tests/unit/test_cpus \
 	tests/unit/test_error \
@@ -12,6 +13,9 @@ base_tests = \
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
+
+tests_unit_test_bounds_SOURCES = tests/unit/test_bounds.c
+tests_unit_test_bounds_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_failpoint_SOURCES = tests/unit/test_failpoint.c
 tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,53 @@
+/* The bounds of an evaluation on what it adds up in fixed point, and the largest that was found.
+ *
+ * A run has one bound a tensor of its layout, or one for all tensors together: linear models, whose
+ * tensors share the derivatives by the margins, and the curvature have one. What a bound is on, a
+ * derivative or an element of a chunk's gradient, is the objective's matter; what it does is always
+ * the same. An evaluation in which something is beyond its bound has exact totals and maxima, but
+ * no sums: it is exceeded, and may be made again with bounds that hold. */
+#ifndef DML_BASE_BOUNDS_H
+#define DML_BASE_BOUNDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+
+/* Bound i is 2^exponent[i]. */
+struct bounds {
+    uint32_t count; /* 1, or the tensors of the layout */
+    int exponent[TENSORS_MAX];
+};
+
+/* The largest magnitude under each bound: ≥ 0, +infinity if one is not a number. Zeroed memory is
+ * that of nothing: it merges with any. */
+struct maxima {
+    uint32_t count; /* that of the bounds; 0: nothing was found yet */
+    double value[TENSORS_MAX];
+};
+
+/* One bound for all tensors. */
+static inline struct bounds bounds_of_one(int exponent) {
+    return (struct bounds){.count = 1, .exponent = {exponent}};
+}
+
+/* One maximum for all tensors. */
+static inline struct maxima maxima_of_one(double value) {
+    return (struct maxima){.count = 1, .value = {value}};
+}
+
+/* The bound that tensor number `tensor` is under. */
+static inline int bounds_exponent(const struct bounds *bounds, uint32_t tensor) {
+    return bounds->exponent[bounds->count == 1 ? 0 : tensor];
+}
+
+/* Takes what was found elsewhere under the same bounds. No order matters. */
+void maxima_merge(struct maxima *into, const struct maxima *from);
+
+/* The largest of them; 0 of nothing. */
+double maxima_largest(const struct maxima *maxima);
+
+/* Whether one is beyond its bound. */
+bool maxima_exceed(const struct maxima *maxima, const struct bounds *bounds);
+
+#endif
