@@ -111,19 +111,6 @@ static void print_process(const json_t *process, FILE *out, bool colors) {
     fprintf(out, " %8lld %8s %8s\n", member_count(process, "portions"), rate, restarts);
 }
 
-static void print_processes(const json_t *processes, FILE *out, bool colors) {
-    size_t i;
-    json_t *process;
-    char heading[96];
-    if (!json_array_size(processes))
-        return;
-    snprintf(heading, sizeof heading, "%-13s %8s %-14s %-12s %8s %8s %8s", "process", "pid", "host",
-             "state", "portions", "chunks/s", "restarts");
-    terminal_put(out, colors, STYLE_HEADING, heading);
-    putc('\n', out);
-    json_array_foreach(processes, i, process) print_process(process, out, colors);
-}
-
 static void print_host(const json_t *host, FILE *out, bool colors) {
     const char *state = member_text(host, "state");
     terminal_put_cell(out, colors, STYLE_PLAIN, member_text(host, "name"), 22);
@@ -135,17 +122,29 @@ static void print_host(const json_t *host, FILE *out, bool colors) {
     putc('\n', out);
 }
 
-static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
+typedef void print_row(const json_t *row, FILE *out, bool colors);
+
+/* A heading and a line for each row; nothing if there is no row. */
+static void print_table(const json_t *rows, const char *heading, print_row *print, FILE *out,
+                        bool colors) {
     size_t i;
-    json_t *host;
-    char heading[96];
-    if (!json_array_size(hosts))
+    json_t *row;
+    if (!json_array_size(rows))
         return;
-    snprintf(heading, sizeof heading, "%-22s %-12s %8s %8s  %s", "host", "state", "workers",
-             "failures", "last failure");
     terminal_put(out, colors, STYLE_HEADING, heading);
     putc('\n', out);
-    json_array_foreach(hosts, i, host) print_host(host, out, colors);
+    json_array_foreach(rows, i, row) print(row, out, colors);
+}
+
+static void print_processes(const json_t *processes, FILE *out, bool colors) {
+    print_table(processes,
+                "process            pid host           state        portions chunks/s restarts",
+                print_process, out, colors);
+}
+
+static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
+    print_table(hosts, "host                   state         workers failures  last failure",
+                print_host, out, colors);
 }
 
 void report_print_status(const json_t *status, FILE *out, bool colors) {

@@ -25,7 +25,8 @@ static int add_slurm(struct loop *loop, struct hosts *hosts) {
 
 int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts) {
     int code = 0;
-    hosts_release(hosts);
+    if (hosts->count)
+        return 0;
     if (host_list_is_slurm(job))
         code = add_slurm(loop, hosts);
     else if (host_list_is_given(job))

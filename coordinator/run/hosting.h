@@ -6,8 +6,8 @@
 #include "coordinator/job/job.h"
 #include "coordinator/run/loop.h"
 
-/* Finds the hosts that the job names; none if workers are started here. Turns the loop while Slurm
- * is asked. ERROR_UNAVAILABLE. */
+/* Finds the hosts that the job names, unless that was done already; none if workers are started
+ * here. Turns the loop while Slurm is asked. ERROR_UNAVAILABLE. */
 int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts);
 
 /* The worker failed: says in how long it is to be started anew, where hosts_of() says.
