@@ -16,15 +16,18 @@ bool coordinate_is_sound(const struct coordinate *coordinate) {
 }
 
 bool coordinates_suit(const struct layout *layout) {
-    const struct layout_tensor *weights = &layout->tensor[0], *bias = &layout->tensor[1];
-    if (!layout->count || layout->count > 2 || strcmp(weights->name, TENSOR_WEIGHT))
+    const struct layout_tensor *weights = &layout->tensor[0], *bias = layout_input_bias(layout);
+    if (!layout->count || weights == bias)
         return false;
-    return layout->count == 1 || (!strcmp(bias->name, TENSOR_BIAS) && bias->rows == 1 &&
-                                  (weights->columns == 1 || bias->columns == weights->columns));
+    if (strcmp(weights->name, TENSOR_WEIGHT) == 0)
+        return layout->count <= 2 && (layout->count == 1 || (bias && bias->rows == 1 &&
+                                                             (weights->columns == 1 ||
+                                                              bias->columns == weights->columns)));
+    return bias && bias->rows == 1 && bias->columns == weights->columns;
 }
 
 static const struct layout_tensor *weights_of(const struct layout *layout) {
-    return layout_find(layout, TENSOR_WEIGHT);
+    return &layout->tensor[0];
 }
 
 void coordinates_begin(struct coordinates_walk *walk, const struct layout *layout,
@@ -78,7 +81,7 @@ static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t
 
 static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t count, bool leave,
                        const double *in, double *out) {
-    const struct layout_tensor *bias = layout_find(walk->layout, TENSOR_BIAS);
+    const struct layout_tensor *bias = layout_input_bias(walk->layout);
     uint64_t begin, end;
     if (out != in && count)
         memcpy(out, in, count * sizeof *out);

@@ -14,7 +14,8 @@
  *
  * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk|. A model speaks of weights and
  * biases: what comes in is entered into these coordinates, what goes out leaves them. Elements are
- * those of the layout (base/layout.h); a row of its tensor "weight" is a column of the data. */
+ * those of the layout (base/layout.h); a row of its first tensor is a column of the data. Of a
+ * network w and b are the first layer, and all other elements are their own coordinates. */
 #ifndef DML_BASE_COORDINATES_H
 #define DML_BASE_COORDINATES_H
 
@@ -33,12 +34,13 @@ _Static_assert(sizeof(struct coordinate) == 24, "no padding");
 
 bool coordinate_is_sound(const struct coordinate *coordinate);
 
-/* Whether a model of this layout can have coordinates: "weight" is its first tensor, and there is
- * no other but "bias", with as many columns, or weights that its columns share. */
+/* Whether a model of this layout can have coordinates. A linear one: "weight" is its first tensor,
+ * and there is no other but "bias", with as many columns, or weights that its columns share. Any
+ * other: there is layout_input_bias(), with as many columns as the first tensor. */
 bool coordinates_suit(const struct layout *layout);
 
 /* A walk over a whole vector: its elements in order, in pieces of any size. The same bits come out
- * however it is cut. Start it zeroed; `columns` has one for each row of "weight" and outlives it.
+ * however it is cut. Start it zeroed; `columns` has one for each row of the first tensor and outlives it.
  */
 struct coordinates_walk {
     const struct layout *layout;

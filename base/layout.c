@@ -96,6 +96,11 @@ static bool same_tensor(const struct layout_tensor *a, const struct layout_tenso
            a->start == b->start && a->bound == b->bound;
 }
 
+const struct layout_tensor *layout_input_bias(const struct layout *layout) {
+    const struct layout_tensor *bias = layout_find(layout, TENSOR_BIAS);
+    return bias ? bias : layout_find(layout, TENSOR_FIRST_BIAS);
+}
+
 bool layout_equal(const struct layout *a, const struct layout *b) {
     bool equal = a->seed == b->seed && a->count == b->count;
     for (uint32_t i = 0; equal && i < a->count; i++)

@@ -24,6 +24,7 @@
 
 #define TENSOR_WEIGHT "weight"
 #define TENSOR_BIAS "bias"
+#define TENSOR_FIRST_BIAS "b1" /* of a network */
 
 enum layout_exponents { LAYOUT_EXPONENT_A_ROW, LAYOUT_ONE_EXPONENT };
 enum layout_start { LAYOUT_START_ZERO, LAYOUT_START_UNIFORM, LAYOUT_START_CONSTANT };
@@ -58,6 +59,10 @@ uint64_t layout_parameters(const struct layout *layout);
 uint64_t layout_exponents(const struct layout *layout);
 const struct layout_tensor *layout_find(const struct layout *layout,
                                         const char *name); /* or NULL */
+
+/* The biases that are added to what the first tensor, whose rows are the columns of the data, makes
+ * of a row: "bias", or "b1" of a network. NULL if there are none. */
+const struct layout_tensor *layout_input_bias(const struct layout *layout);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
 /* Where an element is. */

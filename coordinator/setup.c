@@ -85,6 +85,8 @@ static bool has_coordinates(const struct coordinator *c) {
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct set_info *data = c->settings.data;
+    const struct layout_tensor *bias = layout_input_bias(&c->settings.layout);
+    uint64_t bias_number = bias ? bias->first_exponent : 0;
     uint64_t first, count;
     struct bytes layout;
     bytes_init(&layout);
@@ -109,7 +111,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
         .coordinates = has_coordinates(c),
-        .bias_exponent = data->uniform ? data->uniform_exponent : data->exponent[data->features],
+        .bias_exponent = data->uniform ? data->uniform_exponent : data->exponent[bias_number],
         .folder = folder,
     };
     send_to(c, link, message, out);

@@ -291,11 +291,9 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->abandoned = false;
     replica->sums_dirty = false;
     if (wanted) {
-        const struct layout *layout = &replica->setup.layout;
-        if (replica->setup.coordinates && replica->gathering->sums == SUMS_PARAMETERS &&
-            layout->count > 1)
-            flush_keep_biases(replica->gathering, layout->tensor[1].first,
-                              layout->tensor[1].columns);
+        const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
+        if (replica->setup.coordinates && replica->gathering->sums == SUMS_PARAMETERS && bias)
+            flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
                      replica->setup.layout.tensor[0].columns);
         stage(replica, replica->gathering, out);

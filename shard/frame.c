@@ -18,8 +18,8 @@ void frame_release(struct frame *frame) {
     *frame = (struct frame){0};
 }
 
-/* Biases are what they are: nobody sends coordinates for them. */
-static void set_biases(struct frame *frame) {
+/* What is no weight of the first tensor is what it is: nobody sends coordinates for it. */
+static void set_others(struct frame *frame) {
     while (frame->set < frame->count && frame->first + frame->set >= frame->weights) {
         frame->scale[frame->set] = frame->penalty[frame->set] = frame->root[frame->set] = 1;
         frame->set++;
@@ -37,7 +37,8 @@ void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
     frame->count = setup->count;
     frame->weights = weights->rows * weights->columns;
     frame->outputs = weights->columns;
-    frame->biases = layout->count > 1 ? layout->tensor[1].columns : 0;
+    const struct layout_tensor *bias = layout_input_bias(layout);
+    frame->biases = bias ? bias->columns : 0;
     frame->bias_exponent = (int)setup->bias_exponent;
     frame->mean = memory_new(frame->count, sizeof *frame->mean);
     frame->scale = memory_new(frame->count, sizeof *frame->scale);
@@ -45,7 +46,7 @@ void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
     frame->root = memory_new(frame->count, sizeof *frame->root);
     frame->bias_sum = memory_new(frame->biases, sizeof *frame->bias_sum);
     frame->bias_gradient = memory_new(frame->outputs, sizeof *frame->bias_gradient);
-    set_biases(frame);
+    set_others(frame);
 }
 
 int frame_take(struct frame *frame, uint64_t first, const struct coordinate *columns,
@@ -66,7 +67,7 @@ int frame_take(struct frame *frame, uint64_t first, const struct coordinate *col
         frame->root[frame->set] = sqrt(columns[column - first].penalty);
         frame->set++;
     }
-    set_biases(frame);
+    set_others(frame);
     return 0;
 }
 

@@ -14,10 +14,10 @@ struct frame {
     bool used;        /* else the vectors are weights and biases, and nothing below is used */
     uint64_t first;   /* of the range, in the whole vector */
     size_t count;     /* elements of the range */
-    uint64_t weights; /* elements of the whole vector that are weights */
+    uint64_t weights; /* elements of the first tensor, which begins the whole vector */
     uint64_t outputs; /* weights of a feature */
-    size_t biases;    /* of the whole model: `outputs` or 0; or some that share one weight */
-    double *mean, *scale, *penalty; /* of each element; a bias has 0, 1 and 1; owned */
+    size_t biases;    /* added to them: `outputs` or 0; or some that share one weight */
+    double *mean, *scale, *penalty; /* of each element; others than weights: 0, 1 and 1; owned */
     double *root;                   /* √penalty; owned */
     size_t set;                     /* elements that have theirs, from the first */
     int bias_exponent;              /* base exponent of the biases */

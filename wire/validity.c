@@ -107,13 +107,13 @@ static const char *fault_of_precondition(uint8_t precondition, const struct blob
                            "more parameters than a preconditioner may have"));
 }
 
-/* Coordinates are those of the columns of a linear model. */
+/* Coordinates are those of the columns that the first tensor is for. */
 static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *layout) {
     struct layout parameters;
     if (!coordinates || layout_decode(layout->data, layout->length, &parameters))
         return fault_of_flag(coordinates);
     return FIRST_OF(fault_of_flag(coordinates),
-                    unless(coordinates_suit(&parameters), "coordinates of no linear model"));
+                    unless(coordinates_suit(&parameters), "coordinates of parameters that can have none"));
 }
 
 /* Not a number is refused as well. */

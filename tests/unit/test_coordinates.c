@@ -105,7 +105,7 @@ static void without_biases_columns_are_only_scaled(void **state) {
         assert_true(left[i] == columns[i / OUTPUTS].scale * vector[i]);
 }
 
-static void only_linear_models_have_coordinates(void **state) {
+static void only_layouts_of_columns_and_biases_have_coordinates(void **state) {
     (void)state;
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
     assert_true(coordinates_suit(&layout));
@@ -121,6 +121,47 @@ static void only_linear_models_have_coordinates(void **state) {
     assert_false(coordinates_suit(&layout));
 }
 
+/* W1, W2, b1, b2, as in a network with one hidden layer of OUTPUTS units. */
+static struct layout of_network(void) {
+    struct layout layout = {0};
+    const struct layout_tensor tensors[] = {
+        {.name = "W1", .rows = COLUMNS, .columns = OUTPUTS},
+        {.name = "W2", .rows = OUTPUTS, .columns = 2, .exponents = LAYOUT_ONE_EXPONENT},
+        {.name = "b1", .rows = 1, .columns = OUTPUTS, .exponents = LAYOUT_ONE_EXPONENT},
+        {.name = "b2", .rows = 1, .columns = 2, .exponents = LAYOUT_ONE_EXPONENT},
+    };
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(layout_add(&layout, &tensors[i]));
+    return layout;
+}
+
+enum { BEHIND = OUTPUTS * 2, IN_NETWORK = ALL + BEHIND + 2 };
+
+static void the_first_layer_of_a_network_is_shifted_as_a_linear_model_is(void **state) {
+    (void)state;
+    struct layout network = of_network(), linear = layout_linear(COLUMNS, OUTPUTS, true);
+    double in[IN_NETWORK], out[IN_NETWORK], back[IN_NETWORK], expected[ALL];
+    draw();
+    assert_true(coordinates_suit(&network));
+    memcpy(in, vector, COLUMNS * OUTPUTS * sizeof *in);
+    for (unsigned i = 0; i < BEHIND; i++)
+        in[COLUMNS * OUTPUTS + i] = 0.5 + i;
+    memcpy(in + COLUMNS * OUTPUTS + BEHIND, vector + COLUMNS * OUTPUTS, OUTPUTS * sizeof *in);
+    in[IN_NETWORK - 2] = 7, in[IN_NETWORK - 1] = -8;
+    walk(&linear, coordinates_leave, ALL, vector, expected);
+    for (uint64_t piece = 1; piece <= IN_NETWORK; piece += 5) {
+        walk(&network, coordinates_leave, piece, in, out);
+        assert_memory_equal(out, expected, COLUMNS * OUTPUTS * sizeof *out);
+        assert_memory_equal(out + COLUMNS * OUTPUTS, in + COLUMNS * OUTPUTS, BEHIND * sizeof *out);
+        assert_memory_equal(out + COLUMNS * OUTPUTS + BEHIND, expected + COLUMNS * OUTPUTS,
+                            OUTPUTS * sizeof *out);
+        assert_memory_equal(out + IN_NETWORK - 2, in + IN_NETWORK - 2, 2 * sizeof *out);
+    }
+    walk(&network, coordinates_enter, IN_NETWORK, out, back);
+    for (unsigned i = 0; i < IN_NETWORK; i++)
+        assert_true(fabs(back[i] - in[i]) <= 1e-12 * (1 + fabs(in[i])));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
@@ -128,7 +169,8 @@ int main(void) {
         cmocka_unit_test(what_enters_and_leaves_is_what_it_was),
         cmocka_unit_test(a_walk_has_the_same_bits_however_it_is_cut),
         cmocka_unit_test(without_biases_columns_are_only_scaled),
-        cmocka_unit_test(only_linear_models_have_coordinates),
+        cmocka_unit_test(only_layouts_of_columns_and_biases_have_coordinates),
+        cmocka_unit_test(the_first_layer_of_a_network_is_shifted_as_a_linear_model_is),
     };
     return cmocka_run_group_tests_name("coordinates", tests, NULL, NULL);
 }

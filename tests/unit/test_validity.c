@@ -273,7 +273,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
     REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
     REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
-    REFUSES(REPLICA_SETUP, replica_setup.coordinates = 1, "no linear model");
+    REFUSES(REPLICA_SETUP, replica_setup.coordinates = 1, "can have none");
     REFUSES(EXPONENTS, bulk.length--, "another number");
     REFUSES(EXPONENTS, exponents.count = 15, "another number");
     REFUSES(EXPONENTS, exponents.first = UINT64_MAX, "beyond the end");
