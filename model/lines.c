@@ -11,8 +11,9 @@ struct lines {
     const struct model_layout *layout;
     const struct objective *objective;
     const struct score_output *output;
-    char **class_json; /* class names quoted, for JSON */
-    bool *predicted;   /* of an example with a list of classes: each class; else not used */
+    char **class_json;  /* class names quoted, for JSON */
+    bool *predicted;    /* of an example with a list of classes: each class; else not used */
+    double *prediction; /* of an example */
 };
 
 /* Whether there are two classes with one margin for both, of which one is the positive. */
@@ -48,6 +49,8 @@ struct lines *lines_new(const struct model_layout *layout, const struct score_ou
         .layout = layout, .objective = objective_find(layout->objective), .output = output};
     lines->class_json = memory_new(layout->classes, sizeof *lines->class_json);
     lines->predicted = memory_new(layout->classes, sizeof *lines->predicted);
+    lines->prediction = memory_new(objective_predictions(lines->objective, layout->outputs),
+                                   sizeof *lines->prediction);
     for (uint32_t k = 0; output->json && k < layout->classes; k++) {
         json_t *name = json_string(layout->class_names[k]);
         lines->class_json[k] = json_dumps(name, JSON_ENCODE_ANY);
@@ -63,6 +66,7 @@ void lines_free(struct lines *lines) {
         free(lines->class_json[k]);
     free(lines->class_json);
     free(lines->predicted);
+    free(lines->prediction);
     free(lines);
 }
 
@@ -188,22 +192,24 @@ static void write_two(const struct lines *lines, double margin, size_t class) {
     write_list(lines, "probabilities", chances, 2, class);
 }
 
-static void write_prediction(const struct lines *lines, double *margins, size_t class) {
+static void write_prediction(struct lines *lines, const double *margins, size_t class) {
     uint32_t outputs = lines->layout->outputs;
     if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
         write_two(lines, margins[0], class);
         return;
     }
+    double *prediction = lines->prediction;
+    memcpy(prediction, margins, outputs * sizeof *prediction);
     if (lines->objective->predict)
-        lines->objective->predict(outputs, margins);
+        lines->objective->predict(outputs, prediction);
     if (lists_classes(lines))
-        write_list(lines, lines->objective->prediction, margins,
+        write_list(lines, lines->objective->prediction, prediction,
                    objective_predictions(lines->objective, outputs), class);
     else
-        write_one(lines, lines->objective->prediction, margins[0]);
+        write_one(lines, lines->objective->prediction, prediction[0]);
 }
 
-void lines_write(struct lines *lines, double *margins) {
+void lines_write(struct lines *lines, const double *margins) {
     size_t class = objective_class(lines->objective, lines->layout->outputs, margins);
     for (uint32_t k = 0; lines->layout->separator && k < lines->layout->outputs; k++)
         lines->predicted[k] = margins[k] > 0;

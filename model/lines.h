@@ -14,8 +14,8 @@ void lines_free(struct lines *lines); /* harmless on NULL */
  * shows in ferror(), here and below. */
 void lines_write_header(const struct lines *lines);
 
-/* Writes the line of an example with these margins, which are overwritten. */
-void lines_write(struct lines *lines, double *margins);
+/* Writes the line of an example with these margins. */
+void lines_write(struct lines *lines, const double *margins);
 
 /* Writes the line of an example that could not be read. */
 void lines_write_bad(const struct lines *lines);

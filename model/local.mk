@@ -10,6 +10,7 @@ libmodel_a_SOURCES = \
 	model/labels.c model/labels.h \
 	model/lines.c model/lines.h \
 	model/listed.c model/listed.h \
+	model/margins.c model/margins.h \
 	model/model.h \
 	model/options.c \
 	model/preparation.c model/preparation.h \
@@ -18,6 +19,7 @@ libmodel_a_SOURCES = \
 	model/residuals.c model/residuals.h \
 	model/score.c model/score.h \
 	model/start.c \
+	model/terms.c model/terms.h \
 	model/weight_sum.c model/weight_sum.h \
 	model/tensors.c model/tensors.h \
 	model/writer.c

@@ -74,32 +74,32 @@ void preparation_end(struct preparation *preparation) {
         free(preparation->bins[i]);
     free(preparation->bins);
     free(preparation->missing);
-    free(preparation->absent);
+    terms_release(&preparation->absent);
 }
 
 /* ---- terms ---- */
 
-static void add_term(const struct model *model, uint64_t rank, double value, double *margins) {
-    for (uint32_t k = 0; rank != NO_FEATURE && k < model_rows(&model->layout); k++)
-        margins[k] += model->weight[k * model->layout.features + rank] * value;
+static void add_term(uint64_t rank, double value, struct terms *terms) {
+    if (rank != NO_FEATURE)
+        terms_add(terms, rank, value);
 }
 
-bool preparation_add_mean(const struct preparation *preparation, uint64_t id, double *margins) {
+bool preparation_add_mean(const struct preparation *preparation, uint64_t id, struct terms *terms) {
     struct missing key = {.id = id};
     const struct missing *missing = bsearch(&key, preparation->missing, preparation->missing_count,
                                             sizeof key, compare_missing);
     if (missing)
-        add_term(preparation->model, missing->rank, missing->mean, margins);
+        add_term(missing->rank, missing->mean, terms);
     return missing;
 }
 
 void preparation_add_bin(const struct preparation *preparation, uint64_t id, double value,
-                         double *margins) {
+                         struct terms *terms) {
     const struct model *model = preparation->model;
     if (!id || id > columns_of(model) || !preparation->bins[id - 1])
         return;
     uint32_t bin = table_bin(&model->layout.table->column[id - 1], value);
-    add_term(model, preparation->bins[id - 1][bin], 1, margins);
+    add_term(preparation->bins[id - 1][bin], 1, terms);
 }
 
 static int compare_ids(const void *a, const void *b) {
@@ -107,22 +107,17 @@ static int compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-bool preparation_add_rare(const struct preparation *preparation, uint64_t id, double *margins) {
+bool preparation_add_rare(const struct preparation *preparation, uint64_t id, struct terms *terms) {
     const struct model *model = preparation->model;
     for (uint32_t i = 0; i < columns_of(model); i++) {
         const struct table_column *column = &model->layout.table->column[i];
         if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
             continue;
         uint64_t rare = table_feature(i, ROLE_RARE, NULL, 0);
-        add_term(model, rank_of(&model->layout, rare), 1, margins);
+        add_term(rank_of(&model->layout, rare), 1, terms);
         return true;
     }
     return false;
-}
-
-void preparation_add_absent(const struct preparation *preparation, double *margins) {
-    for (uint32_t k = 0; preparation->absent && k < model_rows(&preparation->model->layout); k++)
-        margins[k] += preparation->absent[k];
 }
 
 /* ---- columns that the data lacks ---- */
@@ -131,18 +126,15 @@ void preparation_add_absent(const struct preparation *preparation, double *margi
 static void note_absent(struct preparation *preparation, uint32_t column) {
     const struct model *model = preparation->model;
     uint64_t id = table_feature(column, ROLE_MISSING, NULL, 0);
-    if (!preparation->absent)
-        preparation->absent = memory_new(model_rows(&model->layout), sizeof *preparation->absent);
-    preparation_add_mean(preparation, id, preparation->absent);
-    add_term(model, rank_of(&model->layout, id), 1, preparation->absent);
+    preparation_add_mean(preparation, id, &preparation->absent);
+    add_term(rank_of(&model->layout, id), 1, &preparation->absent);
 }
 
 int preparation_check(struct preparation *preparation, const char *path,
                       const struct table *table) {
     const struct table *own = preparation->model->layout.table;
     char name[COLUMN_TEXT];
-    free(preparation->absent);
-    preparation->absent = NULL;
+    preparation->absent.count = 0;
     for (uint32_t i = 0; i < own->columns; i++) {
         const struct table_column *column = &own->column[i];
         const struct table_column *here = i < table->columns ? &table->column[i] : NULL;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "model/model.h"
+#include "model/terms.h"
 
 /* The place of a feature among those of a model, if the model has it; else of the next. The steps
  * from `from` double at first, then a binary search follows: what is near is found in a step or
@@ -36,9 +37,8 @@ struct preparation {
     const struct model *model;
     struct missing *missing; /* by the id of the feature that says so, rising; owned */
     uint32_t missing_count;
-    uint64_t **bins; /* of each column: the rank of each of its bins, or NULL; owned */
-    double *absent;  /* terms of columns that no row of the data has, for each output; or NULL;
-                        owned */
+    uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
+    struct terms absent; /* of columns that no row of the data has */
 };
 
 void preparation_begin(struct preparation *preparation, const struct model *model);
@@ -49,15 +49,14 @@ void preparation_end(struct preparation *preparation);
  * row, which a warning says. ERROR_DATA if a column has another name, or if there are no names. */
 int preparation_check(struct preparation *preparation, const char *path, const struct table *table);
 
-/* These add terms to the margins of a row; `id` is a feature of the row.
+/* These add terms to a row; `id` is a feature of the row.
  *
  * The mean of the number that the feature says is missing; false if it says something else. */
-bool preparation_add_mean(const struct preparation *preparation, uint64_t id, double *margins);
+bool preparation_add_mean(const struct preparation *preparation, uint64_t id, struct terms *terms);
 /* The bin of a number, if it has bins. */
 void preparation_add_bin(const struct preparation *preparation, uint64_t id, double value,
-                         double *margins);
+                         struct terms *terms);
 /* What stands for a text that training has too rarely; false if the feature is no such text. */
-bool preparation_add_rare(const struct preparation *preparation, uint64_t id, double *margins);
-void preparation_add_absent(const struct preparation *preparation, double *margins);
+bool preparation_add_rare(const struct preparation *preparation, uint64_t id, struct terms *terms);
 
 #endif

@@ -10,8 +10,14 @@
 #include "data/holdout.h"
 #include "model/figures.h"
 #include "model/lines.h"
+#include "model/margins.h"
 #include "model/preparation.h"
 #include "base/text.h"
+
+struct scored_row {
+    uint32_t number;
+    uint64_t known; /* how many of its values belong to features that the model has */
+};
 
 struct scorer {
     const struct model *model;
@@ -23,47 +29,41 @@ struct scorer {
     struct lines *lines;               /* or NULL */
     const struct score_output *output; /* or NULL */
     const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
-    double *margins;                   /* of one example; has room for its prediction */
+    struct margins *margins;
+    struct scored_row row[MARGINS_ROWS_MAX]; /* the rows of the block */
+    uint32_t rows;
     uint64_t unseen_features;
     struct preparation preparation; /* of a model of tables */
 };
 
-/* Where outputs share their weights, the margin of the first becomes that of all. */
-static void add_intercepts(const struct model *model, double *margins) {
-    for (uint32_t k = model->bias ? model->layout.outputs : 0; k-- > 0;)
-        margins[k] = margins[model->layout.shared ? 0 : k] + model->bias[k];
+/* Adds the terms of a value. Returns whether it belongs to a feature that the model has; *rank is
+ * where the last one was found. */
+static bool gather_value(struct scorer *scorer, uint64_t id, double value, uint64_t *rank) {
+    const struct model_layout *layout = &scorer->model->layout;
+    const struct preparation *preparation = &scorer->preparation;
+    struct terms *terms = margins_terms(scorer->margins);
+    bool missing = id >= FEATURE_HASHED && preparation_add_mean(preparation, id, terms);
+    if (layout->table)
+        preparation_add_bin(preparation, id, value, terms);
+    *rank = rank_from(layout, *rank, id);
+    if (*rank == layout->features || layout->feature_id[*rank] != id) {
+        scorer->unseen_features +=
+            !missing && !(id >= FEATURE_HASHED && preparation_add_rare(preparation, id, terms));
+        return false;
+    }
+    terms_add(terms, *rank, value);
+    return true;
 }
 
-/* Adds the terms in the order of the row, the intercept last. Returns how many values belong to
- * features that the model has. */
-static uint64_t compute_margins(struct scorer *scorer, const struct source_rows *rows,
-                                uint32_t row) {
-    const struct model *model = scorer->model;
-    uint64_t features = model->layout.features, column = 0, known = 0;
-    uint32_t weights = model_rows(&model->layout);
-    double *margins = scorer->margins;
-    const struct preparation *preparation = &scorer->preparation;
+/* Adds a row to the block. */
+static void gather_row(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     const uint64_t *id = source_row_ids(rows, row);
-    for (uint32_t k = 0; k < weights; k++)
-        margins[k] = 0;
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
-        bool missing = *id >= FEATURE_HASHED && preparation_add_mean(preparation, *id, margins);
-        if (model->layout.table)
-            preparation_add_bin(preparation, *id, rows->value[i], margins);
-        column = rank_from(&model->layout, column, *id);
-        if (column == features || model->layout.feature_id[column] != *id) {
-            scorer->unseen_features +=
-                !missing &&
-                !(*id >= FEATURE_HASHED && preparation_add_rare(preparation, *id, margins));
-            continue;
-        }
-        known++;
-        for (uint32_t k = 0; k < weights; k++)
-            margins[k] += model->weight[k * features + column] * rows->value[i];
-    }
-    preparation_add_absent(preparation, margins);
-    add_intercepts(model, margins);
-    return known;
+    uint64_t rank = 0, known = 0;
+    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++)
+        known += gather_value(scorer, *id, rows->value[i], &rank);
+    terms_append(margins_terms(scorer->margins), &scorer->preparation.absent);
+    margins_end_row(scorer->margins);
+    scorer->row[scorer->rows++] = (struct scored_row){row, known};
 }
 
 /* The name of a feature for a message, as in " (radius)"; empty if the feature has no name. */
@@ -127,19 +127,19 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
                      objective->name, objective->label_allowed);
 }
 
-static int check_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
-                     uint64_t known) {
+static int check_row(const struct scorer *scorer, const struct source_rows *rows,
+                     const struct scored_row *row, const double *margins) {
     const struct model_layout *layout = &scorer->model->layout;
-    if (scorer->report.format == FORMAT_CSV && !layout->table && known < layout->features)
-        return refuse_row(scorer, rows, row, known);
-    for (uint32_t k = 0; k < scorer->model->layout.outputs; k++)
-        if (is_out_of_reach(scorer, scorer->margins[k]))
+    if (scorer->report.format == FORMAT_CSV && !layout->table && row->known < layout->features)
+        return refuse_row(scorer, rows, row->number, row->known);
+    for (uint32_t k = 0; k < layout->outputs; k++)
+        if (is_out_of_reach(scorer, margins[k]))
             return error_set(ERROR_DATA,
                              "%s: about line %llu: the values are too large for this model: its "
                              "margin is %g",
-                             scorer->path, (unsigned long long)(rows->first_line + row),
-                             scorer->margins[k]);
-    return 0;
+                             scorer->path, (unsigned long long)(rows->first_line + row->number),
+                             margins[k]);
+    return scorer->figures ? check_label(scorer, rows, row->number) : 0;
 }
 
 /* Columns must be what they were in the training data. Of a model without a table, a header must
@@ -179,29 +179,50 @@ static void write_bad(const struct scorer *scorer, const struct source_rows *row
             lines_write_bad(scorer->lines);
 }
 
+/* Counts and writes a row of the block. */
+static int score_row(struct scorer *scorer, const struct source_rows *rows,
+                     const struct scored_row *scored, const double *margins) {
+    uint32_t row = scored->number;
+    int code = check_row(scorer, rows, scored, margins);
+    if (code)
+        return code;
+    if (scorer->figures)
+        figures_add(scorer->figures, margins, rows->label[row],
+                    rows->label_text ? rows->label_text[row] : NULL,
+                    rows->weight ? rows->weight[row] : 1);
+    if (scorer->lines)
+        lines_write(scorer->lines, margins);
+    return 0;
+}
+
+/* Scores the block; *bad as for write_bad(). */
+static int score_block(struct scorer *scorer, const struct source_rows *rows, uint64_t *bad) {
+    const double *margins = margins_compute(scorer->margins);
+    uint32_t count = scorer->rows, outputs = scorer->model->layout.outputs;
+    int code = 0;
+    scorer->rows = 0;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        write_bad(scorer, rows, scorer->row[i].number, bad);
+        code = score_row(scorer, rows, &scorer->row[i], margins + (size_t)i * outputs);
+    }
+    return code;
+}
+
 static int take_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     uint64_t bad = 0;
     int code = scorer->names_checked ? 0 : check_columns(scorer);
-    if (code)
-        return code;
-    for (uint32_t row = 0; row < rows->count; row++) {
+    for (uint32_t row = 0; row < rows->count && !code; row++) {
         if (scorer->pick && !holdout_picks(scorer->pick, holdout_hash(rows, row)))
             continue;
-        write_bad(scorer, rows, row, &bad);
-        uint64_t known = compute_margins(scorer, rows, row);
-        code = check_row(scorer, rows, row, known);
-        if (!code && scorer->figures)
-            code = check_label(scorer, rows, row);
-        if (code)
-            return code;
-        if (scorer->figures)
-            figures_add(scorer->figures, scorer->margins, rows->label[row],
-                        rows->label_text ? rows->label_text[row] : NULL,
-                        rows->weight ? rows->weight[row] : 1);
-        if (scorer->lines)
-            lines_write(scorer->lines, scorer->margins);
+        gather_row(scorer, rows, row);
+        if (margins_full(scorer->margins))
+            code = score_block(scorer, rows, &bad);
     }
+    if (!code)
+        code = score_block(scorer, rows, &bad);
+    if (code)
+        return code;
     write_bad(scorer, rows, rows->count, &bad);
     if (scorer->output && ferror(scorer->output->file))
         return error_set(ERROR_IO, "cannot write the predictions");
@@ -250,8 +271,7 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
-    scorer->margins = memory_new(objective_predictions(scorer->objective, model->layout.outputs),
-                                 sizeof *scorer->margins);
+    scorer->margins = margins_new(model);
     preparation_begin(&scorer->preparation, model);
 }
 
@@ -266,7 +286,7 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
                  (unsigned long long)scorer->unseen_features);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
-    free(scorer->margins);
+    margins_free(scorer->margins);
     preparation_end(&scorer->preparation);
     return code;
 }

@@ -35,7 +35,7 @@ void holdout_free(struct holdout *holdout) {
     free(holdout);
 }
 
-/* A model whose weights are all zero, to try whether the rows can be scored. */
+/* A model without parameters, to try whether the rows can be scored. */
 static struct model *empty_model(const struct model_layout *layout) {
     struct model *model = memory_new(1, sizeof *model);
     uint64_t *ids = memory_new(layout->features, sizeof *ids);
@@ -46,13 +46,11 @@ static struct model *empty_model(const struct model_layout *layout) {
     model->layout.feature_names = NULL;
     model->layout.original_order = NULL;
     model->layout.kept = NULL;
-    model->weight = memory_new(layout->features * model_rows(layout), sizeof(double));
     return model;
 }
 
 static void empty_model_free(struct model *model) {
     free((void *)(uintptr_t)model->layout.feature_id);
-    free((void *)(uintptr_t)model->weight);
     free(model);
 }
 

@@ -1,0 +1,30 @@
+/* The margins of a model for blocks of rows. The margins of a row do not depend on the rows beside
+ * it. Inside model/ only. */
+#ifndef DML_MODEL_MARGINS_H
+#define DML_MODEL_MARGINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/model.h"
+#include "model/terms.h"
+
+/* Rows of one block, at most. */
+#define MARGINS_ROWS_MAX 256
+
+struct margins; /* opaque */
+
+/* Of a model without parameters all margins are 0. The model must outlive them. */
+struct margins *margins_new(const struct model *model);
+void margins_free(struct margins *margins); /* harmless on NULL */
+
+/* A row is added by its terms, in any order, and then ended. A block that is full takes no more. */
+struct terms *margins_terms(struct margins *margins);
+void margins_end_row(struct margins *margins);
+bool margins_full(const struct margins *margins);
+
+/* Computes the block: rows × outputs, row-major; the block is then empty again. Valid until the
+ * next call. */
+const double *margins_compute(struct margins *margins);
+
+#endif
