@@ -1,0 +1,219 @@
+#include "numeric/matrix.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/memory.h"
+
+#define UNITS 3   /* registers of columns in a panel */
+#define DEPTH 200 /* rows of a block of b: a panel of it fills most of a first cache */
+#define HEIGHT 96 /* rows of a that are packed at once */
+#define BLOCK_BYTES (384 << 10) /* of a block of b: with the rows in the second cache */
+#define ROWS_BYTES (HEIGHT * DEPTH * sizeof(double))
+#define ALIGNMENT 64
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL_ROWS _Pragma("GCC unroll 8")
+
+/* Operands of a product in one type: a and b by the elements between rows and between columns, of
+ * which one is 1. */
+struct double_call {
+    size_t m, n, k;
+    const double *a;
+    size_t a_row, a_column;
+    const double *b;
+    size_t b_row, b_column;
+    double *c;
+    size_t ldc;
+    bool fresh; /* from 0, not from c */
+};
+
+struct float_call {
+    size_t m, n, k;
+    const float *a;
+    size_t a_row, a_column;
+    const float *b;
+    size_t b_row, b_column;
+    float *c;
+    size_t ldc;
+    bool fresh;
+};
+
+struct kernels {
+    void (*product_double)(const struct double_call *call, void *block, void *rows);
+    void (*product_float)(const struct float_call *call, void *block, void *rows);
+};
+
+/* ---- Any processor: an instruction for a number, or the library's software ---- */
+
+#define NUMBER double
+#define CALL double_call
+#define NAME(function) function##_double_any
+#define TARGET
+#define VECTOR_BYTES 16
+#define GROUP 4
+#define FUSED(sum, a, b)                                                                           \
+    (sum)[0] = fma((a)[0], (b)[0], (sum)[0]), (sum)[1] = fma((a)[1], (b)[1], (sum)[1])
+#include "numeric/matrix_kernel.def"
+
+#define NUMBER float
+#define CALL float_call
+#define NAME(function) function##_float_any
+#define TARGET
+#define VECTOR_BYTES 16
+#define GROUP 4
+#define FUSED(sum, a, b)                                                                           \
+    UNROLL_ROWS for (size_t lane = 0; lane < 4; lane++)(sum)[lane] =                               \
+        fmaf((a)[lane], (b)[lane], (sum)[lane])
+#include "numeric/matrix_kernel.def"
+
+static const struct kernels any = {product_double_any, product_float_any};
+
+#if defined(__x86_64__)
+
+/* ---- AVX2 with FMA: sixteen registers ---- */
+
+#define NUMBER double
+#define CALL double_call
+#define NAME(function) function##_double_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define VECTOR_BYTES 32
+#define GROUP 4
+#define FUSED(sum, a, b) (sum) = _mm256_fmadd_pd(a, b, sum)
+#include "numeric/matrix_kernel.def"
+
+#define NUMBER float
+#define CALL float_call
+#define NAME(function) function##_float_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define VECTOR_BYTES 32
+#define GROUP 4
+#define FUSED(sum, a, b) (sum) = _mm256_fmadd_ps(a, b, sum)
+#include "numeric/matrix_kernel.def"
+
+static const struct kernels avx2 = {product_double_avx2, product_float_avx2};
+
+/* ---- AVX-512: thirty-two registers ---- */
+
+#define NUMBER double
+#define CALL double_call
+#define NAME(function) function##_double_avx512
+#define TARGET __attribute__((target("avx512f,fma")))
+#define VECTOR_BYTES 64
+#define GROUP 8
+#define FUSED(sum, a, b) (sum) = _mm512_fmadd_pd(a, b, sum)
+#include "numeric/matrix_kernel.def"
+
+#define NUMBER float
+#define CALL float_call
+#define NAME(function) function##_float_avx512
+#define TARGET __attribute__((target("avx512f,fma")))
+#define VECTOR_BYTES 64
+#define GROUP 8
+#define FUSED(sum, a, b) (sum) = _mm512_fmadd_ps(a, b, sum)
+#include "numeric/matrix_kernel.def"
+
+static const struct kernels avx512 = {product_double_avx512, product_float_avx512};
+
+#endif
+
+static const struct kernels *kernels_for(enum matrix_processor processor) {
+    switch (processor) {
+    case MATRIX_ANY:
+        return &any;
+#if defined(__x86_64__)
+    case MATRIX_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2 : NULL;
+    case MATRIX_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma") ? &avx512 : NULL;
+#endif
+    default:
+        return NULL;
+    }
+}
+
+static const struct kernels *_Atomic chosen;
+
+bool matrix_choose(enum matrix_processor processor) {
+    const struct kernels *kernels = kernels_for(processor);
+    if (kernels)
+        atomic_store(&chosen, kernels);
+    return kernels != NULL;
+}
+
+/* Threads that come here at once all choose the same. */
+static const struct kernels *kernels_chosen(void) {
+    const struct kernels *kernels = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (kernels)
+        return kernels;
+    if (!matrix_choose(MATRIX_AVX512) && !matrix_choose(MATRIX_AVX2))
+        matrix_choose(MATRIX_ANY);
+    return atomic_load(&chosen);
+}
+
+struct matrix_scratch {
+    void *block, *rows; /* aligned */
+    char memory[];
+};
+
+struct matrix_scratch *matrix_scratch_new(void) {
+    struct matrix_scratch *scratch =
+        memory_new(1, sizeof *scratch + BLOCK_BYTES + ROWS_BYTES + ALIGNMENT);
+    uintptr_t start = (uintptr_t)scratch->memory;
+    size_t skipped = (ALIGNMENT - start % ALIGNMENT) % ALIGNMENT;
+    scratch->block = scratch->memory + skipped;
+    scratch->rows = scratch->memory + skipped + BLOCK_BYTES;
+    return scratch;
+}
+
+void matrix_scratch_free(struct matrix_scratch *scratch) {
+    free(scratch);
+}
+
+void matrix_product(struct matrix_scratch *scratch, size_t m, size_t n, size_t k, const double *a,
+                    size_t lda, const double *b, size_t ldb, double *c, size_t ldc) {
+    const struct double_call call = {m, n, k, a, lda, 1, b, ldb, 1, c, ldc, true};
+    kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
+}
+
+void matrix_product_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
+                          const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                          size_t ldc) {
+    const struct float_call call = {m, n, k, a, lda, 1, b, ldb, 1, c, ldc, true};
+    kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
+}
+
+void matrix_by_transposed(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
+                          const double *a, size_t lda, const double *b, size_t ldb, double *c,
+                          size_t ldc) {
+    const struct double_call call = {m, n, k, a, lda, 1, b, 1, ldb, c, ldc, true};
+    kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
+}
+
+void matrix_by_transposed_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
+                                const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                                size_t ldc) {
+    const struct float_call call = {m, n, k, a, lda, 1, b, 1, ldb, c, ldc, true};
+    kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
+}
+
+void matrix_add_transposed(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
+                           const double *a, size_t lda, const double *b, size_t ldb, double *c,
+                           size_t ldc) {
+    const struct double_call call = {m, n, k, a, 1, lda, b, ldb, 1, c, ldc, false};
+    kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
+}
+
+void matrix_add_transposed_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
+                                 const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                                 size_t ldc) {
+    const struct float_call call = {m, n, k, a, 1, lda, b, ldb, 1, c, ldc, false};
+    kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
+}
