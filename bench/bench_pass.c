@@ -127,7 +127,7 @@ static double *measure(struct set *set, enum objective_kind kind, uint32_t threa
         .shape = shape_of(info, kind),
         .scale = {.exponent = info->uniform ? NULL : info->exponent,
                   .uniform = info->uniform_exponent,
-                  .derivative_exponent = objective_of(kind)->adapts ? 20 : 0},
+                  .bounds = bounds_of_one(objective_of(kind)->adapts ? 20 : 0)},
         .passes = passes,
     };
     struct team team = {.threads = threads, .parameters = objective_parameters(&common.shape)};

@@ -168,7 +168,7 @@ static double replica_cost(struct virtual_process *process, const struct message
 static void compute(struct replica_state *replica, struct computed *computed) {
     const struct computation *computation = &replica->action.computation;
     const struct objective_scale scale = {.uniform = tiny.info.uniform_exponent,
-                                          .derivative_exponent = computation->derivative_exponent};
+                                          .bounds = computation->bounds};
     const struct kernel_place place = {.shape = &tiny.shape,
                                        .scale = &scale,
                                        .parameters = computation->parameters,

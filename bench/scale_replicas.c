@@ -214,7 +214,7 @@ static void compute_chunk(const struct speaker *speaker, uint32_t number,
     const struct computation *computation = &speaker->action.computation;
     const struct objective_scale scale = {.exponent = info->uniform ? NULL : info->exponent,
                                           .uniform = info->uniform_exponent,
-                                          .derivative_exponent = computation->derivative_exponent};
+                                          .bounds = computation->bounds};
     const struct kernel_place place = {.shape = &all.shape,
                                        .scale = &scale,
                                        .parameters = computation->parameters,

@@ -146,8 +146,8 @@ static void note_losses(const struct batch *batch, size_t outputs,
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);
     if (!isfinite(result->loss))
         largest = INFINITY;
-    if (largest > result->derivative_max)
-        result->derivative_max = largest;
+    if (largest > result->maxima.value[0])
+        result->maxima.value[0] = largest;
 }
 
 static void bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
@@ -185,8 +185,8 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
                            const struct batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
     double *derivatives = scratch->margins;
-    if (scale->derivative_exponent != 0) {
-        double power = fixed_power(-scale->derivative_exponent);
+    if (scale->bounds.exponent[0] != 0) {
+        double power = fixed_power(-scale->bounds.exponent[0]);
         for (size_t i = 0; i < (size_t)batch->count * shape->outputs; i++)
             derivatives[i] *= power;
     }
@@ -205,13 +205,13 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result) {
-    *result = (struct objective_result){0};
-    double bound = fixed_power(scale->derivative_exponent);
+    *result = (struct objective_result){.maxima = maxima_of_one(0)};
+    double bound = fixed_power(scale->bounds.exponent[0]);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct batch batch;
     while (batches_next(&batches, &batch)) {
         note_losses(&batch, shape->outputs, scratch, result);
-        if (result->derivative_max > bound)
+        if (result->maxima.value[0] > bound)
             result->exceeded = true;
         else if (sum)
             batch_gradient(shape, scale, &batch, sum, scratch);

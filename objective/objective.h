@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/layout.h"
 #include "base/limits.h"
 #include "base/rows.h"
@@ -188,15 +189,15 @@ struct objective_scale {
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
                                 that of the bias; NULL: `uniform` for all */
     int uniform;
-    int derivative_exponent; /* b: |derivative| ≤ 2^b, before it is weighted */
+    struct bounds bounds; /* of a linear model one, 2^b: |derivative| ≤ 2^b, not weighted */
 };
 
 struct objective_result {
     double loss; /* Σ weight·loss over the block; not finite if the point is too far out */
-    double derivative_max; /* largest |derivative| over the block, not weighted; +infinity if one is
-                              NaN */
-    bool exceeded;         /* derivative_max > 2^b: `sum` may hold a part of this block, and must be
-                              thrown away */
+    struct maxima maxima; /* of a linear model one: the largest |derivative| over the block, not
+                             weighted; +infinity if one is NaN */
+    bool exceeded;        /* one is beyond its bound: `sum` may hold a part of this block, and must
+                             be thrown away */
 };
 
 /* Scratch memory of one thread. */
@@ -205,8 +206,8 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
 void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
- * (n int64_t, 64-byte aligned); with sum == NULL, or once a derivative exceeds the bound, only the
- * loss and the largest derivative are computed. */
+ * (n int64_t, 64-byte aligned); with sum == NULL, or once a bound is exceeded, only the loss and
+ * the maxima are computed. */
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);

@@ -87,7 +87,7 @@ static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, b
     struct objective_shape shape = shape_of(kind, FEATURES);
     /* The sums of 300 values below ½ fit, and the scale is so fine that the last bits of a
      * derivative change the hash. */
-    struct objective_scale scale = {.uniform = 54, .derivative_exponent = 6};
+    struct objective_scale scale = {.uniform = 54, .bounds = bounds_of_one(6)};
     struct rows rows = dense ? dense_rows(canned, FEATURES)
                              : sparse_rows(canned, FEATURES, canned->start, canned->feature);
     struct outcome *outcome = memory_new(1, sizeof *outcome);
@@ -95,7 +95,7 @@ static uint64_t hash_of(const struct canned *canned, enum objective_kind kind, b
     struct objective_result result;
     objective_block(&shape, &scale, &rows, canned->parameters, outcome->sum, scratch, &result);
     outcome->loss = result.loss;
-    outcome->derivative_max = result.derivative_max;
+    outcome->derivative_max = result.maxima.value[0];
     uint64_t hash = hash64_seeded(outcome, sizeof *outcome, seed);
     objective_scratch_free(scratch);
     free(outcome);

@@ -35,8 +35,7 @@ void accrual_add(struct accrual *accrual, struct run portion, const struct compu
         accrual->since_ns = started_ns;
     add_run(accrual, portion);
     totals_merge(&accrual->totals, &computed->totals);
-    if (computed->derivative_max > accrual->derivative_max)
-        accrual->derivative_max = computed->derivative_max;
+    maxima_merge(&accrual->maxima, &computed->maxima);
     accrual->exceeded |= computed->exceeded;
     accrual->values += computed->values;
     accrual->busy_ns += now_ns - started_ns;

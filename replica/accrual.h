@@ -9,7 +9,7 @@ struct accrual {
     struct run *portions;
     uint32_t count, capacity;
     struct totals totals;
-    double derivative_max;
+    struct maxima maxima;
     bool exceeded;    /* a portion exceeded the bound: there are no sums */
     uint64_t values;  /* stored values of the portions */
     int64_t busy_ns;  /* spent computing them */

@@ -54,7 +54,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
     evaluation->parts = parts;
-    evaluation->derivative_exponent = (int)message->derivative_exponent;
+    evaluation->bounds = bounds_of_one((int)message->derivative_exponent);
     evaluation->drawing = (struct objective_drawing){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
@@ -191,18 +191,17 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
     replica->started_ns = now_ns;
-    replica_act(replica,
-                &(struct action){.kind = ACTION_COMPUTE,
-                                 .computation = {
-                                     .first = replica->computing.chunks.first,
-                                     .count = replica->computing.chunks.count,
-                                     .parts = evaluation->parts,
-                                     .parameters = replica->parameters,
-                                     .derivative_exponent = evaluation->derivative_exponent,
-                                     .drawing = evaluation->drawing,
-                                     .sums = sums,
-                                     .clear = clear,
-                                 }});
+    replica_act(replica, &(struct action){.kind = ACTION_COMPUTE,
+                                          .computation = {
+                                              .first = replica->computing.chunks.first,
+                                              .count = replica->computing.chunks.count,
+                                              .parts = evaluation->parts,
+                                              .parameters = replica->parameters,
+                                              .bounds = evaluation->bounds,
+                                              .drawing = evaluation->drawing,
+                                              .sums = sums,
+                                              .clear = clear,
+                                          }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
 }

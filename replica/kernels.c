@@ -7,7 +7,7 @@
 typedef void kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                     struct exact *totals, struct computed *computed);
 
-/* The loss is the total. Once a derivative has exceeded the bound the sums are of no use. */
+/* The loss is the total. Once a bound was exceeded the sums are of no use. */
 static void gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      struct exact *totals, struct computed *computed) {
     (void)number;
@@ -15,8 +15,7 @@ static void gradient(const struct kernel_place *place, uint32_t number, const st
     objective_block(place->shape, place->scale, rows, place->parameters,
                     computed->exceeded ? NULL : place->sums, place->scratch, &result);
     exact_add(&totals[0], result.loss);
-    if (result.derivative_max > computed->derivative_max)
-        computed->derivative_max = result.derivative_max;
+    maxima_merge(&computed->maxima, &result.maxima);
     computed->exceeded |= result.exceeded;
     computed->values += rows->values;
 }
@@ -61,7 +60,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
 
 void computed_init(struct computed *computed, const struct evaluation_parts *parts) {
     totals_init(&computed->totals, evaluation_totals(parts));
-    computed->derivative_max = 0;
+    computed->maxima = (struct maxima){0};
     computed->exceeded = computed->stopped = false;
     computed->values = 0;
     computed->error = 0;
@@ -70,8 +69,7 @@ void computed_init(struct computed *computed, const struct evaluation_parts *par
 
 void computed_add(struct computed *into, const struct computed *part) {
     totals_merge(&into->totals, &part->totals);
-    if (part->derivative_max > into->derivative_max)
-        into->derivative_max = part->derivative_max;
+    maxima_merge(&into->maxima, &part->maxima);
     into->exceeded |= part->exceeded;
     into->stopped |= part->stopped;
     into->values += part->values;

@@ -33,7 +33,7 @@ struct evaluation {
     bool running;
     uint32_t attempt, number;
     struct evaluation_parts parts;
-    int derivative_exponent;
+    struct bounds bounds;
     struct objective_drawing drawing;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */

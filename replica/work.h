@@ -13,7 +13,7 @@ struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
     const double *parameters;         /* the point; does not change before the answer */
-    int derivative_exponent;          /* b of the evaluation */
+    struct bounds bounds;             /* of the evaluation */
     struct objective_drawing drawing; /* of the curvature */
     bool sums;                        /* false: only totals and maxima, no integer sums */
     bool clear;                       /* zero the sums first: they hold something useless */
@@ -21,8 +21,8 @@ struct computation {
 
 struct computed {
     struct totals totals;  /* of the evaluation's parts */
-    double derivative_max; /* exact, over the rows whose gradient was asked for */
-    bool exceeded;         /* a derivative exceeded 2^b: discard the sums */
+    struct maxima maxima;  /* exact, over the rows whose gradient was asked for */
+    bool exceeded;         /* one is beyond its bound: discard the sums */
     bool stopped;          /* stopped before its end: discard everything */
     uint64_t values;       /* stored values seen that went into the sums */
     int error;             /* 0 or an error code */

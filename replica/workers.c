@@ -82,12 +82,12 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
     const struct objective_scale scale = {
         .exponent = pool->settings.exponent,
         .uniform = pool->settings.uniform,
-        .derivative_exponent = computation->derivative_exponent,
+        .bounds = computation->bounds,
     };
     const struct objective_sample sample = {
         .exponent = pool->settings.exponents,
         .examples = pool->settings.examples,
-        .derivative_exponent = computation->derivative_exponent,
+        .derivative_exponent = computation->bounds.exponent[0],
         .drawing = computation->drawing,
     };
     const struct kernel_place place = {.shape = &pool->settings.shape,

@@ -174,15 +174,16 @@ static void compute(struct small_cluster *cluster, uint8_t node) {
     for (uint32_t i = 0; i < work->curved; i++) {
         double off = computation->parameters[i] - 1;
         loss += curvature(i) / 2 * off * off;
-        answer.derivative_max = fmax(answer.derivative_max, fabs(off));
+        struct maxima found = maxima_of_one(fabs(off));
+        maxima_merge(&answer.maxima, &found);
     }
     for (uint32_t i = 0; i < answer.totals.count; i++)
         exact_add(&answer.totals.sum[i], loss * computation->count);
-    answer.exceeded = cluster->options.squared &&
-                      answer.derivative_max > ldexp(1, computation->derivative_exponent);
+    answer.exceeded =
+        cluster->options.squared && maxima_exceed(&answer.maxima, &computation->bounds);
     work->summed = computation->clear ? 0 : work->summed;
     work->summed += computation->sums ? computation->count % 1024 : 0;
-    work->derivative_exponent = computation->derivative_exponent;
+    work->derivative_exponent = computation->bounds.exponent[0];
     work->computing = false;
     struct outbox out;
     outbox_init(&out);

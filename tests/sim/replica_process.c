@@ -96,10 +96,10 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct computation *computation = &self->action.computation;
     const struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
                                           .uniform = job->data.uniform_exponent,
-                                          .derivative_exponent = computation->derivative_exponent};
+                                          .bounds = computation->bounds};
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
-                                            .derivative_exponent = computation->derivative_exponent,
+                                            .derivative_exponent = computation->bounds.exponent[0],
                                             .drawing = computation->drawing};
     const struct kernel_place place = {.shape = &job->shape,
                                        .scale = &scale,

@@ -265,7 +265,7 @@ struct objective_result canned_gradient(const struct canned *canned, bool unifor
     memset(sum, 0, sizeof sum);
     struct objective_scale scale = {.exponent = uniform ? NULL : canned->exponent,
                                     .uniform = canned->uniform,
-                                    .derivative_exponent = derivative_exponent};
+                                    .bounds = bounds_of_one(derivative_exponent)};
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
     struct objective_result result;
     objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, sum, scratch,

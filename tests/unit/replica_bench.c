@@ -101,7 +101,7 @@ void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard) {
 
 /* The workers answer with loss 1 a portion. */
 void computed(struct bench *bench, double derivative_max, bool exceeded) {
-    struct computed answer = {.derivative_max = derivative_max, .exceeded = exceeded};
+    struct computed answer = {.maxima = maxima_of_one(derivative_max), .exceeded = exceeded};
     totals_init(&answer.totals, 1);
     exact_add(&answer.totals.sum[0], 1);
     answer.values = PARAMETERS;

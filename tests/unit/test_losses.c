@@ -122,7 +122,7 @@ static void extreme_margins_and_labels_are_finite_or_given_up(void **state) {
                 struct objective_shape shape = shapes[s];
                 shape.features = 1;
                 shape.intercept = false;
-                struct objective_scale scale = {.uniform = 40, .derivative_exponent = 20};
+                struct objective_scale scale = {.uniform = 40, .bounds = bounds_of_one(20)};
                 struct rows rows = {.count = 1,
                                     .features = 1,
                                     .values = 1,
@@ -135,10 +135,10 @@ static void extreme_margins_and_labels_are_finite_or_given_up(void **state) {
                 int64_t sum = 0;
                 objective_block(&shape, &scale, &rows, &extremes[m], &sum, scratch, &result);
                 objective_scratch_free(scratch);
-                bool finite = isfinite(result.loss) && isfinite(result.derivative_max);
+                bool finite = isfinite(result.loss) && isfinite(result.maxima.value[0]);
                 assert_true(finite ? result.loss >= 0 : result.exceeded && sum == 0);
                 assert_true(isfinite(extremes[m]) || !isfinite(result.loss));
-                assert_true(result.derivative_max <= 0x1p20 || result.exceeded);
+                assert_true(result.maxima.value[0] <= 0x1p20 || result.exceeded);
             }
 }
 

@@ -108,7 +108,7 @@ static void rows_of_weight_0_count_for_nothing(void **state) {
                     canned->wide[v] *= canned->weight[i] == 0 ? 1e307 : 1;
             struct objective_result second = canned_gradient(canned, false, b, after);
             assert_true(isfinite(second.loss) && first.loss == second.loss);
-            assert_true(first.derivative_max == second.derivative_max && !second.exceeded);
+            assert_true(first.maxima.value[0] == second.maxima.value[0] && !second.exceeded);
             assert_memory_equal(before, after, sizeof before);
             free(canned);
         }
@@ -132,7 +132,7 @@ static void sums_of_heavy_tails_fit(void **state) {
             canned_reference(canned, expected);
             struct objective_result result = canned_gradient(canned, uniform, 0, gradient);
             assert_false(result.exceeded);
-            assert_true(result.derivative_max == 1);
+            assert_true(result.maxima.value[0] == 1);
             for (uint64_t p = 0; p < objective_parameters(&canned->shape); p++)
                 assert_true(fabsl(gradient[p] / expected[p] - 1) < 1e-13L);
             free(canned);
@@ -156,7 +156,8 @@ enum { PARTS = 14, PART_ROWS = CANNED_ROWS / PARTS };
 
 static void sum_parts(const struct canned *canned, const uint32_t *order, int64_t *sum) {
     struct objective_scale scale = {.exponent = canned->exponent,
-                                    .derivative_exponent = derivative_exponent_of(&canned->shape)};
+                                    .bounds =
+                                        bounds_of_one(derivative_exponent_of(&canned->shape))};
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
     memset(sum, 0, CANNED_PARAMETERS * sizeof *sum);
     for (int i = 0; i < PARTS; i++) {
@@ -198,12 +199,12 @@ static void without_a_sum_only_loss_and_largest_derivative_are_found(void **stat
         double gradient[CANNED_PARAMETERS];
         int b = derivative_exponent_of(&canned->shape);
         struct objective_result with = canned_gradient(canned, true, b, gradient), without;
-        struct objective_scale scale = {.uniform = canned->uniform, .derivative_exponent = b};
+        struct objective_scale scale = {.uniform = canned->uniform, .bounds = bounds_of_one(b)};
         struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
         objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, NULL, scratch,
                         &without);
         objective_scratch_free(scratch);
-        assert_true(with.loss == without.loss && with.derivative_max == without.derivative_max);
+        assert_true(with.loss == without.loss && with.maxima.value[0] == without.maxima.value[0]);
         free(canned);
     }
 }

@@ -49,7 +49,7 @@ static struct objective_result at_margins(enum objective_kind kind, uint32_t out
                                           int64_t *sum) {
     struct objective_shape shape = {
         .kind = kind, .features = 1, .outputs = outputs, .loss = objective_defaults(kind)};
-    struct objective_scale scale = {.uniform = 50, .derivative_exponent = b};
+    struct objective_scale scale = {.uniform = 50, .bounds = bounds_of_one(b)};
     const uint32_t start[] = {0, 1}, feature[] = {0}, listed[] = {0, 0, 1}, class[] = {0};
     const struct label_lists lists = {2, listed, class};
     struct rows rows = {.count = 1,
@@ -76,7 +76,7 @@ static void logistic_losses_keep_their_digits_at_any_margin(void **state) {
     for (double m = -700; m <= 700; m += 3.7) {
         struct objective_result result = at_margins(OBJECTIVE_LOGISTIC, 1, &m, 1, 0, NULL);
         assert_close(result.loss, log1pl(expl(-(long double)m)));
-        assert_close(result.derivative_max, 1 / (1 + expl((long double)m)));
+        assert_close(result.maxima.value[0], 1 / (1 + expl((long double)m)));
     }
 }
 
@@ -87,7 +87,7 @@ static void softmax_losses_keep_their_digits_when_tiny(void **state) {
         long double others = expl(-(long double)m) + expl(-(long double)m - 1);
         struct objective_result result = at_margins(OBJECTIVE_SOFTMAX, 3, margins, 0, 0, NULL);
         assert_close(result.loss, log1pl(others));
-        assert_close(result.derivative_max, others / (1 + others));
+        assert_close(result.maxima.value[0], others / (1 + others));
     }
 }
 
@@ -96,10 +96,10 @@ static void huge_margins_do_not_overflow(void **state) {
     int64_t sum[2] = {0, 0};
     double m = -1e300;
     struct objective_result result = at_margins(OBJECTIVE_LOGISTIC, 1, &m, 1, 0, sum);
-    assert_true(result.loss == 1e300 && result.derivative_max == 1 && !result.exceeded);
+    assert_true(result.loss == 1e300 && result.maxima.value[0] == 1 && !result.exceeded);
     double margins[2] = {1e5, -1e5};
     result = at_margins(OBJECTIVE_SOFTMAX, 2, margins, 1, 0, sum);
-    assert_true(result.loss == 2e5 && result.derivative_max == 1 && !result.exceeded);
+    assert_true(result.loss == 2e5 && result.maxima.value[0] == 1 && !result.exceeded);
 }
 
 static void margins_that_are_not_finite_never_reach_the_sum(void **state) {
@@ -115,7 +115,7 @@ static void margins_that_are_not_finite_never_reach_the_sum(void **state) {
                                objective_outputs(objective_of((enum objective_kind)kind), 2),
                                margins, label, 0, sum);
                 assert_true(!isfinite(result.loss));
-                assert_true(result.derivative_max == INFINITY && result.exceeded);
+                assert_true(result.maxima.value[0] == INFINITY && result.exceeded);
                 assert_true(sum[0] == 0 && sum[1] == 0);
             }
 }
@@ -127,7 +127,7 @@ static void a_squared_loss_that_overflows_is_out_of_reach(void **state) {
     struct objective_result result =
         at_margins(OBJECTIVE_SQUARED, 1, &m, 0, FIXED_DERIVATIVE_MAX, &sum);
     assert_true(!isfinite(result.loss));
-    assert_true(result.derivative_max == INFINITY && result.exceeded && sum == 0);
+    assert_true(result.maxima.value[0] == INFINITY && result.exceeded && sum == 0);
 }
 
 /* The largest derivative of a dense block, row by row. */
@@ -142,7 +142,7 @@ static double largest_derivative(const struct canned *canned) {
         row.label += i;
         row.value = canned->wide + (size_t)i * CANNED_FEATURES;
         objective_block(&canned->shape, &scale, &row, canned->parameters, NULL, scratch, &result);
-        largest = fmax(largest, result.derivative_max);
+        largest = fmax(largest, result.maxima.value[0]);
     }
     objective_scratch_free(scratch);
     return largest;
@@ -153,12 +153,12 @@ static void a_bound_exceeded_yields_the_exact_largest_derivative(void **state) {
     struct canned *canned = canned_new(squared, true, VALUE_DOUBLE, NULL, 6);
     double largest = largest_derivative(canned);
     struct objective_result result = canned_gradient(canned, false, -3, gradient);
-    assert_true(result.exceeded && result.derivative_max == largest);
+    assert_true(result.exceeded && result.maxima.value[0] == largest);
     int b = fixed_derivative_exponent(largest);
     double loss = result.loss;
     result = canned_gradient(canned, false, b, gradient);
     assert_false(result.exceeded);
-    assert_true(result.derivative_max == largest && result.loss == loss);
+    assert_true(result.maxima.value[0] == largest && result.loss == loss);
     assert_true(canned_gradient(canned, false, b - 1, gradient).exceeded);
     free(canned);
 }
@@ -168,7 +168,7 @@ static void a_derivative_at_the_bound_is_within_it(void **state) {
     double m = 8;
     int64_t sum = 0;
     struct objective_result result = at_margins(OBJECTIVE_SQUARED, 1, &m, 0, 3, &sum);
-    assert_true(!result.exceeded && result.derivative_max == 8);
+    assert_true(!result.exceeded && result.maxima.value[0] == 8);
     int64_t expected_sum = 0;
     fixed_add(&expected_sum, 0x1p50);
     assert_true(sum == expected_sum);

@@ -41,8 +41,8 @@ void objective_block(const struct objective_shape *shape, const struct objective
     struct random random;
     random_init(&random, (uint64_t)rows->label[0] + 1);
     result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
-    result->derivative_max = 1 + rows->label[0];
-    result->exceeded = result->derivative_max > ldexp(1, scale->derivative_exponent);
+    result->maxima = maxima_of_one(1 + rows->label[0]);
+    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
     for (int i = 0; sum && i < 300; i++)
         fixed_add(&sum[random_below(&random, shape->features)],
                   (double)((int64_t)random_next(&random) >> 12));
@@ -120,7 +120,7 @@ static struct computation computation(uint32_t first, uint32_t count) {
                                 .count = count,
                                 .parts = {{{EVALUATION_GRADIENT, 0, CHUNKS}}, 1},
                                 .parameters = one,
-                                .derivative_exponent = 10,
+                                .bounds = bounds_of_one(10),
                                 .sums = true};
 }
 
@@ -142,7 +142,7 @@ static void gather(struct bench *bench, int64_t *into) {
 static void plain_loop(uint32_t parameters, uint32_t first, uint32_t count, int64_t *sum,
                        struct exact *loss) {
     const struct objective_shape shape = {.features = parameters};
-    const struct objective_scale scale = {.derivative_exponent = 10};
+    const struct objective_scale scale = {.bounds = bounds_of_one(10)};
     exact_init(loss);
     memset(sum, 0, parameters * sizeof *sum);
     for (uint32_t i = first; i < first + count; i++) {
@@ -177,14 +177,14 @@ static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
         bench_init(&bench, threads, SHORT, threads);
         plain_loop(SHORT, BORDER, CHUNKS - BORDER, sum, &loss_alone);
         plain_loop(SHORT, 0, BORDER, expected, &loss);
-        wanted.derivative_exponent = 5;
+        wanted.bounds = bounds_of_one(5);
         run(&bench, wanted, &computed);
         gather(&bench, sum);
         assert_memory_equal(sum, expected, SHORT * sizeof *sum);
         assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
         assert_true(exact_value(&computed.totals.sum[1]) == exact_value(&loss_alone));
         assert_false(computed.exceeded);
-        assert_true(computed.derivative_max == BORDER);
+        assert_true(maxima_largest(&computed.maxima) == BORDER);
         assert_int_equal(computed.values, BORDER * (BORDER - 1) / 2);
         bench_release(&bench);
         free(expected);
@@ -203,7 +203,7 @@ static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t para
         plain_loop(parameters, 0, CHUNKS, expected, &loss);
         run(&bench, computation(0, CHUNKS), &computed);
         assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
-        assert_true(computed.derivative_max == CHUNKS);
+        assert_true(maxima_largest(&computed.maxima) == CHUNKS);
         assert_false(computed.exceeded || computed.stopped || computed.error);
         assert_int_equal(computed.values, CHUNKS * (CHUNKS - 1) / 2);
         gather(&bench, sum);
@@ -272,11 +272,11 @@ static void beyond_the_bound_loss_and_largest_derivative_stay_exact(void **state
     struct exact loss;
     struct computed computed;
     struct computation tight = computation(0, CHUNKS);
-    tight.derivative_exponent = 3;
+    tight.bounds = bounds_of_one(3);
     run(&bench, tight, &computed);
     plain_loop(SHORT, 0, CHUNKS, sum, &loss);
     assert_true(computed.exceeded);
-    assert_true(computed.derivative_max == CHUNKS);
+    assert_true(maxima_largest(&computed.maxima) == CHUNKS);
     assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
     free(sum);
     bench_release(&bench);
@@ -381,7 +381,7 @@ static void a_stopped_computation_ends_at_the_next_chunk(void **state) {
     struct computed computed;
     assert_int_equal(workers_take(bench.workers, &computed), WORK_COMPUTE);
     assert_true(computed.stopped);
-    assert_true(computed.derivative_max == 2);
+    assert_true(maxima_largest(&computed.maxima) == 2);
     bench_release(&bench);
 }
 
