@@ -7,6 +7,8 @@
  *   weight   F × K   regularised, an exponent a row (a feature); F × 1 if outputs share weights
  *   bias     1 × K   not regularised, one exponent; only with an intercept
  *
+ * objective/objective.h has the tensors of a network.
+ *
  * It travels as one blob: version u32, seed u64, tensors u32, and for each its name (u8 length and
  * text), rows u64, columns u64, regularised u8, exponents u8, start u8, bound f64. */
 #ifndef DML_BASE_LAYOUT_H

@@ -11,6 +11,7 @@
 #define TENSORS_MAX 32
 #define TENSOR_NAME_BYTES 24                       /* with the 0 at its end */
 #define PARAMETERS_MAX (UINT64_C(1) << 33)         /* elements of a vector */
+#define NETWORK_LAYERS_MAX 15                      /* hidden ones */
 #define PRECONDITION_PARAMETERS_MAX BLOCK_ELEMENTS /* of a dense matrix: all on one shard */
 
 /* Losses. */
@@ -49,6 +50,7 @@
 
 _Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
 _Static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
+_Static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
 _Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
 /* Files on a network file system up to this size are read, larger ones mapped. */

@@ -219,3 +219,21 @@ void objective_block(const struct objective_shape *shape, const struct objective
     if (rows->dense && sum && !result->exceeded)
         dense_finish(&scratch->weights, scale, sum, scratch);
 }
+
+static void linear_margins(const struct objective_shape *shape, const struct rows *rows,
+                           const double *parameters, struct objective_scratch *scratch,
+                           double *margins) {
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    for (uint32_t first = 0; first < rows->count; first += batches.most) {
+        struct batch batch = batch_at(rows, first, batches.most);
+        batch_margins(shape, &batch, parameters, scratch);
+        memcpy(margins + (size_t)first * shape->outputs, scratch->margins,
+               (size_t)batch.count * shape->outputs * sizeof *margins);
+    }
+}
+
+void objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, struct objective_scratch *scratch,
+                       double *margins) {
+    linear_margins(shape, rows, parameters, scratch, margins);
+}

@@ -5,6 +5,7 @@ libobjective_a_SOURCES = \
 	objective/dense.c \
 	objective/gamma.c \
 	objective/huber.c \
+	objective/layout.c \
 	objective/log_link.c \
 	objective/logistic.c \
 	objective/logistics.c \

@@ -160,6 +160,30 @@ size_t objective_class(const struct objective *objective, size_t outputs, const 
 double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,
                       size_t outputs, const double *margins, double label);
 
+enum activation { ACTIVATION_TANH, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATIONS };
+
+/* Of products and activations. Losses are always in double. */
+enum precision { PRECISION_DOUBLE, PRECISION_FLOAT };
+
+/* The hidden layers between features and outputs. A unit is the activation of its bias plus the
+ * weighted sum of what comes in; outputs are margins, without an activation. With L layers, the
+ * hidden ones and the outputs, the parameters are the tensors
+ *
+ *   W1 … WL   in × out   regularised; W1 has an exponent a row (a feature), the others one each
+ *   b1 … bL   1 × out    not regularised; one exponent each
+ *
+ * A network always has biases. If outputs share their weights, WL has one column, and bL as many as
+ * there are outputs. At the start weights are even in ±√(6/(in + out)) (Glorot and Bengio 2010,
+ * Understanding the difficulty of training deep feedforward neural networks), of relu in ±√(6/in)
+ * (He et al. 2015, Delving deep into rectifiers); biases are 0, those of the outputs `start`. */
+struct network {
+    uint32_t layers; /* hidden ones; 0: the model is linear, and the rest means nothing */
+    uint32_t units[NETWORK_LAYERS_MAX];
+    enum activation activation;
+    enum precision precision;
+    uint64_t seed; /* of the start */
+};
+
 struct objective_shape {
     enum objective_kind kind;
     uint32_t features; /* F */
@@ -167,7 +191,12 @@ struct objective_shape {
     bool intercept;
     double start; /* of the intercept, before the first step */
     struct loss_parameters loss;
+    struct network network;
 };
+
+/* The name of an activation, in job files and models; and back, or −1. */
+const char *activation_name(enum activation activation);
+int activation_from_name(const char *name);
 
 /* The layout of the parameters; it has no tensors if there are more parameters than the limits
  * allow. */
@@ -181,8 +210,21 @@ double objective_bound(const struct objective_shape *shape, double label_max_abs
 double objective_second_bound(const struct objective_shape *shape, double derivative_max,
                               double label_max_abs);
 
-/* Reads the shape of a linear model off the layout of its parameters: outputs, intercept, start. */
+/* Reads off a layout what it says of the shape: outputs, intercept, start, and of a network its
+ * layers, units and seed. Kind, activation and precision must be set before. Of a layout that is
+ * not this program's, objective_layout() then makes another one. */
 void objective_read_layout(struct objective_shape *shape, const struct layout *layout);
+
+/* The base exponents of all parameters, as the layout numbers them, from those of the data's columns
+ * and the intercept; free() them. A linear model has the same ones. In a network a chunk's gradient
+ * is rounded as a whole: with c = ⌈log₂ chunks⌉ those of W1 are e_j − 1 − c, and all others 61 − c. */
+int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
+                             uint64_t chunks);
+
+/* The bounds of a run's first evaluation, for `chunks` of rows that weigh `weight` together: a guess
+ * of a network, which one evaluation may exceed; then its maxima tell better. */
+struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
+                                     double weight, uint64_t chunks);
 
 /* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {
@@ -211,6 +253,12 @@ void objective_scratch_free(struct objective_scratch *scratch);
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);
+
+/* The margins of all rows, rows×K, row-major, as objective_block() finds them. Labels and weights
+ * are not looked at. */
+void objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, struct objective_scratch *scratch,
+                       double *margins);
 
 /* ---- curvature ---- */
 

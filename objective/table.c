@@ -98,32 +98,6 @@ const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
     return NULL;
 }
 
-struct layout objective_layout(const struct objective_shape *shape) {
-    uint32_t weights = objective_weights(objectives[shape->kind], shape->outputs);
-    struct layout layout =
-        layout_linear_of(shape->features, weights, shape->intercept ? shape->outputs : 0);
-    if (shape->intercept && shape->start != 0 && layout.count) {
-        struct layout_tensor *bias = &layout.tensor[layout.count - 1];
-        bias->start = LAYOUT_START_CONSTANT;
-        bias->bound = shape->start;
-    }
-    return layout;
-}
-
-uint64_t objective_parameters(const struct objective_shape *shape) {
-    struct layout layout = objective_layout(shape);
-    return layout_parameters(&layout);
-}
-
-void objective_read_layout(struct objective_shape *shape, const struct layout *layout) {
-    const struct layout_tensor *weight = layout_find(layout, TENSOR_WEIGHT);
-    const struct layout_tensor *bias = layout_find(layout, TENSOR_BIAS);
-    const struct layout_tensor *outputs = objectives[shape->kind]->shares_weights ? bias : weight;
-    shape->outputs = outputs ? (uint32_t)outputs->columns : 0;
-    shape->intercept = bias != NULL;
-    shape->start = bias ? bias->bound : 0;
-}
-
 /* How many margins have the same weight in them. */
 static double sharing(const struct objective_shape *shape) {
     return objectives[shape->kind]->shares_weights ? shape->outputs : 1;
