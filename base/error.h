@@ -19,6 +19,7 @@
     X(ERROR_CREATE, 73, "cannot create")                                                           \
     X(ERROR_IO, 74, "input/output error")                                                          \
     X(ERROR_AGAIN, 75, "try again")                                                                \
+    X(ERROR_PLUGIN, 76, "plug-in failed")                                                          \
     X(ERROR_PERMISSION, 77, "permission denied")                                                   \
     X(ERROR_CONFIG, 78, "bad job file")
 

@@ -5,3 +5,8 @@ EXAMPLES = examples/README.md examples/wdbc.conf examples/wdbc.csv \
 EXTRA_DIST += $(EXAMPLES)
 examplesdir = $(docdir)/examples
 examples_DATA = $(EXAMPLES)
+
+PLUGIN_EXAMPLE = examples/plugin/Makefile examples/plugin/fm.c
+EXTRA_DIST += $(PLUGIN_EXAMPLE)
+pluginexampledir = $(docdir)/examples/plugin
+pluginexample_DATA = $(PLUGIN_EXAMPLE)

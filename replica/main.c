@@ -13,6 +13,7 @@
 #include "data/set.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
+#include "plugin/plugin.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
 #include "wire/failpoints.h"
@@ -281,6 +282,8 @@ static int serve(const struct host_options *options) {
 int main(int argc, char **argv) {
     struct host_options options;
     process_begin();
+    if (argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
+        return plugin_process(argc - 2, argv + 2);
     int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
     if (!code)
         code = host_options_read(

@@ -11,6 +11,7 @@ include tests/unit/base.mk
 include tests/unit/wire.mk
 include tests/unit/numeric.mk
 include tests/unit/data.mk
+include tests/unit/plugin.mk
 include tests/unit/objective.mk
 include tests/unit/model.mk
 include tests/unit/store.mk

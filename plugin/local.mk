@@ -1,0 +1,13 @@
+noinst_LIBRARIES += libplugin.a
+libplugin_a_SOURCES = \
+	plugin/ask.c plugin/ask.h \
+	plugin/dml/objective.h \
+	plugin/library.c plugin/library.h \
+	plugin/plugin.c plugin/plugin.h \
+	plugin/serve.c \
+	plugin/talk.h
+PLUGIN_LIBS = libplugin.a
+
+# What users build plug-ins with.
+dmlincludedir = $(includedir)/dml
+dmlinclude_HEADERS = plugin/dml/objective.h
