@@ -40,6 +40,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/job_text.c coordinator/job/job_text.h \
 	coordinator/job/key.c coordinator/job/key.h \
 	coordinator/job/key_table.c \
+	coordinator/job/network.c coordinator/job/network.h \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
 	coordinator/job/settings.c \

@@ -15,6 +15,7 @@
 
 /* Differences of F up to this, relative to F, count as rounding in the line search. */
 #define LOSS_NOISE 1e-11
+#define LOSS_NOISE_SINGLE 1e-7
 
 const char *safeguard_text(enum safeguard safeguard) {
     static const char *const texts[] = {
@@ -52,7 +53,7 @@ static enum optimizer_want evaluate(struct optimizer *o, struct bytes *program) 
 
 static enum optimizer_want search_along(struct optimizer *o, double first_step,
                                         struct bytes *program) {
-    double noise = LOSS_NOISE * fabs(o->loss);
+    double noise = (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
     linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
     return evaluate(o, program);
 }

@@ -57,6 +57,7 @@ struct optimizer_settings {
     uint32_t patience; /* steps without a better loss on the holdout before the end; 0: no early
                           stopping */
     struct preconditioner_settings preconditioner;
+    bool single; /* losses and gradients are computed in single precision */
 };
 
 /* An accepted point. */

@@ -137,6 +137,8 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .objective = objective_name(c->settings.shape.kind),
         .loss = {&c->settings.shape.loss, sizeof c->settings.shape.loss},
         .layout = {layout.data, (uint32_t)layout.length},
+        .activation = (uint8_t)c->settings.shape.network.activation,
+        .precision = (uint8_t)c->settings.shape.network.precision,
         .shards = c->settings.shards,
         .threads = c->settings.replica_threads
                        ? c->settings.replica_threads[link - c->settings.shards]

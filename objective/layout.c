@@ -9,16 +9,29 @@
 #include "objective/objective.h"
 
 static const char *const activations[ACTIVATIONS] = {"tanh", "relu", "gelu"};
+static const char *const precisions[PRECISIONS] = {"double", "float"};
+
+static int find(const char *const *names, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
 
 const char *activation_name(enum activation activation) {
     return activations[activation];
 }
 
 int activation_from_name(const char *name) {
-    for (int i = 0; i < ACTIVATIONS; i++)
-        if (strcmp(activations[i], name) == 0)
-            return i;
-    return -1;
+    return find(activations, ACTIVATIONS, name);
+}
+
+const char *precision_name(enum precision precision) {
+    return precisions[precision];
+}
+
+int precision_from_name(const char *name) {
+    return find(precisions, PRECISIONS, name);
 }
 
 /* ---- linear models ---- */

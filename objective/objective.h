@@ -163,7 +163,7 @@ double objective_loss(const struct objective *objective, const struct loss_param
 enum activation { ACTIVATION_TANH, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATIONS };
 
 /* Of products and activations. Losses are always in double. */
-enum precision { PRECISION_DOUBLE, PRECISION_FLOAT };
+enum precision { PRECISION_DOUBLE, PRECISION_FLOAT, PRECISIONS };
 
 /* The hidden layers between features and outputs. A unit is the activation of its bias plus the
  * weighted sum of what comes in; outputs are margins, without an activation. With L layers, the
@@ -194,9 +194,11 @@ struct objective_shape {
     struct network network;
 };
 
-/* The name of an activation, in job files and models; and back, or −1. */
+/* Names, in job files and models; and back, or −1. */
 const char *activation_name(enum activation activation);
 int activation_from_name(const char *name);
+const char *precision_name(enum precision precision);
+int precision_from_name(const char *name);
 
 /* The layout of the parameters; it has no tensors if there are more parameters than the limits
  * allow. */
@@ -215,14 +217,15 @@ double objective_second_bound(const struct objective_shape *shape, double deriva
  * not this program's, objective_layout() then makes another one. */
 void objective_read_layout(struct objective_shape *shape, const struct layout *layout);
 
-/* The base exponents of all parameters, as the layout numbers them, from those of the data's columns
- * and the intercept; free() them. A linear model has the same ones. In a network a chunk's gradient
- * is rounded as a whole: with c = ⌈log₂ chunks⌉ those of W1 are e_j − 1 − c, and all others 61 − c. */
+/* The base exponents of all parameters, as the layout numbers them, from those of the data's
+ * columns and the intercept; free() them. A linear model has the same ones. In a network a chunk's
+ * gradient is rounded as a whole: with c = ⌈log₂ chunks⌉ those of W1 are e_j − 1 − c, and all
+ * others 61 − c. */
 int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
                              uint64_t chunks);
 
-/* The bounds of a run's first evaluation, for `chunks` of rows that weigh `weight` together: a guess
- * of a network, which one evaluation may exceed; then its maxima tell better. */
+/* The bounds of a run's first evaluation, for `chunks` of rows that weigh `weight` together: a
+ * guess of a network, which one evaluation may exceed; then its maxima tell better. */
 struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                      double weight, uint64_t chunks);
 

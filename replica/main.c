@@ -80,7 +80,7 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
     return 0;
 }
 
-/* Reads the shape of a linear model off the layout. check_set() verifies that the layout is its. */
+/* Reads the shape of the model off the layout. check_set() verifies that the layout is its. */
 static int shape_of(const struct replica_setup *setup, uint32_t features,
                     struct objective_shape *shape) {
     int kind = objective_from_name(setup->objective);
@@ -96,8 +96,16 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     if (amiss)
         return error_set(ERROR_INTERNAL, "the objective `%s` cannot have this %s", setup->objective,
                          amiss->name);
+    if (setup->activation >= ACTIVATIONS || setup->precision >= PRECISIONS)
+        return error_set(ERROR_INTERNAL, "this replica does not know the network's activation or "
+                                         "precision");
     *shape = (struct objective_shape){
-        .kind = (enum objective_kind)kind, .features = features, .loss = setup->loss};
+        .kind = (enum objective_kind)kind,
+        .features = features,
+        .loss = setup->loss,
+        .network = {.activation = (enum activation)setup->activation,
+                    .precision = (enum precision)setup->precision},
+    };
     objective_read_layout(shape, &setup->layout);
     return 0;
 }

@@ -37,7 +37,8 @@ struct replica_setup {
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
     struct loss_parameters loss;
-    struct layout layout; /* of the parameters */
+    struct layout layout;          /* of the parameters */
+    uint8_t activation, precision; /* of a network: what its layout does not say */
     enum precondition precondition;
     bool coordinates; /* the shards' vectors are in coordinates */
     uint32_t threads; /* 0: as many as there are processors */

@@ -188,7 +188,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            !strcmp(setup->objective, message->objective) &&
            !strcmp(setup->scratch, message->scratch) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
-           layout_equal(&setup->layout, layout) && setup->threads == message->threads &&
+           layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
+           setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
            setup->coordinates == message->coordinates;
 }
@@ -208,6 +209,8 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .objective = memory_copy_string(message->objective),
         .scratch = memory_copy_string(message->scratch),
         .layout = *layout,
+        .activation = message->activation,
+        .precision = message->precision,
         .threads = message->threads,
         .precondition = message->precondition,
         .coordinates = message->coordinates,

@@ -67,7 +67,8 @@ FORBIDDEN_CALLS = {
                               'objective_of', 'objective_find', 'objective_outputs', 'objective_layout',
                               'objective_parameters', 'objective_bound', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
-                              'activation_name', 'activation_from_name'},
+                              'activation_name', 'activation_from_name', 'precision_name',
+                              'precision_from_name'},
 }
 
 # What only one file may call: a pattern of the call, and the file.

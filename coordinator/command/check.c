@@ -2,6 +2,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/network.h"
 #include "coordinator/status/report.h"
 #include "coordinator/sweep/sweep.h"
 
@@ -21,6 +22,18 @@ static void print_runs(struct job *job) {
     if (shape.folds)
         printf(", each on all rows and without each of %u folds", shape.folds);
     putchar('\n');
+}
+
+/* How many features and outputs there are is in the data, which is not read here. */
+static void print_network(const struct job *job) {
+    const struct network network = job_network(job);
+    if (!network.layers)
+        return;
+    printf("# a network: features");
+    for (uint32_t i = 0; i < network.layers; i++)
+        printf(" - %u", network.units[i]);
+    printf(" - outputs, with %s between them, %s\n", activation_name(network.activation),
+           objective_name(job->objective));
 }
 
 static void print_counts(const struct dataset_paths *paths) {
@@ -47,6 +60,7 @@ int command_check(const struct options *options) {
         job_print(job);
         print_counts(&paths);
         print_runs(job);
+        print_network(job);
     }
     dataset_paths_release(&paths);
     job_free(job);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
+#include "coordinator/job/network.h"
 
 #define KEYS_MAX 128
 #define SECTIONS_MAX 16
@@ -117,7 +118,7 @@ static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
                                  "%s: key `%s`: given twice, first on line %d; "
                                  "allowed: once",
                                  place, name, *line);
-    else if (!first && key->type != KEY_LIST && key->type != KEY_NUMBERS)
+    else if (!first && !key_is_list(key))
         reading.code =
             error_set(ERROR_CONFIG, "%s: key `%s`: a list; allowed: one value", place, name);
     if (first)
@@ -227,6 +228,15 @@ static int refuse_empty(cfg_t *parser, const char *text) {
     return 0;
 }
 
+/* Empty lists, too, which take() hears nothing of. */
+static void note_given(cfg_t *parser) {
+    for (size_t i = 0; i < keys_count && reading.job->given; i++) {
+        const cfg_opt_t *option = option_in(parser, &keys[i]);
+        if (option && option->flags & CFGF_MODIFIED)
+            reading.job->given[i] = true;
+    }
+}
+
 static int parse(const char *text) {
     reading.code = 0;
     memset(reading.line, 0, sizeof reading.line);
@@ -236,6 +246,7 @@ static int parse(const char *text) {
                                  reading.file ? reading.file : reading.setting);
     if (!reading.code)
         reading.code = refuse_empty(parser, text);
+    note_given(parser);
     cfg_free(parser);
     return reading.code;
 }
@@ -287,6 +298,8 @@ static int set(struct job *job, const char *setting) {
     } else {
         key_clear(key, job);
         code = key_assign(key, job, value, place);
+        if (job->given)
+            job->given[key - keys] = true;
     }
     free(name);
     free(place);
@@ -297,6 +310,7 @@ static struct job *job_new(const char *path) {
     struct job *job = memory_new(1, sizeof *job);
     job->file = memory_copy_string(path);
     job->folder = path_folder(path);
+    job->given = memory_new(keys_count, sizeof *job->given);
     for (size_t i = 0; i < keys_count; i++)
         key_reset(&keys[i], job);
     return job;
@@ -309,6 +323,10 @@ static char *default_name(const char *path) {
     if (length > 5 && strcmp(name + length - 5, ".conf") == 0)
         name[length - 5] = '\0';
     return name;
+}
+
+bool job_is_network(const struct job *job) {
+    return job->trains == TRAINS_NETWORK;
 }
 
 double job_holdout_share(const struct job *job) {
@@ -333,7 +351,8 @@ const char *job_sweep_key(const struct job *job) {
     return job->l1.count > 1 ? "l1" : "l2";
 }
 
-/* Fills in the defaults that follow from the file's name, and checks the whole. */
+/* Fills in the defaults that follow from the file's name and from other keys, and checks the whole.
+ */
 static int complete(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
@@ -344,6 +363,7 @@ static int complete(struct job *job, const char *state) {
                                                   : path_join(job->folder, job->state);
     free(job->state);
     job->state = place;
+    job_complete_network(job);
     if (objective_of(job->objective)->labels == LABEL_LISTS)
         job->source.separator = job->separator[0]; /* so much of reading depends on it */
     return job_check(job);
@@ -415,5 +435,6 @@ void job_free(struct job *job) {
         key_release(&keys[i], job);
     free(job->file);
     free(job->folder);
+    free(job->given);
     free(job);
 }

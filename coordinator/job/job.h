@@ -22,6 +22,15 @@ struct numbers {
     uint32_t count; /* of `all`: more than one is a list */
 };
 
+/* A list of whole numbers, or one. */
+#define COUNTS_MAX NETWORK_LAYERS_MAX
+struct counts {
+    uint32_t count, value[COUNTS_MAX];
+};
+
+/* What `objective` says besides the losses. */
+#define TRAINS_NETWORK OBJECTIVES
+
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
  */
@@ -41,7 +50,11 @@ struct job {
     char *positive;                /* or NULL */
     char *separator;               /* of lists of labels: one character */
     char **order;                  /* of ordered classes, as in struct set_options; may be empty */
-    enum objective_kind objective;
+    int trains;                    /* `objective`: a loss's kind, or TRAINS_NETWORK */
+    enum objective_kind objective; /* the loss: of a network, that of its outputs */
+    struct counts layers;          /* units of each hidden layer of a network */
+    struct network network;        /* without these: see job_network() */
+    enum objective_kind network_loss;
     struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
     struct numbers l2, l1;
     bool intercept;
@@ -81,7 +94,7 @@ struct job {
     uint32_t keep_sets;
     char *on_publish; /* or NULL */
     char *http;       /* or NULL */
-    void *parsed;     /* libconfuse's tree */
+    bool *given;      /* [keys_count]: whether the job sets the key */
 };
 
 /* Reads and checks a job file. `settings` are the KEY=VALUE of --set: they replace what the file
@@ -97,6 +110,9 @@ void job_free(struct job *job);
  * whatever is returned; free it with source_paths_free(). */
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
                     char ***weights);
+
+/* Whether the job trains a network. */
+bool job_is_network(const struct job *job);
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);

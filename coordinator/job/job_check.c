@@ -6,17 +6,24 @@
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
+#include "coordinator/job/network.h"
 #include "data/set.h"
 
 /* A parameter of another loss has no effect: perhaps the objective was forgotten. */
 static int check_loss(const struct job *job) {
-    for (size_t i = 0; i < keys_count; i++)
-        if (!key_applies(&keys[i], job) && !key_is_default(&keys[i], job))
-            return error_set(ERROR_CONFIG,
-                             "%s: key `%s`: is for another objective; write objective = %.*s, or "
-                             "remove it; the objective is %s",
-                             job->file, keys[i].name, (int)key_section(&keys[i]), keys[i].name,
-                             objective_name(job->objective));
+    for (size_t i = 0; i < keys_count; i++) {
+        const struct key *key = &keys[i];
+        if (key_applies(key, job) || key_is_default(key, job))
+            continue;
+        bool network = job_is_network(job);
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: is for another objective; write %s = %.*s, or remove it; "
+                         "the %s is %s",
+                         job->file, key->name, network ? "network.loss" : "objective",
+                         (int)key_section(key), key->name,
+                         network ? "loss of the network" : "objective",
+                         objective_name(job->objective));
+    }
     return 0;
 }
 
@@ -137,6 +144,8 @@ int job_check(const struct job *job) {
             "objective is %s",
             job->file, objective_name(job->objective));
     int code = check_loss(job);
+    if (!code)
+        code = job_check_network(job);
     if (!code)
         code = check_ordered(job);
     if (!code)

@@ -29,8 +29,13 @@ const char *key_own_name(const struct key *key) {
     return key->name + (section ? section + 1 : 0);
 }
 
+bool key_is_list(const struct key *key) {
+    return key->type == KEY_LIST || key->type == KEY_NUMBERS || key->type == KEY_COUNTS;
+}
+
 bool key_applies(const struct key *key, const struct job *job) {
-    return !key->objectives || key->objectives >> job->objective & 1;
+    unsigned of_job = 1u << job->objective | 1u << job->trains;
+    return !key->objectives || key->objectives & of_job;
 }
 
 static void *field(const struct key *key, struct job *job) {
@@ -42,12 +47,13 @@ static const void *field_of(const struct key *key, const struct job *job) {
 }
 
 static bool is_whole(const struct key *key) {
-    return key->type == KEY_COUNT32 || key->type == KEY_COUNT64;
+    return key->type == KEY_COUNT32 || key->type == KEY_COUNT64 || key->type == KEY_COUNTS;
 }
 
 static void write_range(const struct key *key, char *text, size_t size) {
     const char *kind = is_whole(key) ? "whole number" : "number";
-    const char *more = key->type == KEY_NUMBERS ? ", or a list of them" : "";
+    bool several = key->type == KEY_NUMBERS || key->type == KEY_COUNTS;
+    const char *more = several ? ", or a list of them" : "";
     if (key->most < (is_whole(key) ? 1e15 : NUMBER_MAX))
         snprintf(text, size, "a %s from %.15g to %.15g%s", kind, key->least, key->most, more);
     else
@@ -67,6 +73,7 @@ void key_allowed(const struct key *key, char *text, size_t size) {
     case KEY_COUNT64:
     case KEY_NUMBER:
     case KEY_NUMBERS:
+    case KEY_COUNTS:
         write_range(key, text + used, size - used);
         break;
     case KEY_FLAG:
@@ -177,6 +184,15 @@ static int add_number(const struct key *key, struct job *job, double value, cons
     return 0;
 }
 
+static int add_count(const struct key *key, struct job *job, double value, const char *place) {
+    struct counts *counts = field(key, job);
+    if (counts->count == COUNTS_MAX)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: too many values; allowed: at most %d", place,
+                         key->name, COUNTS_MAX);
+    counts->value[counts->count++] = (uint32_t)value;
+    return 0;
+}
+
 static int assign_number(const struct key *key, struct job *job, const char *text,
                          const char *place) {
     if (key->word && strcmp(text, key->word) == 0) {
@@ -193,6 +209,8 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
     value += 0.0; /* −0 becomes 0 */
     if (key->type == KEY_NUMBERS)
         return add_number(key, job, value, text, place);
+    if (key->type == KEY_COUNTS)
+        return add_count(key, job, value, place);
     store_number(key, job, value);
     return 0;
 }
@@ -232,6 +250,7 @@ int key_assign(const struct key *key, struct job *job, const char *text, const c
     case KEY_COUNT64:
     case KEY_NUMBER:
     case KEY_NUMBERS:
+    case KEY_COUNTS:
         break;
     }
     return assign_number(key, job, text, place);
@@ -254,6 +273,8 @@ void key_clear(const struct key *key, struct job *job) {
         struct numbers *numbers = field(key, job);
         free(numbers->all);
         *numbers = (struct numbers){0};
+    } else if (key->type == KEY_COUNTS) {
+        *(struct counts *)field(key, job) = (struct counts){0};
     }
 }
 
@@ -284,6 +305,13 @@ static json_t *numbers_value(const struct numbers *numbers) {
     return list;
 }
 
+static json_t *counts_value(const struct counts *counts) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < counts->count; i++)
+        json_array_append_new(list, json_integer(counts->value[i]));
+    return list;
+}
+
 json_t *key_value(const struct key *key, const struct job *job) {
     const void *at = field_of(key, job);
     int chosen;
@@ -309,6 +337,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
         break;
     case KEY_NUMBERS:
         return numbers_value(at);
+    case KEY_COUNTS:
+        return counts_value(at);
     }
     return number_value(key, number(key, job));
 }
@@ -391,14 +421,23 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
     json_decref(value);
 }
 
+static void print_defaults(const struct key *key, FILE *out) {
+    if (key->initial)
+        fprintf(out, " (default %s", key->initial);
+    if (key->initial_network)
+        fprintf(out, "%s %s of a network", key->initial ? ", but" : " (default",
+                key->initial_network);
+    if (key->initial || key->initial_network)
+        putc(')', out);
+}
+
 void key_print_help(FILE *out) {
     for (size_t i = 0; i < keys_count; i++) {
         char allowed[256];
         key_allowed(&keys[i], allowed, sizeof allowed);
         fprintf(out, "  %-18s %s\n", keys[i].name, keys[i].help);
         fprintf(out, "  %-18s %s", "", allowed);
-        if (keys[i].initial)
-            fprintf(out, " (default %s)", keys[i].initial);
+        print_defaults(&keys[i], out);
         putc('\n', out);
     }
 }

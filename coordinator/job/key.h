@@ -17,6 +17,7 @@ enum key_type {
     KEY_COUNT64, /* uint64_t */
     KEY_NUMBER,  /* double */
     KEY_NUMBERS, /* struct numbers: one, or a list */
+    KEY_COUNTS,  /* struct counts: one, or a list */
     KEY_FLAG,    /* bool */
     KEY_CHOICE,  /* an enum whose values number `choices` */
 };
@@ -38,8 +39,10 @@ struct key {
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
     const char *initial;            /* the default as text, or NULL: none */
+    const char *initial_network;    /* the same for a network; NULL: as for others */
     bool may_change;                /* a run may go on with another value */
-    unsigned objectives;            /* 1 << kind of each that the key is for; 0: all */
+    unsigned objectives;            /* 1 << kind of each that the key is for, or 1 <<
+                                       TRAINS_NETWORK; 0: all */
     const char *help;
 };
 
@@ -56,7 +59,11 @@ size_t key_section(const struct key *key);
 /* The key's name within its section: "label". */
 const char *key_own_name(const struct key *key);
 
-/* Whether the key is for the job's objective. */
+/* Whether the key may have several values. */
+bool key_is_list(const struct key *key);
+
+/* Whether the key is for the job's objective: for its loss or, if that is a network's, for those.
+ */
 bool key_applies(const struct key *key, const struct job *job);
 
 /* Whether the key has its default. */

@@ -55,10 +55,16 @@ static bool is_separator(const char *text) {
 
 static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
 static const char *const headers[] = {"auto", "yes", "no", NULL};
-static const char *const objectives[] = {
+static const char *const losses[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
     NULL};
+static const char *const objectives[] = {
+#define OBJECTIVE(NAME, name) #name,
+#include "objective/objectives.def"
+    "network", NULL};
+static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
+static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
@@ -69,11 +75,16 @@ _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3,
                "as `preconditions`");
+_Static_assert(sizeof objectives / sizeof *objectives == TRAINS_NETWORK + 2, "as `objectives`");
+_Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
+               "as `activations`");
+_Static_assert(PRECISION_DOUBLE == 0 && PRECISION_FLOAT == 1, "as `precisions`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
 /* All weights are 0 long before this value. With larger values a step that no longer moves the
  * weights no longer moves the intercept either. */
 #define PENALTY_MAX 1e20
+#define UNITS_MAX 65536              /* of a layer */
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH, HOST:PORT or tls:HOST:PORT, or a list of them"
@@ -88,6 +99,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define RANGE(low, high) .least = (low), .most = (high)
 #define WORD(text, value) .word = (text), .word_value = (value)
 #define CHANGES .may_change = true
+#define OF_NETWORKS .objectives = 1u << TRAINS_NETWORK
 
 /* clang-format off */
 const struct key keys[] = {
@@ -136,8 +148,8 @@ const struct key keys[] = {
      .help = "which of two labels is the positive class; by default the larger"},
     {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
      .help = "how many malformed lines are skipped and reported before it is an error"},
-    {"objective", KEY_CHOICE, AT(objective), .choices = objectives, .initial = "logistic",
-     .help = "the loss that is minimised"},
+    {"objective", KEY_CHOICE, AT(trains), .choices = objectives, .initial = "logistic",
+     .help = "the loss that is minimised; network: that of network.loss, by hidden layers"},
 #define LOSS_PARAMETER(KIND, kind, number, name, initial_, word_, low, high, text)                 \
     {#kind "." #name,   KEY_NUMBER,         AT(loss[OBJECTIVE_##KIND].value[number]),              \
      RANGE(low, high),  WORD(word_, 0),     .initial = initial_,                                   \
@@ -149,7 +161,17 @@ const struct key keys[] = {
     {"multilabel.separator", KEY_TEXT, AT(separator), .fits = is_separator, .initial = ",",
      .allowed = "one character that is no letter, digit or quote, and none of + - . : #",
      .objectives = 1u << OBJECTIVE_MULTILABEL, .help = "what stands between the labels of a row"},
-    {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0",
+    {"network.layers", KEY_COUNTS, AT(layers), RANGE(1, UNITS_MAX), OF_NETWORKS, .initial = "100",
+     .help = "units of each hidden layer, from the features to the outputs"},
+    {"network.activation", KEY_CHOICE, AT(network.activation), .choices = activations, OF_NETWORKS,
+     .initial = "tanh", .help = "what is between the layers"},
+    {"network.loss", KEY_CHOICE, AT(network_loss), .choices = losses, OF_NETWORKS,
+     .initial = "softmax", .help = "the loss of the outputs"},
+    {"network.seed", KEY_COUNT64, AT(network.seed), RANGE(0, COUNT_MAX), OF_NETWORKS,
+     .initial = "1", .help = "which weights the training starts from"},
+    {"network.precision", KEY_CHOICE, AT(network.precision), .choices = precisions, OF_NETWORKS,
+     .initial = "double", .help = "in which numbers layers are computed; float is faster"},
+    {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0", .initial_network = "1e-4",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
@@ -203,7 +225,7 @@ const struct key keys[] = {
      .help = "the command that starts a worker on a host; by default ssh, for slurm srun"},
     {"backup_copies", KEY_FLAG, AT(backup_copies), CHANGES, .initial = "true",
      .help = "whether portions of a slow replica are also given to a faster one"},
-    {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout,
+    {"holdout", KEY_LIST, AT(holdout), .fits = is_holdout, .initial_network = "0.1",
      .allowed = "a share of the rows between 0 and 1, like 0.1, or " PATHS,
      .help = "rows that judge the model and are not trained on: a share, or files"},
     {"folds", KEY_COUNT32, AT(folds), RANGE(2, FOLDS_MAX), WORD("off", 0), .initial = "off",
@@ -211,7 +233,8 @@ const struct key keys[] = {
     {"seed", KEY_COUNT64, AT(seed), RANGE(0, COUNT_MAX), .initial = "1",
      .help = "which rows are in which fold"},
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
-     .initial = "off", .help = "stop after this many steps without a better loss on the holdout"},
+     .initial = "off", .initial_network = "20",
+     .help = "stop after this many steps without a better loss on the holdout"},
     {"warm_start", KEY_FLAG, AT(warm_start), CHANGES, .initial = "true",
      .help = "whether retrain starts from the live model"},
     {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",

@@ -17,13 +17,14 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
     if (job->precondition == PRECONDITION_DIAGONAL)
         return true;
-    return job->precondition == PRECONDITION_AUTO && form == PRECONDITION_NONE &&
-           (double)data->values >= VALUES_A_COLUMN * data->features;
+    return job->precondition == PRECONDITION_AUTO && !job_is_network(job) &&
+           form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
-    return data->features && (job->standardise || may_be_diagonal(job, data, form));
+    return data->features &&
+           (job_is_network(job) || job->standardise || may_be_diagonal(job, data, form));
 }
 
 /* A column of a job, and what is asked of it. */
@@ -109,7 +110,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .standardised = wanted.standardised,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
-    bool needed = job->standardise || !automatic;
+    bool needed = job_is_network(job) || job->standardise || !automatic;
     if (wanted.diagonal && automatic &&
         (code || !is_worth_while(job, spread_of(data, moments, scaling->columns)))) {
         error_clear();

@@ -1,5 +1,5 @@
-/* The coordinates that a job trains in (base/coordinates.h): those that `standardise` asks for, and
- * those that precondition. */
+/* The coordinates that a job trains in (base/coordinates.h): those that `standardise` asks for,
+ * those that precondition, and those of networks, whose columns are always centred. */
 #ifndef DML_COORDINATOR_JOB_SCALING_H
 #define DML_COORDINATOR_JOB_SCALING_H
 

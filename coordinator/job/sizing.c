@@ -209,7 +209,8 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
                         struct preconditioner_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
-    bool fits = objective->second && parameters <= job->precondition_block;
+    bool fits =
+        objective->second && !shape->network.layers && parameters <= job->precondition_block;
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
     if (job->precondition == PRECONDITION_BLOCK && !fits)
         return error_set(ERROR_CONFIG,

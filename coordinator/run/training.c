@@ -13,6 +13,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/network.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
@@ -108,6 +109,22 @@ static int work_on_scaling(void *context) {
     return code ? code : work_on_checks(run);
 }
 
+static int refuse_size(const struct training *run) {
+    const struct network *network = &run->shape.network;
+    if (network->layers)
+        return error_set(
+            ERROR_DATA,
+            "%s: key `network.layers`: with %u features, a first layer of %u units and "
+            "%u outputs the network has more than the %llu parameters that a model "
+            "may have; make its layers smaller",
+            run->job->file, run->shape.features, network->units[0], run->shape.outputs,
+            (unsigned long long)PARAMETERS_MAX);
+    return error_set(ERROR_DATA,
+                     "%u features of %u outputs each are more than the %llu parameters that a "
+                     "model may have",
+                     run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
+}
+
 /* What follows from the data: shape, layout of the model, sizes. */
 static int size_up(struct training *run) {
     const struct set_info *info = set_info(run->set);
@@ -122,6 +139,7 @@ static int size_up(struct training *run) {
         .outputs = objective_outputs(objective_of(run->job->objective), info->classes),
         .intercept = run->job->intercept,
         .loss = run->job->loss[run->job->objective],
+        .network = job_network(run->job),
     };
     const struct objective *objective = objective_of(run->shape.kind);
     if (objective->complete)
@@ -145,10 +163,7 @@ static int size_up(struct training *run) {
     };
     run->parameters = objective_layout(&run->shape);
     if (!layout_parameters(&run->parameters))
-        return error_set(ERROR_DATA,
-                         "%u features of %u outputs each are more than the %llu parameters that a "
-                         "model may have",
-                         info->features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
+        return refuse_size(run);
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
@@ -227,7 +242,8 @@ static int make_coordinator(struct training *run) {
                       .loss_tolerance = job->loss_tolerance,
                       .steps_max = job->max_steps,
                       .patience = job->early_stopping,
-                      .preconditioner = run->preconditioner},
+                      .preconditioner = run->preconditioner,
+                      .single = run->shape.network.precision == PRECISION_FLOAT},
         .shape = run->shape,
         .layout = run->parameters,
         .coordinates = run->scaling.columns,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "config.h"
+#include "coordinator/job/network.h"
 #include "coordinator/status/chunks.h"
 #include "coordinator/status/host_json.h"
 #include "coordinator/status/members.h"
@@ -91,8 +92,9 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
 /* What the run is. */
 static json_t *problem_json(const struct live *live, const struct coordinator_view *view) {
     const struct coordinator_settings *settings = coordinator_settings(live->coordinator);
-    return json_pack("{s:s, s:I, s:o, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
-                     objective_name(settings->shape.kind), "examples",
+    return json_pack("{s:s, s:o, s:I, s:o, s:I, s:I, s:i, s:f, s:f, s:o, s:s?, s:s}", "objective",
+                     objective_name(settings->shape.kind), "network",
+                     result_network_json(&settings->shape.network), "examples",
                      (json_int_t)settings->data->rows, "weights",
                      result_weights_json(settings->data, live->job), "features",
                      (json_int_t)settings->data->features, "parameters",
@@ -119,17 +121,18 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
 
 /* The status without a coordinator. */
 static json_t *bare_json(const struct live *live) {
+    const struct network network = job_network(live->job);
     return json_pack(
         "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, s:f, "
-        "s:n, s:s, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
+        "s:n, s:s, s:o, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "step", 0, "loss", "gradient_max", "holdout_loss",
         "evaluation", "number", 0, "chunks", "counted", "map", "started_seconds_ago", "started_ms",
         (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
-        live->seconds, "seconds_left", "objective", objective_name(live->job->objective),
-        "settings", job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION, "l1",
-        live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes",
-        "waiting");
+        live->seconds, "seconds_left", "objective", objective_name(live->job->objective), "network",
+        result_network_json(&network), "settings", job_settings(live->job), "http", live->http,
+        "version", PACKAGE_VERSION, "l1", live->job->l1.value, "l2", live->job->l2.value, "nonzero",
+        "gap_bound", "processes", "waiting");
 }
 
 static json_t *full_json(const struct live *live) {

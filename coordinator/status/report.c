@@ -51,20 +51,34 @@ void report_add_end(json_t *status, const json_t *result) {
     add_members(status, result, members);
 }
 
-/* What else the result says of the run. A run without a result is told by its settings alone. */
+/* A run without a result is told by its settings alone. A network's objective is its loss. */
+static void add_settings(json_t *status, const json_t *settings) {
+    json_t *loss = json_object_get(settings, "network.loss");
+    json_t *objective = loss ? loss : json_object_get(settings, "objective");
+    if (objective)
+        json_object_set(status, "objective", objective);
+    if (loss)
+        json_object_set_new(status, "network",
+                            json_pack("{s:O?, s:O?, s:O?}", "layers",
+                                      json_object_get(settings, "network.layers"), "activation",
+                                      json_object_get(settings, "network.activation"), "precision",
+                                      json_object_get(settings, "network.precision")));
+}
+
+/* What else the result says of the run. */
 static void add_result(json_t *status, const struct store_run *run) {
     static const char *const members[] = {
-        "objective",  "examples",       "features", "parameters", "history", "backup_copies",
-        "safeguards", "preconditioner", "l1",       "l2",         "nonzero", "gap_bound",
-        NULL};
+        "objective",     "network",    "examples",       "features", "parameters", "history",
+        "backup_copies", "safeguards", "preconditioner", "l1",       "l2",         "nonzero",
+        "gap_bound",     NULL};
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *settings = json_loads(run->settings, 0, NULL);
     report_add_end(status, result);
     json_object_set_new(status, "reason", text_or_null(run->reason));
     json_object_set_new(status, "converged", converged_json(run->reason));
     add_members(status, result, members);
-    if (!result && json_object_get(settings, "objective"))
-        json_object_set(status, "objective", json_object_get(settings, "objective"));
+    if (!result)
+        add_settings(status, settings);
     json_object_set_new(status, "settings", settings ? settings : json_null());
     json_decref(result);
 }

@@ -37,6 +37,17 @@ json_t *result_penalty_json(const struct coordinator_view *view,
                      number_json(counts ? point->gap_bound : NAN));
 }
 
+json_t *result_network_json(const struct network *network) {
+    if (!network->layers)
+        return json_null();
+    json_t *layers = json_array();
+    for (uint32_t i = 0; i < network->layers; i++)
+        json_array_append_new(layers, json_integer(network->units[i]));
+    return json_pack("{s:o, s:s, s:s}", "layers", layers, "activation",
+                     activation_name(network->activation), "precision",
+                     precision_name(network->precision));
+}
+
 static void add_texts(json_t *object, const char *name, char *const *texts) {
     json_t *list = json_array();
     for (; *texts; texts++)
@@ -68,7 +79,7 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
     const struct coordinator_settings *settings = coordinator_settings(c);
     json_t *result = json_pack(
         "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
-        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o, s:o*, s:b}",
+        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o, s:o*, s:b, s:o}",
         "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
         "objective", objective_name(settings->shape.kind), "loss",
         number_json(view.started ? view.answer.loss : NAN), "gradient_max",
@@ -84,7 +95,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         "train", seconds->train, "safeguards", result_safeguards_json(&view), "preconditioner",
         result_preconditioner_json(c, &view), "early_stopping",
         settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL, "converged",
-        reason_has_converged(view.reason));
+        reason_has_converged(view.reason), "network",
+        result_network_json(&settings->shape.network));
     json_object_update_new(result, result_penalty_json(&view, &view.answer));
     return result;
 }

@@ -36,6 +36,10 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job);
 json_t *result_penalty_json(const struct coordinator_view *view,
                             const struct optimizer_point *point);
 
+/* The hidden layers of a network: {layers, activation, precision}; null for linear models. A new
+ * reference. */
+json_t *result_network_json(const struct network *network);
+
 /* The preconditioner: kind ("none", "block", "diagonal"), whether it is in force, refreshes,
  * evaluations of the curvature, passes (what they cost, in passes for a gradient, by the
  * optimizer's measure), and rows that the last one drew. */

@@ -19,6 +19,8 @@ uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32
 
 uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member) {
     struct sweep_place place = sweep_place(shape, member);
+    if (shape->apart)
+        return SWEEP_NO_MEMBER;
     if (place.fold)
         return sweep_member_at(shape, place.value, 0);
     return place.value ? member - 1 : SWEEP_NO_MEMBER;

@@ -3,18 +3,22 @@
  * Members are numbered. First come the full fits, which are trained on all rows: one for each value
  * of the path, from strong to weak, each started from the one before. Then, fold after fold, a
  * member for each value that is trained on all rows but those of the fold and judged on these; it
- * starts from the full fit of the same value.
+ * starts from the full fit of the same value. Networks are trained apart: one that started where
+ * the rows of its fold were trained on would remember them, and early stopping would leave it
+ * there.
  *
  * What is next follows from what became of the members and from nothing else. So a sweep that was
  * broken off goes on where it was. */
 #ifndef DML_COORDINATOR_SWEEP_PLAN_H
 #define DML_COORDINATOR_SWEEP_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sweep_shape {
     uint32_t values; /* of the path, from 1 */
     uint32_t folds;  /* 0: none, the full fits are judged on the holdout */
+    bool apart;      /* the minimum depends on the start, so no member starts from another */
 };
 
 uint32_t sweep_members(const struct sweep_shape *shape);
@@ -29,7 +33,8 @@ uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32
 
 #define SWEEP_NO_MEMBER UINT32_MAX
 
-/* The member from whose model this one starts; SWEEP_NO_MEMBER for the first. */
+/* The member from whose model this one starts; SWEEP_NO_MEMBER for the first, and for all if they
+ * are apart. */
 uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member);
 
 enum member_state {

@@ -33,7 +33,8 @@ struct sweep {
 
 struct sweep_shape sweep_shape_of(struct job *job) {
     uint32_t count = job_sweep_values(job)->count;
-    return (struct sweep_shape){.values = count ? count : 1, .folds = job->folds};
+    return (struct sweep_shape){
+        .values = count ? count : 1, .folds = job->folds, .apart = job_is_network(job)};
 }
 
 /* ---- what a sweep is begun with ---- */
@@ -177,11 +178,13 @@ static void announce(const struct sweep *sweep, uint32_t member) {
              fold);
 }
 
-/* The folder of the model that the member starts from; NULL: from zero. Free it. */
+/* The folder of the model that the member starts from; NULL: from none. Only full fits start from
+ * the live model: that may have been trained on the rows of any fold. Free it. */
 static char *start_folder(const struct sweep *sweep, uint32_t member) {
     uint32_t before = sweep_start_of(&sweep->shape, member);
+    bool live = sweep->start_from && !sweep_place(&sweep->shape, member).fold;
     if (before == SWEEP_NO_MEMBER)
-        return sweep->start_from ? memory_copy_string(sweep->start_from) : NULL;
+        return live ? memory_copy_string(sweep->start_from) : NULL;
     return memory_format("%s/models/%lld", sweep->training->job->state,
                          (long long)sweep->runs.members[before].run);
 }

@@ -61,6 +61,12 @@ tests_unit_test_path_keys_SOURCES = tests/unit/test_path_keys.c
 tests_unit_test_path_keys_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_path_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_network_keys
+TESTS += tests/unit/test_network_keys
+tests_unit_test_network_keys_SOURCES = tests/unit/test_network_keys.c
+tests_unit_test_network_keys_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_network_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_state
 TESTS += tests/unit/test_state
 tests_unit_test_state_SOURCES = tests/unit/test_state.c

@@ -165,6 +165,35 @@ static void a_new_set_up_starts_over(void **state) {
     bench_free(&bench);
 }
 
+/* The layout of a network does not say how its units compute. */
+static void another_activation_or_precision_is_another_set_up(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    struct message_replica_setup setup = {.scratch = "",
+                                          .attempt = ATTEMPT + 1,
+                                          .set = "data.set",
+                                          .fingerprint = "f00",
+                                          .objective = "logistic",
+                                          .loss = loss_blob(),
+                                          .layout = layout_blob(PARAMETERS, 1, 0),
+                                          .shards = 1};
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    nothing_more(&bench);
+    setup.activation = 1;
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    assert_int_equal(asked(&bench, ACTION_OPEN_SET).setup.activation, 1);
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    setup.precision = 1;
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    assert_int_equal(asked(&bench, ACTION_OPEN_SET).setup.precision, 1);
+    bench_free(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_coordinator_is_refused),
@@ -175,6 +204,7 @@ int main(void) {
             a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again),
         cmocka_unit_test(a_shard_elsewhere_takes_the_place_of_the_old_one),
         cmocka_unit_test(a_new_set_up_starts_over),
+        cmocka_unit_test(another_activation_or_precision_is_another_set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,13 @@ static void folds_follow_the_full_fits_and_start_from_that_of_their_value(void *
     }
 }
 
+static void members_that_are_apart_start_from_no_other(void **state) {
+    (void)state;
+    const struct sweep_shape apart = {.values = 2, .folds = 2, .apart = true};
+    for (uint32_t i = 0; i < sweep_members(&apart); i++)
+        assert_int_equal(sweep_start_of(&apart, i), SWEEP_NO_MEMBER);
+}
+
 static void a_member_that_failed_ends_the_sweep(void **state) {
     (void)state;
     uint32_t member;
@@ -229,6 +236,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_goes_from_strong_to_weak_each_from_the_one_before),
         cmocka_unit_test(folds_follow_the_full_fits_and_start_from_that_of_their_value),
+        cmocka_unit_test(members_that_are_apart_start_from_no_other),
         cmocka_unit_test(a_member_that_failed_ends_the_sweep),
         cmocka_unit_test(the_least_loss_wins_and_among_equals_the_strongest),
         cmocka_unit_test(with_folds_the_least_mean_over_them_wins),

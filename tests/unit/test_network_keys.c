@@ -1,0 +1,176 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "coordinator/job/job.h"
+#include "coordinator/job/network.h"
+
+static char path[64];
+
+static int make_file(void **state) {
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/test_network_keys.XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    error_clear();
+    return 0;
+}
+
+static int remove_file(void **state) {
+    (void)state;
+    return unlink(path);
+}
+
+static int read_text(const char *text, struct job **job) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "data = a\n%s\n", text);
+    fclose(file);
+    return job_read(path, NULL, 0, NULL, job);
+}
+
+static struct job *job_of(const char *text) {
+    struct job *job = NULL;
+    if (read_text(text, &job))
+        fail_msg("%s", error_text());
+    return job;
+}
+
+static void refused(const char *text, const char *key, const char *why) {
+    struct job *job = NULL;
+    char named[64];
+    snprintf(named, sizeof named, "key `%s`", key);
+    assert_int_equal(read_text(text, &job), ERROR_CONFIG);
+    if (!strstr(error_text(), named) || !strstr(error_text(), why))
+        fail_msg("%s", error_text());
+    error_clear();
+}
+
+static void a_network_has_defaults_of_its_own(void **state) {
+    (void)state;
+    struct job *job = job_of("objective = network");
+    const struct network network = job_network(job);
+    assert_int_equal(job->objective, OBJECTIVE_SOFTMAX);
+    assert_int_equal(network.layers, 1);
+    assert_int_equal(network.units[0], 100);
+    assert_int_equal(network.activation, ACTIVATION_TANH);
+    assert_int_equal(network.precision, PRECISION_DOUBLE);
+    assert_int_equal(network.seed, 1);
+    assert_true(job->l2.value == 1e-4 && job->l2.count == 1);
+    assert_true(job_holdout_share(job) == 0.1);
+    assert_int_equal(job->early_stopping, 20);
+    job_free(job);
+}
+
+static void what_a_job_says_comes_before_them(void **state) {
+    (void)state;
+    struct job *job = job_of("objective = network\nl2 = 0\nholdout = 0.3\nearly_stopping = 4\n"
+                             "network { layers = { 7, 5, 3 }\n activation = gelu\n loss = squared\n"
+                             " seed = 9\n precision = float }");
+    const struct network network = job_network(job);
+    assert_int_equal(job->objective, OBJECTIVE_SQUARED);
+    assert_int_equal(network.layers, 3);
+    assert_true(network.units[0] == 7 && network.units[1] == 5 && network.units[2] == 3);
+    assert_int_equal(network.activation, ACTIVATION_GELU);
+    assert_int_equal(network.precision, PRECISION_FLOAT);
+    assert_int_equal(network.seed, 9);
+    assert_true(job->l2.value == 0 && job_holdout_share(job) == 0.3);
+    assert_int_equal(job->early_stopping, 4);
+    job_free(job);
+}
+
+static void nothing_is_held_out_where_early_stopping_is_off(void **state) {
+    (void)state;
+    static const char *const texts[] = {"early_stopping = off", "holdout = { }"};
+    for (int i = 0; i < 2; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "objective = network\n%s", texts[i]);
+        struct job *job = job_of(text);
+        assert_null(job->holdout[0]);
+        assert_int_equal(job->early_stopping, 0);
+        job_free(job);
+    }
+}
+
+static void another_job_has_no_layers(void **state) {
+    (void)state;
+    struct job *job = job_of("objective = softmax");
+    assert_false(job_is_network(job));
+    assert_int_equal(job->objective, OBJECTIVE_SOFTMAX);
+    assert_int_equal(job_network(job).layers, 0);
+    assert_true(job->l2.value == 0 && !job->holdout[0] && !job->early_stopping);
+    job_free(job);
+}
+
+static void parameters_of_the_loss_are_those_of_a_network_with_it(void **state) {
+    (void)state;
+    struct job *job = job_of("objective = network\nnetwork { loss = huber }\nhuber { delta = 2 }");
+    assert_true(job->loss[OBJECTIVE_HUBER].value[0] == 2);
+    job_free(job);
+    refused("objective = network\nhuber { delta = 2 }", "huber.delta",
+            "write network.loss = huber");
+}
+
+static void mistakes_name_their_key(void **state) {
+    (void)state;
+    refused("network { layers = 5 }", "network.layers", "write objective = network");
+    refused("objective = network\nnetwork { layers = { 5, 0 } }", "network.layers", "out of range");
+    refused("objective = network\nnetwork { layers = 65537 }", "network.layers", "65536");
+    refused("objective = network\nnetwork { layers = { } }", "network.layers", "an empty list");
+    refused("objective = network\nnetwork { layers = "
+            "{ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 } }",
+            "network.layers", "at most 15");
+    refused("objective = network\nnetwork { activation = tan }", "network.activation", "tanh");
+    refused("objective = network\nnetwork { precision = half }", "network.precision", "float");
+    refused("objective = network\nnetwork { loss = network }", "network.loss", "softmax");
+    refused("objective = network\nintercept = false", "intercept", "allowed: true");
+    refused("objective = network\nprecondition = block", "precondition", "none");
+    refused("objective = network\nprecondition = diagonal", "precondition", "none");
+    refused("objective = network\nholdout = { }\nearly_stopping = 3", "early_stopping", "holdout");
+}
+
+static void each_key_makes_another_run(void **state) {
+    (void)state;
+    struct job *job = job_of("objective = network");
+    json_t *settings = job_settings(job);
+    static const char *const keys[] = {"layers = 3", "activation = relu", "loss = one_vs_rest",
+                                       "seed = 2", "precision = float"};
+    char *identity = job_identity(job);
+    for (int i = 0; i < 5; i++) {
+        char text[96], name[32] = "network.";
+        snprintf(text, sizeof text, "objective = network\nnetwork { %s }", keys[i]);
+        strncat(name, keys[i], strcspn(keys[i], " "));
+        struct job *other = job_of(text);
+        char *differs = job_identity(other);
+        assert_string_not_equal(identity, differs);
+        assert_string_equal(job_first_difference(other, settings), name);
+        free(differs);
+        job_free(other);
+    }
+    assert_null(job_first_difference(job, settings));
+    free(identity);
+    json_decref(settings);
+    job_free(job);
+}
+
+int main(void) {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, make_file, remove_file)
+    const struct CMUnitTest tests[] = {
+        TEST(a_network_has_defaults_of_its_own),
+        TEST(what_a_job_says_comes_before_them),
+        TEST(nothing_is_held_out_where_early_stopping_is_off),
+        TEST(another_job_has_no_layers),
+        TEST(parameters_of_the_loss_are_those_of_a_network_with_it),
+        TEST(mistakes_name_their_key),
+        TEST(each_key_makes_another_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
