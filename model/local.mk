@@ -2,6 +2,7 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	model/checksum.c model/checksum.h \
 	model/confusion.c model/confusion.h \
+	model/description.c model/description.h \
 	model/export.c model/export.h \
 	model/export_liblinear.c \
 	model/export_top.c \
@@ -11,6 +12,7 @@ libmodel_a_SOURCES = \
 	model/lines.c model/lines.h \
 	model/listed.c model/listed.h \
 	model/margins.c model/margins.h \
+	model/merge.h \
 	model/model.h \
 	model/options.c \
 	model/preparation.c model/preparation.h \

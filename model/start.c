@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "model/labels.h"
+#include "model/merge.h"
 #include "model/model.h"
 #include "base/text.h"
 
@@ -53,17 +54,13 @@ struct walk {
 
 enum side { SIDE_NONE, SIDE_OLD, SIDE_NEW, SIDE_BOTH };
 
-static uint32_t column_at(const struct model_layout *layout, uint64_t rank) {
-    return layout->original_order ? layout->original_order[rank] : (uint32_t)rank;
-}
-
 /* Which side has the next feature, and its column on that side. */
 static enum side next_feature(struct walk *walk, uint64_t *before, uint64_t *after) {
     bool old = walk->old < walk->before->features, new = walk->new < walk->after->features;
     if (!old && !new)
         return SIDE_NONE;
-    *before = old ? column_at(walk->before, walk->old) : 0;
-    *after = new ? column_at(walk->after, walk->new) : 0;
+    *before = old ? merge_column(walk->before, walk->old) : 0;
+    *after = new ? merge_column(walk->after, walk->new) : 0;
     uint64_t old_id = old ? walk->before->feature_id[*before] : UINT64_MAX;
     uint64_t new_id = new ? walk->after->feature_id[*after] : UINT64_MAX;
     walk->old += old_id <= new_id;

@@ -18,8 +18,9 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "model/checksum.h"
+#include "model/description.h"
+#include "model/merge.h"
 #include "model/tensors.h"
-#include "base/text.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of
  * them stays in memory. The writer itself holds only the ranks, 4 bytes a feature. */
@@ -105,32 +106,6 @@ static int map_tensors(struct model_writer *writer) {
     return 0;
 }
 
-static uint32_t column_at(const struct model_layout *layout, uint64_t position) {
-    return layout->original_order ? layout->original_order[position] : (uint32_t)position;
-}
-
-/* A walk over the features of the file, the run's and the kept ones, by rising original id. */
-struct merge {
-    const struct model_layout *layout;
-    uint64_t own, kept; /* how many of each the walk has passed */
-};
-
-/* Takes the next feature. Returns true and its number in `kept` if it is a kept one, else false and
- * its column in the run. */
-static bool next_is_kept(struct merge *merge, uint64_t *number) {
-    const struct model_layout *layout = merge->layout;
-    const struct model_kept *kept = layout->kept;
-    bool none_left = !kept || merge->kept == kept->features;
-    *number = merge->own < layout->features ? column_at(layout, merge->own) : 0;
-    if (none_left || (merge->own < layout->features &&
-                      layout->feature_id[*number] < kept->feature_id[merge->kept])) {
-        merge->own++;
-        return false;
-    }
-    *number = merge->kept++;
-    return true;
-}
-
 static double positive_zero(double value) {
     return value == 0 ? 0.0 : value;
 }
@@ -144,7 +119,7 @@ static void write_features(struct model_writer *writer) {
     uint64_t number;
     writer->rank = memory_map(rank_bytes(writer));
     for (uint64_t r = 0; r < writer->features; r++) {
-        if (!next_is_kept(&merge, &number)) {
+        if (!merge_next_is_kept(&merge, &number)) {
             feature_id[r] = layout->feature_id[number];
             writer->rank[number] = (uint32_t)r;
             continue;
@@ -251,24 +226,11 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
     return 0;
 }
 
-/* Names in the order of the file: by rising original id. */
-static json_t *feature_names_json(const struct model_layout *layout, uint64_t features) {
-    json_t *names = json_array();
-    struct merge merge = {.layout = layout};
-    uint64_t number;
-    for (uint64_t r = 0; r < features; r++) {
-        bool kept = next_is_kept(&merge, &number);
-        const char *const *of = kept ? layout->kept->names : layout->feature_names;
-        json_array_append_new(names, text_to_json(of ? of[number] : ""));
-    }
-    return names;
-}
-
 /* Makes the names that a view shows; nothing to do if the layout has no names. */
 static void make_names(struct model_writer *writer) {
     if (writer->names || !writer->layout->feature_names)
         return;
-    writer->names = feature_names_json(writer->layout, writer->features);
+    writer->names = description_feature_names(writer->layout, writer->features);
     writer->name = memory_new(writer->features, sizeof *writer->name);
     for (uint64_t r = 0; r < writer->features; r++)
         writer->name[r] = json_string_value(json_array_get(writer->names, r));
@@ -289,54 +251,12 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
     return 0;
 }
 
-static json_t *class_names_json(const struct model_layout *layout) {
-    json_t *names = json_array();
-    for (uint32_t i = 0; i < layout->classes; i++)
-        json_array_append_new(names, text_to_json(layout->class_names[i]));
-    return names;
-}
-
-/* NULL if the loss has no parameters. */
-static json_t *parameters_json(const struct model_layout *layout) {
-    int kind = objective_from_name(layout->objective);
-    const struct loss_parameter *parameter;
-    json_t *all = NULL;
-    for (uint32_t i = 0;
-         kind >= 0 && (parameter = objective_parameter((enum objective_kind)kind, i)); i++) {
-        all = all ? all : json_object();
-        json_object_set_new(all, parameter->name, json_real(layout->loss.value[i]));
-    }
-    return all;
-}
-
-static json_t *description(const struct model_layout *layout, uint64_t features, const char *sha256,
-                           const json_t *details) {
-    json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
-                            MODEL_FORMAT_VERSION, "objective", layout->objective, "outputs",
-                            (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
-                            (json_int_t)features, "model_sha256", sha256);
-    json_t *parameters = parameters_json(layout);
-    if (parameters)
-        json_object_set_new(all, "objective_parameters", parameters);
-    if (layout->classes)
-        json_object_set_new(all, "classes", class_names_json(layout));
-    if (layout->separator)
-        json_object_set_new(all, "separator", json_stringn(&layout->separator, 1));
-    if (layout->feature_names)
-        json_object_set_new(all, "feature_names", feature_names_json(layout, features));
-    if (layout->table)
-        json_object_set_new(all, "preparation", table_json(layout->table));
-    if (details)
-        json_object_update_missing(all, (json_t *)details);
-    return all;
-}
-
 static int write_json(const struct model_writer *writer, const json_t *details) {
     char sha256[SHA256_TEXT];
     int code = model_writer_hash((struct model_writer *)writer, sha256);
     if (code)
         return code;
-    json_t *all = description(writer->layout, writer->features, sha256, details);
+    json_t *all = description_json(writer->layout, writer->features, sha256, details);
     checksum_add(all, writer->file, writer->tensors.bytes);
     char *text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     json_decref(all);
