@@ -36,15 +36,28 @@ static json_t *parameters_json(const struct model_layout *layout) {
     return all;
 }
 
+/* The hidden layers. */
+static json_t *network_json(const struct network *network) {
+    json_t *layers = json_array();
+    for (uint32_t i = 0; i < network->layers; i++)
+        json_array_append_new(layers, json_integer((json_int_t)network->units[i]));
+    return json_pack("{s:o, s:s, s:s}", "layers", layers, "activation",
+                     activation_name(network->activation), "precision",
+                     precision_name(network->precision));
+}
+
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
                          const json_t *details) {
-    json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
-                            MODEL_FORMAT_VERSION, "objective", layout->objective, "outputs",
-                            (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
-                            (json_int_t)features, "model_sha256", sha256);
+    json_t *all =
+        json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
+                  layout->network.layers ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR, "objective",
+                  layout->objective, "outputs", (json_int_t)layout->outputs, "intercept",
+                  layout->intercept, "features", (json_int_t)features, "model_sha256", sha256);
     json_t *parameters = parameters_json(layout);
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);
+    if (layout->network.layers)
+        json_object_set_new(all, "network", network_json(&layout->network));
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->separator)

@@ -13,8 +13,20 @@ struct margins {
     uint32_t rows, most;
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
-    double *values; /* most × outputs */
+    double *values;                    /* most × outputs */
+    struct objective_shape shape;      /* of a network */
+    struct objective_scratch *scratch; /* NULL: the model is linear */
 };
+
+static struct objective_shape shape_of(const struct model_layout *layout) {
+    return (struct objective_shape){.kind =
+                                        (enum objective_kind)objective_from_name(layout->objective),
+                                    .features = (uint32_t)layout->features,
+                                    .outputs = layout->outputs,
+                                    .intercept = true,
+                                    .loss = layout->loss,
+                                    .network = layout->network};
+}
 
 struct margins *margins_new(const struct model *model) {
     struct margins *margins = memory_new(1, sizeof *margins);
@@ -22,6 +34,10 @@ struct margins *margins_new(const struct model *model) {
     margins->model = model;
     margins->most = rows > MARGINS_ROWS_MAX ? MARGINS_ROWS_MAX : rows ? rows : 1;
     margins->values = memory_new((size_t)margins->most * outputs, sizeof *margins->values);
+    if (model->network) {
+        margins->shape = shape_of(&model->layout);
+        margins->scratch = objective_scratch_new(&margins->shape);
+    }
     return margins;
 }
 
@@ -30,6 +46,7 @@ void margins_free(struct margins *margins) {
         return;
     terms_release(&margins->terms);
     free(margins->values);
+    objective_scratch_free(margins->scratch);
     free(margins);
 }
 
@@ -66,10 +83,40 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
     add_intercepts(model, values);
 }
 
+/* Brings the terms of a row into the order of their features. They mostly are. */
+static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin + 1; i < end; i++) {
+        uint32_t feature = terms->feature[i], at = i;
+        double value = terms->value[i];
+        for (; at > begin && terms->feature[at - 1] > feature; at--) {
+            terms->feature[at] = terms->feature[at - 1];
+            terms->value[at] = terms->value[at - 1];
+        }
+        terms->feature[at] = feature;
+        terms->value[at] = value;
+    }
+}
+
+static void compute_network(struct margins *margins) {
+    for (uint32_t row = 0; row < margins->rows; row++)
+        sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);
+    const struct rows rows = {.count = margins->rows,
+                              .features = margins->shape.features,
+                              .values = margins->terms.count,
+                              .type = VALUE_DOUBLE,
+                              .start = margins->start,
+                              .feature = margins->terms.feature,
+                              .value = margins->terms.value};
+    objective_margins(&margins->shape, &rows, margins->model->network, margins->scratch,
+                      margins->values);
+}
+
 const double *margins_compute(struct margins *margins) {
+    uint32_t outputs = margins->model->layout.outputs;
+    if (margins->scratch)
+        compute_network(margins);
     for (uint32_t row = 0; row < margins->rows && margins->model->weight; row++)
-        compute_linear(margins, row,
-                       margins->values + (size_t)row * margins->model->layout.outputs);
+        compute_linear(margins, row, margins->values + (size_t)row * outputs);
     margins->rows = 0;
     margins->terms.count = 0;
     return margins->values;

@@ -1,4 +1,4 @@
-/* Models on disk: STATE/models/RUN/model.safetensors (weight, bias, feature ids) and model.json
+/* Models on disk: STATE/models/RUN/model.safetensors (parameters and feature ids) and model.json
  * (what it is, settings, data, figures). Format: see doc/FORMATS.md.
  */
 #ifndef DML_MODEL_MODEL_H
@@ -13,15 +13,18 @@
 #include "data/table.h"
 #include "objective/objective.h"
 
-/* The version of both files, raised when an older reader could not read a newer one. */
-#define MODEL_FORMAT_VERSION 3
+/* The version of both files, raised when an older reader could not read a newer one. Linear models
+ * are still written as version 3, so that programs of before there were networks read them. */
+#define MODEL_FORMAT_VERSION 4
+#define MODEL_FORMAT_LINEAR 3
 
 /* Features of an earlier model that the data no longer has. A new model keeps them, besides the
  * features of the run that wrote it. */
 struct model_kept {
     uint64_t features;
     const uint64_t *feature_id; /* rising */
-    const double *weight;       /* model_rows() × features, row-major */
+    const double *weight;       /* model_rows() × features, row-major: of a network those of each
+                                   unit of the first layer */
     const char *const *names;   /* or NULL */
 };
 
@@ -31,11 +34,12 @@ struct model_kept {
 struct model_layout {
     const char *objective; /* its name, for objective_find() */
     struct loss_parameters loss;
-    uint32_t outputs; /* K */
-    bool shared;      /* all outputs have the same weights: a model of ordered classes */
-    bool intercept;
-    uint64_t features;                /* F */
-    const uint64_t *feature_id;       /* F original ids, all different */
+    uint32_t outputs;           /* K */
+    bool shared;                /* all outputs have the same weights: a model of ordered classes */
+    bool intercept;             /* a network always has biases */
+    struct network network;     /* zeroed: a linear model. The seed means nothing here */
+    uint64_t features;          /* F */
+    const uint64_t *feature_id; /* F original ids, all different */
     const uint32_t *original_order;   /* F columns, or NULL if they are in that order already */
     const char *const *feature_names; /* F, or NULL */
     uint32_t classes;                 /* 0 for targets */
@@ -48,14 +52,13 @@ struct model_layout {
 
 /* The weights of a feature. */
 static inline uint32_t model_rows(const struct model_layout *layout) {
+    if (layout->network.layers)
+        return layout->network.units[0];
     return layout->shared ? 1 : layout->outputs;
 }
 
 /* The run's parameter vector: its tensors, and how many elements it has. */
-static inline struct layout model_tensors(const struct model_layout *layout) {
-    return layout_linear_of(layout->features, model_rows(layout),
-                            layout->intercept ? layout->outputs : 0);
-}
+struct layout model_tensors(const struct model_layout *layout);
 uint64_t model_parameters(const struct model_layout *layout);
 
 /* ---- writing: slices in, files out, bounded memory ---- */
@@ -77,8 +80,9 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
                        const double *values);
 
 /* The SHA-256 of the parameters as little-endian float64 in the order of original ids, class by
- * class, each class's intercept last; of weights that outputs share, all intercepts last.
- * ERROR_INTERNAL unless all slices are in. */
+ * class, each class's intercept last; of weights that outputs share, all intercepts last; of a
+ * network as its layout has them: W1, whose rows are in the order of original ids, …, WL, b1, …,
+ * bL. ERROR_INTERNAL unless all slices are in. */
 int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
 /* Shows the model before it is published, so that it can be scored. The view has no details, must
@@ -105,8 +109,10 @@ int model_set_current(const char *models_folder, const char *name);
 
 struct model {
     struct model_layout layout; /* columns by rising original id: original_order is NULL */
-    const double *weight;       /* model_rows()×F, row-major, mapped */
-    const double *bias;         /* K, mapped, or NULL */
+    const double *weight;       /* linear: model_rows()×F, row-major, mapped; a network: NULL */
+    const double *bias;         /* linear: K, mapped, or NULL; a network: NULL */
+    const double *network;      /* model_parameters() as model_tensors() has them, mapped; linear:
+                                   NULL */
     json_t *details;            /* the whole of model.json; owns the layout's strings */
     char *folder;               /* that its files are in; owned */
     struct table *table;        /* the layout's; owned */
@@ -125,8 +131,8 @@ void model_close(struct model *model); /* harmless on NULL */
 
 /* Whether a run of this layout can start from the model: ERROR_DATA says why not, as in "its
  * objective is …". These must be the same in both: the objective; whether there is an intercept;
- * both classes where there are two; all classes, if they are ordered; the names of features that
- * both sides name. */
+ * the hidden layers and their activation; both classes where there are two; all classes, if they
+ * are ordered; the names of features that both sides name. */
 int model_fits(const struct model *model, const struct model_layout *layout);
 
 /* For each parameter of a run of the layout `after`: the number of the same parameter in a run of
@@ -136,7 +142,9 @@ int model_fits(const struct model *model, const struct model_layout *layout);
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after);
 
 /* Writes the model's parameters into the run's vector of model_parameters() elements; 0 for
- * features and classes that the model lacks. Features are matched by id, classes by name. */
+ * features and classes that the model lacks: in a network what leads from a feature to the first
+ * layer, and what leads from the last one to a class. Features are matched by id, classes by name.
+ */
 void model_spread(const struct model *model, const struct model_layout *layout, double *parameters);
 
 /* Counts the model's features that the layout lacks. Writes their places in the model to ranks[]

@@ -136,6 +136,40 @@ static int read_parameters(const char *path, struct model *model) {
     return 0;
 }
 
+/* The member is there if the tensors are those of a network, whose layers it has. */
+static bool is_network_of(const json_t *member, const struct network *network) {
+    const json_t *layers = json_object_get(member, "layers");
+    bool same = json_array_size(layers) == network->layers && !member == !network->layers;
+    for (uint32_t i = 0; i < network->layers && same; i++)
+        same = json_integer_value(json_array_get(layers, i)) == (json_int_t)network->units[i];
+    return same;
+}
+
+/* What the tensors do not say of a network. */
+static int read_network(const char *path, struct model *model) {
+    struct network *network = &model->layout.network;
+    const json_t *member = json_object_get(model->details, "network");
+    const char *activation = json_string_value(json_object_get(member, "activation"));
+    const char *precision = json_string_value(json_object_get(member, "precision"));
+    int kind = activation ? activation_from_name(activation) : -1;
+    int type = precision ? precision_from_name(precision) : -1;
+    if (!is_network_of(member, network))
+        return error_set(ERROR_DATA, "%s: `network` does not have the layers of the tensors", path);
+    if (network->layers && (kind < 0 || type < 0))
+        return error_set(ERROR_DATA,
+                         "%s: this program does not know the %s `%s`; use the program that wrote "
+                         "it",
+                         path, kind < 0 ? "activation" : "precision",
+                         kind < 0    ? activation ? activation : ""
+                         : precision ? precision
+                                     : "");
+    if (network->layers) {
+        network->activation = (enum activation)kind;
+        network->precision = (enum precision)type;
+    }
+    return 0;
+}
+
 static int read_layout(const char *path, struct model *model) {
     struct model_layout *layout = &model->layout;
     size_t classes, names;
@@ -154,6 +188,8 @@ static int read_layout(const char *path, struct model *model) {
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
     code = check_objective(path, layout, classes);
+    if (!code)
+        code = read_network(path, model);
     return code ? code : read_parameters(path, model);
 }
 
@@ -166,6 +202,29 @@ static int read_table(const char *path, struct model *model) {
     return code;
 }
 
+static void read_linear_shape(const uint8_t *file, const struct tensors *tensors,
+                              struct model *model) {
+    model->weight = (const double *)(file + tensors->weight);
+    model->bias = tensors->biases ? (const double *)(file + tensors->bias) : NULL;
+    model->layout.shared = tensors->biases > tensors->rows;
+    model->layout.outputs = model->layout.shared ? tensors->biases : tensors->rows;
+    model->layout.intercept = tensors->biases > 0;
+}
+
+static void read_network_shape(const uint8_t *file, const struct tensors *tensors,
+                               struct model *model) {
+    struct network *network = &model->layout.network;
+    uint32_t layers = tensors->network.count / 2;
+    const struct layout_tensor *weight = tensors->network.tensor;
+    model->network = (const double *)(file + tensors->weight);
+    network->layers = layers - 1;
+    for (uint32_t i = 0; i < network->layers; i++)
+        network->units[i] = (uint32_t)weight[i].columns;
+    model->layout.outputs = (uint32_t)weight[2 * layers - 1].columns;
+    model->layout.shared = model->layout.outputs > weight[layers - 1].columns;
+    model->layout.intercept = true;
+}
+
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {
     int code = file_map(path, &model->mapping, &model->mapping_bytes);
     if (!code)
@@ -173,13 +232,12 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     if (code)
         return code;
     const uint8_t *file = model->mapping;
-    model->weight = (const double *)(file + tensors->weight);
-    model->bias = tensors->biases ? (const double *)(file + tensors->bias) : NULL;
+    if (tensors->network.count)
+        read_network_shape(file, tensors, model);
+    else
+        read_linear_shape(file, tensors, model);
     model->layout.feature_id = (const uint64_t *)(file + tensors->feature_id);
     model->layout.features = tensors->features;
-    model->layout.shared = tensors->biases > tensors->rows;
-    model->layout.outputs = model->layout.shared ? tensors->biases : tensors->rows;
-    model->layout.intercept = tensors->biases > 0;
     for (uint64_t j = 1; j < tensors->features; j++)
         if (model->layout.feature_id[j] <= model->layout.feature_id[j - 1])
             return error_set(ERROR_DATA, "%s: the feature ids are not in rising order", path);
@@ -190,16 +248,12 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
 static int check_parameters(const char *tensors_path, const char *json_path, struct model *model,
                             const struct tensors *tensors) {
     const char *stored = json_string_value(json_object_get(model->details, "model_sha256"));
-    tensors_hash(tensors, model->weight, model->bias, model->sha256);
+    tensors_hash(tensors, model->mapping, model->sha256);
     if (stored && strcmp(stored, model->sha256))
         return error_set(ERROR_DATA, "%s is damaged: its parameters do not have the hash in %s",
                          tensors_path, json_path);
-    for (uint64_t i = 0; i < tensors->features * tensors->rows; i++)
-        if (!isfinite(model->weight[i]))
-            return error_set(ERROR_DATA, "%s: a weight is not finite", tensors_path);
-    for (uint32_t k = 0; k < tensors->biases; k++)
-        if (!isfinite(model->bias[k]))
-            return error_set(ERROR_DATA, "%s: an intercept is not finite", tensors_path);
+    if (!tensors_finite(tensors, model->mapping))
+        return error_set(ERROR_DATA, "%s: a parameter is not finite", tensors_path);
     return 0;
 }
 

@@ -45,6 +45,37 @@ static int check_classes(const struct model_layout *old, const struct model_layo
                      layout->class_names[1]);
 }
 
+/* ---- hidden layers ---- */
+
+/* As `layers` in a job; free it. */
+static char *layers_text(const struct network *network) {
+    char *list = memory_copy_string("");
+    for (uint32_t i = 0; i < network->layers; i++) {
+        char *more = memory_format("%s%s%u", list, i ? ", " : "", network->units[i]);
+        free(list);
+        list = more;
+    }
+    char *text = network->layers ? memory_format("hidden layers { %s } of %s", list,
+                                                 activation_name(network->activation))
+                                 : memory_copy_string("no hidden layers");
+    free(list);
+    return text;
+}
+
+static int check_network(const struct network *old, const struct network *network) {
+    bool same =
+        old->layers == network->layers && (!old->layers || old->activation == network->activation);
+    for (uint32_t i = 0; i < old->layers && same; i++)
+        same = old->units[i] == network->units[i];
+    if (same)
+        return 0;
+    char *had = layers_text(old), *has = layers_text(network);
+    int code = error_set(ERROR_DATA, "it has %s, and the job %s", had, has);
+    free(had);
+    free(has);
+    return code;
+}
+
 /* ---- features: both sides by rising original id ---- */
 
 struct walk {
@@ -103,27 +134,27 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
     if (old->intercept != layout->intercept)
         return error_set(ERROR_DATA, "it has %s intercept, and the job %s",
                          old->intercept ? "an" : "no", layout->intercept ? "one" : "none");
-    int code = check_classes(old, layout);
+    int code = check_network(&old->network, &layout->network);
+    if (!code)
+        code = check_classes(old, layout);
     return code ? code : check_names(model, layout);
 }
 
 /* ---- parameters ---- */
 
-/* The old output that corresponds to output k, or LABEL_UNSEEN. Where outputs are not classes, as
- * many are the same. */
-static uint32_t output_of(const uint32_t *match, const struct model_layout *layout, uint32_t k) {
-    return layout->outputs > 1 && !layout->shared ? match[k] : k;
-}
-
-/* Fills the places of one row of a tensor, which has `count` elements, one per output. The old row
- * begins at `old`, which is MODEL_UNMATCHED if there was no such row. */
-static void match_row(const uint32_t *classes, const struct model_layout *after, uint64_t old,
-                      uint32_t count, uint64_t *place) {
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t output = output_of(classes, after, k);
-        bool known = old != MODEL_UNMATCHED && output != LABEL_UNSEEN;
-        place[k] = known ? old + output : MODEL_UNMATCHED;
-    }
+struct layout model_tensors(const struct model_layout *layout) {
+    if (!layout->network.layers)
+        return layout_linear_of(layout->features, model_rows(layout),
+                                layout->intercept ? layout->outputs : 0);
+    struct objective_shape shape = {.features = (uint32_t)layout->features,
+                                    .outputs = layout->outputs,
+                                    .intercept = layout->intercept,
+                                    .network = layout->network};
+    int kind = objective_from_name(layout->objective);
+    if (kind < 0)
+        return (struct layout){0};
+    shape.kind = (enum objective_kind)kind;
+    return objective_layout(&shape);
 }
 
 uint64_t model_parameters(const struct model_layout *layout) {
@@ -131,30 +162,66 @@ uint64_t model_parameters(const struct model_layout *layout) {
     return layout_parameters(&vector);
 }
 
-uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
-    struct layout vector = model_tensors(after), old_vector = model_tensors(before);
-    const struct layout_tensor *bias = layout_find(&vector, TENSOR_BIAS);
-    const struct layout_tensor *old_bias = layout_find(&old_vector, TENSOR_BIAS);
-    uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place), old, new;
-    uint32_t *classes = match_classes(before, after);
+/* Whether the columns of a tensor are outputs that are classes. Where outputs are not, as many are
+ * the same. */
+static bool columns_are_classes(const struct model_layout *layout, uint32_t tensor) {
+    uint32_t layers = layout->network.layers;
+    bool last = tensor == layers || tensor == 2 * layers + 1;
+    return last && layout->outputs > 1 && !layout->shared;
+}
+
+/* Fills the places of one row of a tensor. The old row begins at `old`, which is MODEL_UNMATCHED if
+ * there was no such row. `classes` has the old column of each; NULL: they are the same. */
+static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, uint64_t *place) {
+    for (uint64_t k = 0; k < columns; k++) {
+        uint64_t column = classes ? classes[k] : k;
+        bool known = old != MODEL_UNMATCHED && (!classes || classes[k] != LABEL_UNSEEN);
+        place[k] = known ? old + column : MODEL_UNMATCHED;
+    }
+}
+
+/* Of the first tensor, each row of which is a feature. */
+static void match_features(const uint32_t *classes, const struct model_layout *before,
+                           const struct model_layout *after, uint64_t *place) {
     struct walk walk = {.before = before, .after = after};
+    uint64_t old, new, width = model_rows(before), columns = model_rows(after);
     enum side side;
     while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
         if (side != SIDE_OLD)
-            match_row(classes, after,
-                      side == SIDE_BOTH ? old * model_rows(before) : MODEL_UNMATCHED,
-                      model_rows(after), place + new *model_rows(after));
-    if (bias)
-        match_row(classes, after, old_bias ? old_bias->first : MODEL_UNMATCHED, after->outputs,
-                  place + bias->first);
-    free(classes);
+            match_row(classes, side == SIDE_BOTH ? old * width : MODEL_UNMATCHED, columns,
+                      place + new *columns);
+}
+
+/* Of another one; `old` is NULL if there was none. */
+static void match_rows(const uint32_t *classes, const struct layout_tensor *old,
+                       const struct layout_tensor *tensor, uint64_t *place) {
+    for (uint64_t row = 0; row < tensor->rows; row++)
+        match_row(classes, old ? old->first + row * old->columns : MODEL_UNMATCHED, tensor->columns,
+                  place + tensor->first + row * tensor->columns);
+}
+
+uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
+    struct layout vector = model_tensors(after), old_vector = model_tensors(before);
+    uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place);
+    uint32_t *match = match_classes(before, after);
+    for (uint32_t i = 0; i < vector.count; i++) {
+        const struct layout_tensor *tensor = &vector.tensor[i];
+        const uint32_t *classes = columns_are_classes(after, i) ? match : NULL;
+        if (i == 0)
+            match_features(classes, before, after, place);
+        else
+            match_rows(classes, layout_find(&old_vector, tensor->name), tensor, place);
+    }
+    free(match);
     return place;
 }
 
-/* The value of an element of the vector that the model was trained as. The file stores the weights
- * output by output, the vector feature by feature. */
+/* The value of an element of the vector that the model was trained as. The file of a linear model
+ * stores the weights output by output, the vector feature by feature. */
 static double parameter_of(const struct model *model, const struct layout *vector,
                            uint64_t element) {
+    if (model->network)
+        return model->network[element];
     struct layout_place place = layout_locate(vector, element);
     if (strcmp(place.tensor->name, TENSOR_BIAS) == 0)
         return model->bias[place.column];
@@ -186,14 +253,21 @@ uint64_t model_vanished(const struct model *model, const struct model_layout *la
     return count;
 }
 
+/* Weight k of a feature, for a run; `classes` as for match_row(). */
+static double weight_of(const struct model *model, const uint32_t *classes, uint64_t rank,
+                        uint32_t k) {
+    if (model->network)
+        return model->network[rank * model_rows(&model->layout) + k];
+    uint32_t old = classes ? classes[k] : k;
+    return old == LABEL_UNSEEN ? 0 : model->weight[old * model->layout.features + rank];
+}
+
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight) {
     uint32_t *match = match_classes(&model->layout, layout);
-    for (uint32_t k = 0; k < model_rows(layout); k++) {
-        uint32_t old = output_of(match, layout, k);
+    const uint32_t *classes = columns_are_classes(layout, 0) ? match : NULL;
+    for (uint32_t k = 0; k < model_rows(layout); k++)
         for (uint64_t i = 0; i < count; i++)
-            weight[k * count + i] =
-                old == LABEL_UNSEEN ? 0 : model->weight[old * model->layout.features + ranks[i]];
-    }
+            weight[k * count + i] = weight_of(model, classes, ranks[i], k);
     free(match);
 }

@@ -1,6 +1,8 @@
 #include "model/tensors.h"
 
 #include <jansson.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,20 +31,43 @@ static void add_tensor(json_t *header, const char *name, const char *type, json_
     *offset += bytes;
 }
 
-char *tensors_plan(struct tensors *tensors, const char *objective) {
+/* Weights are matrices, biases vectors. */
+static bool is_matrix(const struct layout_tensor *tensor) {
+    return tensor->name[0] == 'W';
+}
+
+static void add_network(json_t *header, const struct layout *network, size_t *offset) {
+    for (uint32_t i = 0; i < network->count; i++) {
+        const struct layout_tensor *tensor = &network->tensor[i];
+        add_tensor(header, tensor->name, "F64",
+                   shape_of(tensor->rows, tensor->columns, is_matrix(tensor)), offset,
+                   8 * tensor->rows * tensor->columns);
+    }
+}
+
+static void add_linear(json_t *header, struct tensors *tensors, size_t *offset) {
     uint64_t k = tensors->rows, f = tensors->features;
+    add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), offset, 8 * k * f);
+    tensors->bias = tensors->biases ? *offset : 0;
+    if (tensors->biases)
+        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, tensors->biases, false), offset,
+                   8 * (size_t)tensors->biases);
+}
+
+char *tensors_plan(struct tensors *tensors, const char *objective) {
+    bool network = tensors->network.count > 0;
     char version[16];
-    snprintf(version, sizeof version, "%d", MODEL_FORMAT_VERSION);
+    snprintf(version, sizeof version, "%d", network ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR);
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
                                "format_version", version, "objective", objective);
     size_t offset = 0;
-    add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), &offset, 8 * k * f);
-    tensors->bias = tensors->biases ? offset : 0;
-    if (tensors->biases)
-        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, tensors->biases, false), &offset,
-                   8 * (size_t)tensors->biases);
+    if (network)
+        add_network(header, &tensors->network, &offset);
+    else
+        add_linear(header, tensors, &offset);
     tensors->feature_id = offset;
-    add_tensor(header, "feature_id", "U64", shape_of(1, f, false), &offset, 8 * f);
+    add_tensor(header, "feature_id", "U64", shape_of(1, tensors->features, false), &offset,
+               8 * tensors->features);
 
     char *text = json_dumps(header, JSON_COMPACT);
     json_decref(header);
@@ -124,8 +149,10 @@ static int check_version(const char *path, const json_t *header) {
     return 0;
 }
 
+/* ---- linear models ---- */
+
 static int check_shapes(const char *path, const struct described *weight,
-                        const struct described *bias, const struct described *feature_id) {
+                        const struct described *bias) {
     uint64_t k = weight->dimension[0], f = weight->dimension[1];
     if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX ||
         f * k > PARAMETERS_MAX)
@@ -134,23 +161,17 @@ static int check_shapes(const char *path, const struct described *weight,
                  bias->dimension[0] > CLASSES_MAX || (k > 1 && bias->dimension[0] != k)))
         return error_set(ERROR_DATA, "%s: tensor bias is not of shape [%llu]", path,
                          (unsigned long long)k);
-    if (feature_id->dimensions != 1 || feature_id->dimension[0] != f)
-        return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,
-                         (unsigned long long)f);
     return 0;
 }
 
-static int place_all(const char *path, const json_t *header, size_t data, size_t length,
-                     struct tensors *tensors) {
-    struct described weight, bias, feature_id;
+static int place_linear(const char *path, const json_t *header, size_t data, size_t length,
+                        struct tensors *tensors) {
+    struct described weight, bias;
     bool intercept = json_object_get(header, TENSOR_BIAS) != NULL;
-    int code = check_version(path, header);
-    if (code)
-        return code;
-    if (!describe(header, TENSOR_WEIGHT, &weight) || !describe(header, "feature_id", &feature_id) ||
+    if (!describe(header, TENSOR_WEIGHT, &weight) ||
         (intercept && !describe(header, TENSOR_BIAS, &bias)))
-        return error_set(ERROR_DATA, "%s lacks a well-formed weight, bias or feature_id", path);
-    code = check_shapes(path, &weight, intercept ? &bias : NULL, &feature_id);
+        return error_set(ERROR_DATA, "%s lacks a well-formed weight or bias", path);
+    int code = check_shapes(path, &weight, intercept ? &bias : NULL);
     if (code)
         return code;
     uint64_t k = weight.dimension[0], f = weight.dimension[1];
@@ -160,9 +181,97 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     code = place(path, data, length, TENSOR_WEIGHT, &weight, "F64", k * f, &tensors->weight);
     if (!code && intercept)
         code = place(path, data, length, TENSOR_BIAS, &bias, "F64", biases, &tensors->bias);
-    if (!code)
-        code = place(path, data, length, "feature_id", &feature_id, "U64", f, &tensors->feature_id);
     return code;
+}
+
+/* ---- networks ---- */
+
+static struct layout_tensor named(char kind, uint32_t layer) {
+    struct layout_tensor tensor = {0};
+    snprintf(tensor.name, sizeof tensor.name, "%c%u", kind, layer);
+    return tensor;
+}
+
+/* Adds a tensor as it is described; `in` is the width of what comes in, where that is known. */
+static bool read_tensor(const json_t *header, struct layout_tensor tensor, const uint64_t *in,
+                        struct layout *network) {
+    struct described found;
+    bool matrix = is_matrix(&tensor);
+    if (!describe(header, tensor.name, &found) || found.dimensions != (matrix ? 2 : 1))
+        return false;
+    tensor.rows = matrix ? found.dimension[0] : 1;
+    tensor.columns = found.dimension[matrix];
+    return (!in || tensor.rows == *in) && tensor.columns <= UINT32_MAX &&
+           layout_add(network, &tensor);
+}
+
+/* Reads the shapes: weights, each of which takes what the one before it gives, and then a bias for
+ * each. How many biases the outputs have is up to the objective. */
+static bool read_network(const json_t *header, struct layout *network) {
+    uint32_t layers = 0;
+    while (layers <= NETWORK_LAYERS_MAX && json_object_get(header, named('W', layers + 1).name)) {
+        const uint64_t *in = layers ? &network->tensor[layers - 1].columns : NULL;
+        if (!read_tensor(header, named('W', layers + 1), in, network))
+            return false;
+        layers++;
+    }
+    for (uint32_t i = 0; i < layers; i++) {
+        const struct layout_tensor *weight = &network->tensor[i];
+        const struct layout_tensor *bias = &network->tensor[layers + i];
+        if (!read_tensor(header, named('b', i + 1), NULL, network) ||
+            (i + 1 < layers && bias->columns != weight->columns))
+            return false;
+    }
+    return layers > 1 && network->tensor[0].rows <= FEATURES_MAX &&
+           network->tensor[2 * layers - 1].columns <= CLASSES_MAX;
+}
+
+static int place_network(const char *path, const json_t *header, size_t data, size_t length,
+                         struct tensors *tensors) {
+    const struct layout *network = &tensors->network;
+    *tensors = (struct tensors){.bytes = length};
+    if (!read_network(header, &tensors->network))
+        return error_set(ERROR_DATA,
+                         "%s: the shapes of W1, W2, … and b1, b2, … are not those of the layers of "
+                         "a network",
+                         path);
+    tensors->features = network->tensor[0].rows;
+    for (uint32_t i = 0; i < network->count; i++) {
+        const struct layout_tensor *tensor = &network->tensor[i];
+        struct described found;
+        size_t at = 0;
+        describe(header, tensor->name, &found);
+        int code = place(path, data, length, tensor->name, &found, "F64",
+                         tensor->rows * tensor->columns, &at);
+        if (code)
+            return code;
+        if (i == 0)
+            tensors->weight = at;
+        if (at != tensors->weight + 8 * tensor->first)
+            return error_set(ERROR_DATA, "%s: tensor %s does not follow the one before it", path,
+                             tensor->name);
+    }
+    return 0;
+}
+
+/* ---- both ---- */
+
+static int place_all(const char *path, const json_t *header, size_t data, size_t length,
+                     struct tensors *tensors) {
+    struct described feature_id;
+    bool network = json_object_get(header, "W1") != NULL;
+    int code = check_version(path, header);
+    if (!code)
+        code = (network ? place_network : place_linear)(path, header, data, length, tensors);
+    if (code)
+        return code;
+    if (!describe(header, "feature_id", &feature_id))
+        return error_set(ERROR_DATA, "%s lacks a well-formed feature_id", path);
+    if (feature_id.dimensions != 1 || feature_id.dimension[0] != tensors->features)
+        return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,
+                         (unsigned long long)tensors->features);
+    return place(path, data, length, "feature_id", &feature_id, "U64", tensors->features,
+                 &tensors->feature_id);
 }
 
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors) {
@@ -188,15 +297,46 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
     return code;
 }
 
-void tensors_hash(const struct tensors *tensors, const double *weight, const double *bias,
-                  char text[SHA256_TEXT]) {
-    struct sha256 *sha = sha256_new();
+/* ---- parameters ---- */
+
+static const double *at(const void *file, size_t offset) {
+    return (const double *)((const uint8_t *)file + offset);
+}
+
+/* All of a network; of a linear model its weights. */
+static uint64_t weights_of(const struct tensors *tensors) {
+    return tensors->network.count ? layout_parameters(&tensors->network)
+                                  : tensors->features * tensors->rows;
+}
+
+static void hash_linear(struct sha256 *sha, const struct tensors *tensors, const void *file) {
+    const double *weight = at(file, tensors->weight), *bias = at(file, tensors->bias);
     for (uint32_t k = 0; k < tensors->rows; k++) {
         sha256_add(sha, weight + k * tensors->features, tensors->features * sizeof *weight);
-        if (bias)
+        if (tensors->biases)
             sha256_add(sha, bias + k, sizeof *bias);
     }
     for (uint32_t k = tensors->rows; k < tensors->biases; k++)
         sha256_add(sha, bias + k, sizeof *bias);
+}
+
+void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA256_TEXT]) {
+    struct sha256 *sha = sha256_new();
+    if (tensors->network.count)
+        sha256_add(sha, at(file, tensors->weight), weights_of(tensors) * sizeof(double));
+    else
+        hash_linear(sha, tensors, file);
     sha256_finish(sha, text);
+}
+
+static bool all_finite(const double *value, uint64_t count) {
+    bool finite = true;
+    for (uint64_t i = 0; i < count && finite; i++)
+        finite = isfinite(value[i]);
+    return finite;
+}
+
+bool tensors_finite(const struct tensors *tensors, const void *file) {
+    return all_finite(at(file, tensors->weight), weights_of(tensors)) &&
+           all_finite(at(file, tensors->bias), tensors->biases);
 }

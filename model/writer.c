@@ -54,6 +54,16 @@ static double *bias_of(const struct model_writer *writer) {
     return writer->tensors.biases ? (double *)(writer->file + writer->tensors.bias) : NULL;
 }
 
+static bool is_network(const struct model_writer *writer) {
+    return writer->tensors.network.count > 0;
+}
+
+/* Weight k of a feature of the file. A network has the weights of a feature side by side. */
+static double *weight_at(const struct model_writer *writer, uint64_t rank, uint64_t k) {
+    return weight_of(writer) + (is_network(writer) ? rank * model_rows(writer->layout) + k
+                                                   : k * writer->features + rank);
+}
+
 static void writer_free(struct model_writer *writer) {
     if (writer->file)
         munmap(writer->file, writer->tensors.bytes);
@@ -126,9 +136,22 @@ static void write_features(struct model_writer *writer) {
         }
         feature_id[r] = kept->feature_id[number];
         for (uint32_t k = 0; k < model_rows(layout); k++)
-            weight_of(writer)[k * writer->features + r] =
-                positive_zero(kept->weight[k * kept->features + number]);
+            *weight_at(writer, r, k) = positive_zero(kept->weight[k * kept->features + number]);
     }
+}
+
+/* Those of the file: it has the features that are kept, too. */
+static struct tensors tensors_of(const struct model_writer *writer) {
+    struct model_layout layout = *writer->layout;
+    struct tensors tensors = {.features = writer->features};
+    layout.features = writer->features;
+    if (layout.network.layers) {
+        tensors.network = model_tensors(&layout);
+    } else {
+        tensors.rows = model_rows(&layout);
+        tensors.biases = layout.intercept ? layout.outputs : 0;
+    }
+    return tensors;
 }
 
 static int start_files(struct model_writer *writer) {
@@ -139,11 +162,8 @@ static int start_files(struct model_writer *writer) {
         code = folder_make(writer->temporary, 0755);
     if (code)
         return code;
-    const struct model_layout *layout = writer->layout;
-    writer->tensors = (struct tensors){.rows = model_rows(layout),
-                                       .biases = layout->intercept ? layout->outputs : 0,
-                                       .features = writer->features};
-    char *header = tensors_plan(&writer->tensors, layout->objective);
+    writer->tensors = tensors_of(writer);
+    char *header = tensors_plan(&writer->tensors, writer->layout->objective);
     code = map_tensors(writer);
     if (!code) {
         memcpy(writer->file, header, writer->tensors.weight);
@@ -180,9 +200,13 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 }
 
 static double *place_of(const struct model_writer *writer, const struct layout_place *place) {
-    if (strcmp(place->tensor->name, TENSOR_BIAS) == 0)
+    size_t number = (size_t)(place->tensor - writer->vector.tensor);
+    if (number == 0)
+        return weight_at(writer, writer->rank[place->row], place->column);
+    if (!is_network(writer))
         return bias_of(writer) + place->column;
-    return weight_of(writer) + place->column * writer->features + writer->rank[place->row];
+    const struct layout_tensor *tensor = &writer->tensors.network.tensor[number];
+    return weight_of(writer) + tensor->first + place->row * tensor->columns + place->column;
 }
 
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
@@ -221,7 +245,7 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
     if (code)
         return code;
     if (!*writer->sha256)
-        tensors_hash(&writer->tensors, weight_of(writer), bias_of(writer), writer->sha256);
+        tensors_hash(&writer->tensors, writer->file, writer->sha256);
     memcpy(text, writer->sha256, SHA256_TEXT);
     return 0;
 }
@@ -241,8 +265,10 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
     if (code)
         return code;
     make_names(writer);
-    *view = (struct model){
-        .layout = *writer->layout, .weight = weight_of(writer), .bias = bias_of(writer)};
+    *view = (struct model){.layout = *writer->layout,
+                           .weight = is_network(writer) ? NULL : weight_of(writer),
+                           .bias = bias_of(writer),
+                           .network = is_network(writer) ? weight_of(writer) : NULL};
     view->layout.features = writer->features;
     view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
     view->layout.feature_names = writer->name;

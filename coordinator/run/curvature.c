@@ -36,8 +36,18 @@ struct curvature_writer {
     struct container_room room; /* of the vectors */
     char *path;
     uint32_t pairs, form;
+    uint64_t weights; /* the vector's elements before the biases */
     double bias_scale;
 };
+
+/* Biases are what is not regularised, and come last. */
+static uint64_t weights_of(const struct model_layout *layout) {
+    struct layout vector = model_tensors(layout);
+    for (uint32_t i = 0; i < vector.count; i++)
+        if (!vector.tensor[i].regularized)
+            return vector.tensor[i].first;
+    return layout_parameters(&vector);
+}
 
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
                          double bias_scale, uint32_t form, struct curvature_writer **result) {
@@ -45,6 +55,7 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
     writer->layout = layout;
     writer->pairs = pairs;
     writer->form = form;
+    writer->weights = weights_of(layout);
     writer->bias_scale = bias_scale;
     writer->path = path_join(folder, MODEL_CURVATURE);
     writer->container.file.descriptor = -1;
@@ -63,13 +74,12 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
-    uint64_t weights = writer->layout->features * model_rows(writer->layout);
     double scale = vector % 2 ? 1 : 1 / writer->bias_scale; /* vectors are s, q, s, q, … from 1 */
     if (first == 0)
         file_write_back(writer->container.file.descriptor); /* the vectors before this one */
     to += (vector - 1) * model_parameters(writer->layout) + first;
     for (uint64_t i = 0; i < count; i++)
-        to[i] = (float)(first + i < weights ? values[i] : scale * values[i]);
+        to[i] = (float)(first + i < writer->weights ? values[i] : scale * values[i]);
 }
 
 static int write_sections(struct curvature_writer *writer, const char *model_sha256) {
@@ -116,7 +126,7 @@ void curvature_writer_discard(struct curvature_writer *writer) {
 
 /* ---- reading ---- */
 
-static int read_sections(struct curvature *curvature, const char *model_sha256) {
+static int read_sections(struct curvature *curvature, const struct model *model) {
     const struct container *file = &curvature->file;
     struct model_layout *layout = &curvature->layout;
     const void *data, *id, *order, *vectors;
@@ -124,9 +134,11 @@ static int read_sections(struct curvature *curvature, const char *model_sha256) 
     if (code)
         return code;
     const struct curvature_facts *facts = data;
-    if (strncmp(facts->model_sha256, model_sha256, sizeof facts->model_sha256))
+    if (strncmp(facts->model_sha256, model->sha256, sizeof facts->model_sha256))
         return error_set(ERROR_DATA, "%s is that of another model", file->path);
-    *layout = (struct model_layout){.outputs = facts->outputs,
+    *layout = (struct model_layout){.objective = model->layout.objective,
+                                    .network = model->layout.network,
+                                    .outputs = facts->outputs,
                                     .shared = facts->shared,
                                     .intercept = facts->intercept,
                                     .features = facts->features,
@@ -157,7 +169,7 @@ int curvature_open(const struct model *model, struct curvature *curvature) {
     if (access(path, F_OK) == 0) {
         code = container_open(&curvature->file, &curvature_kind, path);
         if (!code)
-            code = read_sections(curvature, model->sha256);
+            code = read_sections(curvature, model);
         if (code)
             curvature_close(curvature);
     }
