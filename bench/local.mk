@@ -5,6 +5,12 @@ bench_bench_kernels_SOURCES = bench/bench_kernels.c bench/peak.c bench/peak.h
 bench_bench_kernels_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_kernels
 
+# Products of networks beside OpenBLAS's.
+EXTRA_PROGRAMS += bench/bench_matrix
+bench_bench_matrix_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
+bench_bench_matrix_LDADD = $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
+CLEANFILES += bench/bench_matrix
+
 EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass

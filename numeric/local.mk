@@ -1,10 +1,11 @@
 noinst_LIBRARIES += libnumeric.a
 libnumeric_a_SOURCES = \
-	numeric/activation.c numeric/activation.h \
+	numeric/activation.c numeric/activation.h numeric/activation_lanes.def \
 	numeric/cholesky.c numeric/cholesky.h \
 	numeric/clones.h \
 	numeric/dense.c numeric/dense.h \
 	numeric/exact.c numeric/exact.h \
+	numeric/exp_lanes.def \
 	numeric/fixed.c numeric/fixed.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
 	numeric/orthant.c numeric/orthant.h \

@@ -48,7 +48,7 @@ PRIVATE = {
 # Headers of libraries, and the only files that may include them.
 LIBRARIES = {
     r'sqlite3\.h': r'store/',
-    r'(cblas|lapacke|openblas_config)\.h': r'tests/',
+    r'(cblas|lapacke|openblas_config)\.h': r'tests/|bench/',
     r'(cuda|cublas|cusparse).*\.h': r'numeric/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
