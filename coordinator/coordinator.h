@@ -47,6 +47,8 @@ struct coordinator_settings {
     const struct coordinate *coordinates; /* of each column; outlives the coordinator. NULL: none */
     bool diagonal;                        /* they are there to precondition */
     const struct set_info *data;          /* outlives the coordinator, as do the strings */
+    const int16_t *exponents; /* base exponents as the layout numbers them; outlive the coordinator.
+                                 NULL: those of the data's columns */
     const char *set_path;
     const char *run; /* names the run to its workers */
     uint64_t epoch;

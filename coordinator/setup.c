@@ -7,6 +7,14 @@
 #include "coordinator/machine.h"
 #include "wire/program.h"
 
+static const int16_t *exponents_of(const struct coordinator *c) {
+    return c->settings.exponents ? c->settings.exponents : c->settings.data->exponent;
+}
+
+static bool is_uniform(const struct coordinator *c) {
+    return !c->settings.exponents && c->settings.data->uniform;
+}
+
 /* Base exponents that a shard's range touches, in pieces of bounded size. */
 static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
                            uint64_t count, struct output *out) {
@@ -19,8 +27,8 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
         struct message message = {.type = MESSAGE_EXPONENTS};
         message.exponents = (struct message_exponents){
             .attempt = c->recovery.attempt, .first = next, .count = exponents};
-        message.bulk = (struct bulk){.data = c->settings.data->exponent + next,
-                                     .length = exponents * sizeof(int16_t)};
+        message.bulk =
+            (struct bulk){.data = exponents_of(c) + next, .length = exponents * sizeof(int16_t)};
         send_to(c, link, message, out);
         next += exponents;
     }
@@ -104,20 +112,20 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .slots = c->settings.optimizer.memory + 2,
         .history_type = (uint8_t)c->settings.history_type,
         .weight_sum = data->weight_sum,
-        .uniform = data->uniform,
+        .uniform = is_uniform(c),
         .uniform_exponent = data->uniform_exponent,
         .start = starts(c),
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
         .coordinates = has_coordinates(c),
-        .bias_exponent = data->uniform ? data->uniform_exponent : data->exponent[bias_number],
+        .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,
     };
     send_to(c, link, message, out);
     free(folder);
     bytes_release(&layout);
-    if (!data->uniform || message.shard_setup.precondition)
+    if (!is_uniform(c) || message.shard_setup.precondition)
         send_exponents(c, link, first, count, out);
     if (message.shard_setup.coordinates)
         send_shard_coordinates(c, link, first, count, out);

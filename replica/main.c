@@ -25,7 +25,8 @@ struct rim {
     struct replica *replica;
     struct set *set;
     struct workers *workers;
-    bool may_write; /* only the owner of the run can tell it where */
+    int16_t *exponents; /* base exponents of a network; owned */
+    bool may_write;     /* only the owner of the run can tell it where */
     struct computed computed;
     uint64_t shuffle, pause_us;
 };
@@ -58,6 +59,8 @@ static void wake(void *context) {
 static void close_set(struct rim *rim) {
     workers_free(rim->workers);
     rim->workers = NULL;
+    free(rim->exponents);
+    rim->exponents = NULL;
     if (rim->set)
         set_close(rim->set);
     rim->set = NULL;
@@ -148,6 +151,9 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         code = check_set(rim, setup, &settings.shape);
     if (code)
         return code;
+    if (settings.shape.network.layers)
+        settings.exponent = rim->exponents =
+            objective_exponents(&settings.shape, info->exponent, info->chunks);
     rim->workers = workers_new(&settings);
     return 0;
 }

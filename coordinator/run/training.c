@@ -91,12 +91,22 @@ static int work_on_checks(void *context) {
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
+/* Of linear models they are those of the columns. */
+static void find_exponents(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    free(run->exponents);
+    run->exponents = run->shape.network.layers
+                         ? objective_exponents(&run->shape, info->exponent, info->chunks)
+                         : NULL;
+}
+
 /* Finds the coordinates to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
     struct moments moments = {0};
     int code = 0;
+    find_exponents(run);
     if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = moments_find(run->set, cpus_usable(), &moments);
         if (!code)
@@ -250,6 +260,7 @@ static int make_coordinator(struct training *run) {
         .diagonal = run->scaling.diagonal,
         .history_type = job->history_type,
         .data = set_info(run->set),
+        .exponents = run->exponents,
         .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
         .shards = run->sizing.shards,
@@ -444,6 +455,7 @@ void training_release(struct training *run, int code) {
     free(run->addresses);
     start_close(&run->start);
     scaling_release(&run->scaling);
+    free(run->exponents);
     coordinates_end(&run->recorder.walk);
     free(run->start_model);
     free(run->shards_folder);

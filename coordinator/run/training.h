@@ -49,6 +49,7 @@ struct training {
     const struct dataset *data; /* the caller's, from training_run() to training_release() */
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
+    int16_t *exponents; /* of a network, as in struct coordinator_settings; owned */
     struct layout parameters;
     struct preconditioner_settings preconditioner;
     struct scaling scaling;
