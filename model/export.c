@@ -5,9 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
 
+/* What stands in all formats is what a feature adds to the margins, and in a network no feature
+ * adds the same to all rows. */
 int export_check(const struct model *model, enum export_format format) {
+    if (model->network)
+        return error_set(ERROR_DATA,
+                         "%s: a network has no weights that say by themselves what a feature adds, "
+                         "so it cannot be exported: use `dml-coordinator predict`, or read its "
+                         "model.safetensors as dml-tasks(7) shows under \"In Python\"",
+                         model->folder);
     return format == EXPORT_LIBLINEAR ? export_liblinear_check(model) : 0;
 }
 

@@ -17,7 +17,8 @@ enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
 /* The formats' names in the order of the enum, NULL-terminated. */
 extern const char *const export_format_names[];
 
-/* Whether the model can be written in this format: ERROR_DATA says why not. Logs what the file will
+/* Whether the model can be written in this format, and its heaviest weights be listed: ERROR_DATA
+ * says why not, as of networks. Logs what the file will
  * lack: probabilities, or labels that are not integers. */
 int export_check(const struct model *model, enum export_format format);
 
@@ -34,7 +35,7 @@ void export_write_top(const struct model *model, size_t count, const double *dev
 
 /* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature,
  * weight}]}]. `class` is the one that positive weights speak for, null for numbers; `intercept` is
- * null without one. A new reference. */
+ * null without one. A new reference; NULL for networks. */
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most);
 
 /* ---- inside model/ only ---- */

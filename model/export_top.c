@@ -137,6 +137,8 @@ static json_t *intercept_json(const struct model *model, uint32_t output) {
 
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
     const struct model_layout *layout = &model->layout;
+    if (model->network)
+        return NULL;
     json_t *outputs = json_array();
     for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++)
         json_array_append_new(outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k),

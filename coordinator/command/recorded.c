@@ -68,8 +68,8 @@ static int copy(const char *state, struct store **made) {
     return code;
 }
 
-/* Weights of the newest run's model. That there is none, or that it was damaged, shows no weights,
- * and hides nothing else. */
+/* Weights of the newest run's model. That there is none, that it is a network, or that it was
+ * damaged, shows no weights, and hides nothing else. */
 static json_t *find_heaviest(const char *state, const json_t *status) {
     struct model *model;
     if (!json_is_string(json_object_get(status, "model_sha256")))

@@ -162,6 +162,7 @@ static int size_up(struct training *run) {
         .outputs = run->shape.outputs,
         .shared = objective->shares_weights,
         .intercept = run->shape.intercept,
+        .network = run->shape.network,
         .features = info->features,
         .feature_id = info->feature_id,
         .original_order = info->original_order,

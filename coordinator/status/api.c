@@ -204,7 +204,7 @@ static void answer_weights(const struct api *api, const struct request *request,
     if (api->heaviest)
         give_json(answer, 200, json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest)));
     else
-        give_error(answer, 404, "there is no model of a run that has ended");
+        give_error(answer, 404, "there is no linear model of a run that has ended");
 }
 
 static void answer_page(const struct api *api, const struct request *request,
