@@ -76,7 +76,8 @@ static const struct {
      "data counts as wrong and is reported.\n"},
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
-     "object (json); with --top, a list of the heaviest weights for people.\n"
+     "object (json); with --top, a list of the heaviest weights for people. Linear models\n"
+     "only: no weight of a network says by itself what a feature adds.\n"
      "\n"
      "  dml-coordinator export adult.state --top 20\n"},
     {"serve",
