@@ -152,7 +152,8 @@ struct coordinator_view {
     /* The last accepted point. All but `step` are valid only if `started`. */
     bool started;
     uint64_t step;
-    double loss, gradient_max, holdout_loss;
+    double loss, gradient_max;
+    struct held holdout; /* with patience */
     double l1, l2;
     uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
     double gap_bound;              /* with l1: of F above its minimum; NaN: not known */

@@ -244,12 +244,12 @@ static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
  * is the one just before, the next program, which leaves it, must put it into register best. */
 static void judge_on_holdout(struct optimizer *o) {
     bool first = o->step == 0;
-    o->holdout_loss = o->trial_holdout;
-    if (first || o->holdout_loss < o->best.holdout_loss)
+    o->holdout = o->trial_holdout;
+    if (first || o->holdout.loss < o->best.holdout.loss)
         o->best = (struct optimizer_point){.step = o->step,
                                            .loss = o->loss,
                                            .gradient_max = o->gradient_max,
-                                           .holdout_loss = o->holdout_loss,
+                                           .holdout = o->holdout,
                                            .nonzero = o->nonzero,
                                            .gap_bound = o->gap_bound};
     else
@@ -316,10 +316,12 @@ static enum optimizer_want direction_measured(struct optimizer *o, double slope,
     return search_along(o, 1, program);
 }
 
-enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, double holdout_loss,
+enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, struct held held,
                                         struct bytes *program) {
     o->mean_loss = mean_loss;
-    o->trial_holdout = isfinite(holdout_loss) ? holdout_loss : INFINITY;
+    o->trial_holdout = held;
+    if (!isfinite(held.loss))
+        o->trial_holdout.loss = INFINITY;
     if (isfinite(mean_loss))
         return measure_trial(o, program);
     return trial_judged(o, &(struct measured){.loss = mean_loss, .slope = NAN, .falls = NAN},
@@ -379,7 +381,7 @@ struct optimizer_point optimizer_answer(const struct optimizer *o) {
     return (struct optimizer_point){.step = o->step,
                                     .loss = o->loss,
                                     .gradient_max = o->gradient_max,
-                                    .holdout_loss = INFINITY,
+                                    .holdout = {INFINITY, NAN},
                                     .nonzero = o->nonzero,
                                     .gap_bound = o->gap_bound};
 }

@@ -60,12 +60,18 @@ struct optimizer_settings {
     bool single; /* losses and gradients are computed in single precision */
 };
 
+/* What an evaluation finds on the holdout. */
+struct held {
+    double loss;     /* mean, without L2 */
+    double accuracy; /* share of its weight that is predicted correctly; NaN without classes */
+};
+
 /* An accepted point. */
 struct optimizer_point {
     uint64_t step;
     double loss;         /* F there */
     double gradient_max; /* max|∂F| there; with l1 of the pseudo-gradient, as everywhere here */
-    double holdout_loss; /* mean over the holdout, without L2; infinity if it is not finite */
+    struct held holdout; /* a loss of infinity if it is not finite */
     uint64_t nonzero;    /* with l1: regularised parameters that are not 0 */
     double gap_bound;    /* F is this much above its minimum at most; NaN: not known */
 };
@@ -102,7 +108,7 @@ struct optimizer {
     uint64_t rounds;         /* programs that return scalars */
     uint64_t retries;        /* evaluations beyond the first of a line search */
     double mean_loss;        /* of the trial, without L2 */
-    double trial_holdout;    /* of the trial, as in struct optimizer_point */
+    struct held trial_holdout; /* of the trial, as in struct optimizer_point */
     double loss;             /* F at x */
     double gradient_max;     /* max|∂F| at x */
     double gradient_square;  /* g·g at x */
@@ -113,7 +119,7 @@ struct optimizer {
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
-    double holdout_loss;            /* at x */
+    struct held holdout;            /* at x */
     struct optimizer_point best;    /* on the holdout; with patience, and once started */
     struct preconditioner preconditioner;
     struct drawn drawn; /* of the refresh under way, once its evaluation is complete */
@@ -133,10 +139,10 @@ void optimizer_loaded(struct optimizer *optimizer, const double *scalars, uint64
  * which the caller cleared. */
 enum optimizer_want optimizer_start(struct optimizer *optimizer, struct bytes *program);
 
-/* Takes the mean losses of the evaluation at t: over the rows trained on (not finite if the trial
- * is out of reach), and over the holdout (ignored without patience). */
+/* Takes the mean loss of the evaluation at t over the rows trained on (not finite if the trial is
+ * out of reach), and what it found on the holdout (ignored without patience). */
 enum optimizer_want optimizer_evaluated(struct optimizer *optimizer, double mean_loss,
-                                        double holdout_loss, struct bytes *program);
+                                        struct held held, struct bytes *program);
 
 /* Of an evaluation without sums, because a derivative exceeded the bound: whether its mean loss
  * alone, without penalties, shows that the trial is not the step. If so, optimizer_refused() takes

@@ -55,7 +55,8 @@ void recording_step(struct coordinator *c, struct output *out) {
         .step_length = o->last_step_length,
         .trials = o->last_trials,
         .history = o->history.pairs,
-        .holdout_loss = o->settings.patience ? o->holdout_loss : NAN,
+        .holdout_loss = o->settings.patience ? o->holdout.loss : NAN,
+        .holdout_accuracy = o->settings.patience ? o->holdout.accuracy : NAN,
     };
 }
 

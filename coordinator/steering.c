@@ -221,13 +221,20 @@ static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output 
     evaluate(c, fixed_derivative_exponent(largest), now_ns, out);
 }
 
-/* The first total of a part; NaN if the evaluation has no such part. */
-static double total_of(const struct coordinator *c, uint32_t part) {
+/* A total of a part; NaN if the evaluation has no such part. */
+static double total_of(const struct coordinator *c, uint32_t part, uint32_t number) {
     const struct evaluating *evaluation = &c->steering->evaluation;
     if (part >= evaluation->parts.count)
         return NAN;
     uint32_t first = evaluation_first_total(&evaluation->parts, part);
-    return exact_value(&evaluation->totals.sum[first]);
+    return exact_value(&evaluation->totals.sum[first + number]);
+}
+
+static struct held held_out(const struct coordinator *c) {
+    bool classes = objective_has_classes(objective_of(c->settings.shape.kind));
+    double weights = c->settings.data->holdout_weight_sum;
+    return (struct held){.loss = total_of(c, PART_HOLDOUT, 0) / weights,
+                         .accuracy = classes ? total_of(c, PART_HOLDOUT, 1) / weights : NAN};
 }
 
 /* The bound was exceeded at a trial that is given up for its loss alone. */
@@ -241,7 +248,7 @@ static void refuse_trial(struct coordinator *c, double loss, int64_t now_ns, str
 }
 
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    double loss = total_of(c, PART_TRAINING) / c->settings.data->weight_sum;
+    double loss = total_of(c, PART_TRAINING, 0) / c->settings.data->weight_sum;
     bool within = c->steering->evaluation.derivative_max <= fixed_power(FIXED_DERIVATIVE_MAX);
     if (c->steering->evaluation.exceeded && isfinite(loss) && within) {
         if (optimizer_refuses(&c->steering->optimizer, loss))
@@ -254,9 +261,8 @@ static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output
         loss = INFINITY;
     uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
     double step_length = c->steering->optimizer.search.step;
-    double holdout_loss = total_of(c, PART_HOLDOUT) / c->settings.data->holdout_weight_sum;
     enum optimizer_want want =
-        optimizer_evaluated(&c->steering->optimizer, loss, holdout_loss, &c->steering->program);
+        optimizer_evaluated(&c->steering->optimizer, loss, held_out(c), &c->steering->program);
     if (want != OPTIMIZER_MEASURE)
         recording_evaluation(c, step, step_length, "not finite", now_ns, out);
     steering_follow(c, want, now_ns, out);

@@ -55,6 +55,11 @@ static void code_search(struct coder *coder, struct linesearch *search) {
     code_u32(coder, &search->trials);
 }
 
+static void code_held(struct coder *coder, struct held *held) {
+    code_f64(coder, &held->loss);
+    code_f64(coder, &held->accuracy);
+}
+
 static void code_drawn(struct coder *coder, struct drawn *drawn) {
     code_f64(coder, &drawn->rows);
     code_f64(coder, &drawn->terms);
@@ -95,7 +100,7 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_u64(coder, &o->rounds);
     code_u64(coder, &o->retries);
     code_f64(coder, &o->mean_loss);
-    code_f64(coder, &o->trial_holdout);
+    code_held(coder, &o->trial_holdout);
     code_f64(coder, &o->loss);
     code_f64(coder, &o->gradient_max);
     code_f64(coder, &o->gradient_square);
@@ -108,11 +113,11 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_f64(coder, &o->trial_slope);
     for (unsigned i = 0; i <= LOSSES_KEPT; i++)
         code_f64(coder, &o->losses[i]);
-    code_f64(coder, &o->holdout_loss);
+    code_held(coder, &o->holdout);
     code_u64(coder, &o->best.step);
     code_f64(coder, &o->best.loss);
     code_f64(coder, &o->best.gradient_max);
-    code_f64(coder, &o->best.holdout_loss);
+    code_held(coder, &o->best.holdout);
     code_u64(coder, &o->best.nonzero);
     code_f64(coder, &o->best.gap_bound);
     code_preconditioner(coder, &o->preconditioner);

@@ -55,7 +55,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .step = o->step,
         .loss = o->loss,
         .gradient_max = o->gradient_max,
-        .holdout_loss = o->holdout_loss,
+        .holdout = o->holdout,
         .l1 = o->settings.l1,
         .l2 = o->settings.l2,
         .nonzero = o->nonzero,

@@ -91,7 +91,11 @@ struct batches batches_over(const struct objective_shape *shape, const struct ro
                             const double *parameters, struct objective_scratch *scratch) {
     if (rows->dense)
         dense_begin(&scratch->weights, parameters, scratch);
-    return (struct batches){shape, rows, parameters, scratch, batch_rows(shape, rows->dense), 0};
+    return (struct batches){.shape = shape,
+                            .rows = rows,
+                            .parameters = parameters,
+                            .scratch = scratch,
+                            .most = batch_rows(shape, rows->dense)};
 }
 
 /* The labels of a batch as losses take them. */
@@ -109,6 +113,17 @@ static const double *labels_of(const struct batch *batch, size_t outputs,
     return scratch->listed;
 }
 
+double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+                     const double *margins, const double *label) {
+    const struct objective *objective = objective_of(shape->kind);
+    size_t outputs = shape->outputs, labels = objective->labels == LABEL_LISTS ? outputs : 1;
+    double correct = 0;
+    for (size_t i = 0; objective_has_classes(objective) && i < batch->count; i++)
+        if (objective_is_correct(objective, outputs, margins + i * outputs, label + i * labels))
+            correct += weight_at(batch->rows, batch->first + i);
+    return correct;
+}
+
 bool batches_next(struct batches *batches, struct batch *batch) {
     const struct objective_shape *shape = batches->shape;
     struct objective_scratch *scratch = batches->scratch;
@@ -117,9 +132,11 @@ bool batches_next(struct batches *batches, struct batch *batch) {
     *batch = batch_at(batches->rows, batches->next, batches->most);
     batches->next += batch->count;
     batch_margins(shape, batch, batches->parameters, scratch);
+    const double *label = labels_of(batch, shape->outputs, scratch);
+    if (batches->judges)
+        batches->correct += batch_correct(shape, batch, scratch->margins, label);
     objective_of(shape->kind)
-        ->losses(&shape->loss, batch->count, shape->outputs,
-                 labels_of(batch, shape->outputs, scratch), scratch->margins, scratch->loss,
+        ->losses(&shape->loss, batch->count, shape->outputs, label, scratch->margins, scratch->loss,
                  scratch->work);
     return true;
 }
@@ -209,6 +226,7 @@ void objective_block(const struct objective_shape *shape, const struct objective
     double bound = fixed_power(scale->bounds.exponent[0]);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct batch batch;
+    batches.judges = !sum;
     while (batches_next(&batches, &batch)) {
         note_losses(&batch, shape->outputs, scratch, result);
         if (result->maxima.value[0] > bound)
@@ -216,6 +234,7 @@ void objective_block(const struct objective_shape *shape, const struct objective
         else if (sum)
             batch_gradient(shape, scale, &batch, sum, scratch);
     }
+    result->correct = batches.correct;
     if (rows->dense && sum && !result->exceeded)
         dense_finish(&scratch->weights, scale, sum, scratch);
 }

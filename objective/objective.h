@@ -156,6 +156,15 @@ size_t objective_best(size_t outputs, const double *margins);
  * first margin which is not above 0. */
 size_t objective_class(const struct objective *objective, size_t outputs, const double *margins);
 
+/* Whether a model of this objective predicts classes: then there is a share of rows whose
+ * prediction is correct. */
+bool objective_has_classes(const struct objective *objective);
+
+/* Whether the classes that the margins of an example predict are its own, all of them if it has
+ * several. `label` is as losses take it; false without classes. */
+bool objective_is_correct(const struct objective *objective, size_t outputs, const double *margins,
+                          const double *label);
+
 /* The loss of one example for scoring. */
 double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,
                       size_t outputs, const double *margins, double label);
@@ -243,6 +252,8 @@ struct objective_result {
                              weighted; +infinity if one is NaN */
     bool exceeded;        /* one is beyond its bound: `sum` may hold a part of this block, and must
                              be thrown away */
+    double correct; /* weight of the rows that are predicted correctly, if there is no `sum`; else
+                       0 */
 };
 
 /* Scratch memory of one thread. */
@@ -251,8 +262,8 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
 void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
- * (n int64_t, 64-byte aligned); with sum == NULL, or once a bound is exceeded, only the loss and
- * the maxima are computed. */
+ * (n int64_t, 64-byte aligned); once a bound is exceeded, only the loss and the maxima are
+ * computed, and with sum == NULL these and `correct`. */
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);

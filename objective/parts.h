@@ -91,6 +91,11 @@ static inline double weight_at(const struct rows *rows, size_t i) {
     return rows->weight ? rows->weight[i] : 1;
 }
 
+/* The weight of the rows of a batch whose margins, count×K and not yet derivatives, predict what
+ * their labels say, which are as losses take them. */
+double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+                     const double *margins, const double *label);
+
 /* Goes over a block batch by batch: each call of batches_next() leaves the derivatives of the next
  * batch in the scratch's margins, and its losses in `loss`. False after the last. */
 struct batches {
@@ -99,6 +104,8 @@ struct batches {
     const double *parameters;
     struct objective_scratch *scratch;
     uint32_t most, next; /* rows */
+    bool judges;         /* whether `correct` is wanted */
+    double correct;      /* weight of the rows so far that are predicted correctly */
 };
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch);

@@ -58,6 +58,22 @@ size_t objective_class(const struct objective *objective, size_t outputs, const 
     return below;
 }
 
+bool objective_has_classes(const struct objective *objective) {
+    return (objective->figures & (FIGURE_ACCURACY | FIGURE_LISTS)) != 0;
+}
+
+bool objective_is_correct(const struct objective *objective, size_t outputs, const double *margins,
+                          const double *label) {
+    if (!objective_has_classes(objective))
+        return false;
+    if (objective->labels != LABEL_LISTS)
+        return (double)objective_class(objective, outputs, margins) == *label;
+    size_t k = 0;
+    while (k < outputs && (margins[k] > 0) == (label[k] != 0))
+        k++;
+    return k == outputs;
+}
+
 double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,
                       size_t outputs, const double *margins, double label) {
     if (objective->loss)

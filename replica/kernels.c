@@ -20,7 +20,8 @@ static void gradient(const struct kernel_place *place, uint32_t number, const st
     computed->values += rows->values;
 }
 
-/* The loss alone. Derivatives of these rows go into no sum, so the bound does not apply. */
+/* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
+ * into no sum, so the bound does not apply. */
 static void loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                  struct exact *totals, struct computed *computed) {
     (void)number, (void)computed;
@@ -28,6 +29,7 @@ static void loss(const struct kernel_place *place, uint32_t number, const struct
     objective_block(place->shape, place->scale, rows, place->parameters, NULL, place->scratch,
                     &result);
     exact_add(&totals[0], result.loss);
+    exact_add(&totals[1], result.correct);
 }
 
 /* Second derivatives of the rows that are drawn; the totals are over all rows. */

@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 5
+#define STORE_VERSION 6
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -75,8 +75,8 @@
     X(DURABLE_UNDO, "DELETE FROM durable_steps WHERE run = ? AND step > ?")                        \
     X(STEPS_UNDO, "DELETE FROM steps WHERE run = ? AND step > ?")                                  \
     X(STEP_INSERT, "INSERT OR REPLACE INTO steps (run, step, loss, gradient_max, step_length, "    \
-                   "trials, history, note, wall_ms, holdout_loss) "                                \
-                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                        \
+                   "trials, history, note, wall_ms, holdout_loss, holdout_accuracy) "              \
+                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                     \
     X(EVALUATION_INSERT, "INSERT INTO evaluations (run, attempt, evaluation, step, step_length, "  \
                          "loss, slope, examples, seconds, outcome) "                               \
                          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
@@ -114,7 +114,8 @@
     X(RUN, "SELECT " RUN_COLUMNS " WHERE r.run = ?")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
     X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms, "      \
-             "holdout_loss FROM steps WHERE run = ? AND step >= ? ORDER BY step")                  \
+             "holdout_loss, holdout_accuracy FROM steps WHERE run = ? AND step >= ? "              \
+             "ORDER BY step")                                                                      \
     X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, p.state, "        \
                  "coalesce(c.portions, 0) FROM processes p LEFT JOIN "                             \
                  "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \

@@ -3,11 +3,11 @@
 #include "store/internal.h"
 
 int store_step(struct store *store, int64_t run, const struct store_step *step) {
-    return store_collect(store, STATEMENT_STEP_INSERT,
-                         VALUES(integer(run), count(step->step), real(step->loss),
-                                real(step->gradient_max), real(step->step_length),
-                                count(step->trials), count(step->history), text(step->note),
-                                integer(step->wall_ms), real(step->holdout_loss)));
+    return store_collect(
+        store, STATEMENT_STEP_INSERT,
+        VALUES(integer(run), count(step->step), real(step->loss), real(step->gradient_max),
+               real(step->step_length), count(step->trials), count(step->history), text(step->note),
+               integer(step->wall_ms), real(step->holdout_loss), real(step->holdout_accuracy)));
 }
 
 int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation) {

@@ -129,6 +129,7 @@ static int take_step(void *context, sqlite3_stmt *row) {
         .note = column_text(row, 6),
         .wall_ms = sqlite3_column_int64(row, 7),
         .holdout_loss = column_real(row, 8),
+        .holdout_accuracy = column_real(row, 9),
     };
     return steps->each(steps->context, &step);
 }

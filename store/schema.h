@@ -121,6 +121,7 @@
     "  note TEXT NOT NULL,"                                                                        \
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  holdout_loss REAL,"                                                                         \
+    "  holdout_accuracy REAL,"                                                                     \
     "  PRIMARY KEY (run, step)) WITHOUT ROWID;"                                                    \
     "CREATE TABLE evaluations ("                                                                   \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
@@ -201,5 +202,8 @@
 
 /* The hosts of runs. */
 #define UPGRADE_5 TABLE_HOSTS
+
+/* Accuracy beside the loss on the holdout. */
+#define UPGRADE_6 "ALTER TABLE steps ADD COLUMN holdout_accuracy REAL;"
 
 #endif

@@ -97,6 +97,7 @@ struct store_step {
     uint64_t step; /* 0 is the starting point */
     double loss, gradient_max, step_length;
     double holdout_loss; /* mean over the holdout; NaN without early stopping */
+    double holdout_accuracy; /* NaN without early stopping or without classes */
     uint32_t trials;     /* evaluations this step took */
     uint32_t history;    /* pairs in use */
     const char *note;    /* safeguards that fired, or "" */

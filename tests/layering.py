@@ -64,7 +64,8 @@ LIBRARIES = {
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'objective/objective.h': {'objective_name', 'objective_from_name',
-                              'objective_of', 'objective_find', 'objective_outputs', 'objective_layout',
+                              'objective_of', 'objective_find', 'objective_has_classes',
+                              'objective_outputs', 'objective_layout',
                               'objective_parameters', 'objective_bound', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'activation_name', 'activation_from_name', 'precision_name',

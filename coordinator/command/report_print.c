@@ -148,14 +148,17 @@ static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
 }
 
 void report_print_status(const json_t *status, FILE *out, bool colors) {
-    char loss[32], gradient[32], holdout[32];
+    char loss[32], gradient[32], holdout[32], accuracy[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
     write_number(status, "gradient_max", "%.3g", gradient, sizeof gradient);
     write_number(status, "holdout_loss", "%.10g", holdout, sizeof holdout);
+    write_number(status, "holdout_accuracy", "%.5g", accuracy, sizeof accuracy);
     print_head(status, out, colors);
     fprintf(out, "step %lld: loss %s, gradient %s", member_count(status, "step"), loss, gradient);
     if (json_is_number(json_object_get(status, "holdout_loss")))
         fprintf(out, ", holdout %s", holdout);
+    if (json_is_number(json_object_get(status, "holdout_accuracy")))
+        fprintf(out, ", accuracy %s", accuracy);
     if (json_is_integer(json_object_get(status, "nonzero")))
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);

@@ -21,12 +21,14 @@ static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
 static void log_step(struct recorder *recorder, const struct store_step *step) {
     int64_t now_ns = clock_monotonic_ns();
     char *line = recorder->step_unlogged;
-    char holdout[48] = "";
+    char holdout[48] = "", accuracy[48] = "";
     if (!isnan(step->holdout_loss))
         snprintf(holdout, sizeof holdout, " holdout %.12g", step->holdout_loss);
+    if (!isnan(step->holdout_accuracy))
+        snprintf(accuracy, sizeof accuracy, " accuracy %.6g", step->holdout_accuracy);
     snprintf(line, sizeof recorder->step_unlogged,
-             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
-             (unsigned long long)step->step, step->loss, holdout, step->gradient_max,
+             "step %llu: loss %.12g%s%s gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step->step, step->loss, holdout, accuracy, step->gradient_max,
              step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
     if (!recorder->first_step_ns)
         recorder->first_step_ns = now_ns;

@@ -67,15 +67,15 @@ static int take_step(void *context, const struct store_step *step) {
     struct part *part = context;
     if (is_full(part))
         return 1;
-    json_array_append_new(part->list,
-                          json_pack("{s:I, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f}", "step",
-                                    (json_int_t)step->step, "loss", number_json(step->loss),
-                                    "gradient_max", number_json(step->gradient_max), "holdout_loss",
-                                    number_json(step->holdout_loss), "step_length",
-                                    number_json(step->step_length), "trials", (int)step->trials,
-                                    "history", (int)step->history, "note", step->note, "wall_ms",
-                                    (json_int_t)step->wall_ms, "seconds",
-                                    (double)(step->wall_ms - part->started_ms) / 1e3));
+    json_array_append_new(
+        part->list,
+        json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f}", "step",
+                  (json_int_t)step->step, "loss", number_json(step->loss), "gradient_max",
+                  number_json(step->gradient_max), "holdout_loss", number_json(step->holdout_loss),
+                  "holdout_accuracy", number_json(step->holdout_accuracy), "step_length",
+                  number_json(step->step_length), "trials", (int)step->trials, "history",
+                  (int)step->history, "note", step->note, "wall_ms", (json_int_t)step->wall_ms,
+                  "seconds", (double)(step->wall_ms - part->started_ms) / 1e3));
     part->next = (int64_t)step->step + 1;
     return 0;
 }

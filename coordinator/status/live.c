@@ -75,13 +75,14 @@ static json_t *progress_json(const struct live *live, const struct coordinator_v
     const struct coordinator *c = live->coordinator;
     bool judged = coordinator_settings(c)->optimizer.patience && view->started;
     return json_pack(
-        "{s:o, s:I, s:i, s:s, s:n, s:n, s:I, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
+        "{s:o, s:I, s:i, s:s, s:n, s:n, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:I, s:I, s:f, "
         "s:o, s:I, s:o, s:o}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "converged", "step", (json_int_t)view->step, "loss",
         number_json(view->started ? view->loss : NAN), "gradient_max",
         number_json(view->started ? view->gradient_max : NAN), "holdout_loss",
-        number_json(judged ? view->holdout_loss : NAN), "evaluation", evaluation_json(c, view),
+        number_json(judged ? view->holdout.loss : NAN), "holdout_accuracy",
+        number_json(judged ? view->holdout.accuracy : NAN), "evaluation", evaluation_json(c, view),
         "evaluations", (json_int_t)view->evaluations, "attempt", (int)view->attempt, "started_ms",
         (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
         live->seconds, "seconds_left", number_json(live->seconds_left), "backup_copies",
@@ -123,16 +124,17 @@ int live_runs(const struct live *live, struct store *store, json_t **runs) {
 static json_t *bare_json(const struct live *live) {
     const struct network network = job_network(live->job);
     return json_pack(
-        "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, s:f, "
-        "s:n, s:s, s:o, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
+        "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, "
+        "s:f, s:n, s:s, s:o, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "step", 0, "loss", "gradient_max", "holdout_loss",
-        "evaluation", "number", 0, "chunks", "counted", "map", "started_seconds_ago", "started_ms",
-        (json_int_t)live->started_ms, "time_ms", (json_int_t)clock_wall_ms(), "seconds",
-        live->seconds, "seconds_left", "objective", objective_name(live->job->objective), "network",
-        result_network_json(&network), "settings", job_settings(live->job), "http", live->http,
-        "version", PACKAGE_VERSION, "l1", live->job->l1.value, "l2", live->job->l2.value, "nonzero",
-        "gap_bound", "processes", "waiting");
+        "holdout_accuracy", "evaluation", "number", 0, "chunks", "counted", "map",
+        "started_seconds_ago", "started_ms", (json_int_t)live->started_ms, "time_ms",
+        (json_int_t)clock_wall_ms(), "seconds", live->seconds, "seconds_left", "objective",
+        objective_name(live->job->objective), "network", result_network_json(&network), "settings",
+        job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION, "l1",
+        live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes",
+        "waiting");
 }
 
 static json_t *full_json(const struct live *live) {

@@ -110,7 +110,11 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
                       (double)view->nonzero);
         if (judged)
             write_one(out, "dml_holdout_loss", GAUGE, "Mean loss on the holdout there.",
-                      view->holdout_loss);
+                      view->holdout.loss);
+        if (judged && !isnan(view->holdout.accuracy))
+            write_one(out, "dml_holdout_accuracy", GAUGE,
+                      "Share of the holdout that is predicted correctly there.",
+                      view->holdout.accuracy);
     }
     write_one(out, "dml_gradient_tolerance", GAUGE,
               "The run ends when dml_gradient_max is not larger.", view->gradient_tolerance);

@@ -71,12 +71,14 @@ static void add_result(json_t *status, const struct store_run *run) {
         "objective",     "network",    "examples",       "features", "parameters", "history",
         "backup_copies", "safeguards", "preconditioner", "l1",       "l2",         "nonzero",
         "gap_bound",     NULL};
+    static const char *const of_best[] = {"holdout_loss", "holdout_accuracy", NULL};
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *settings = json_loads(run->settings, 0, NULL);
     report_add_end(status, result);
     json_object_set_new(status, "reason", text_or_null(run->reason));
     json_object_set_new(status, "converged", converged_json(run->reason));
     add_members(status, result, members);
+    add_members(status, json_object_get(result, "early_stopping"), of_best);
     if (!result)
         add_settings(status, settings);
     json_object_set_new(status, "settings", settings ? settings : json_null());

@@ -69,8 +69,9 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job) 
 }
 
 static json_t *early_stopping_json(const struct optimizer_point *best) {
-    return json_pack("{s:I, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
-                     number_json(best->holdout_loss));
+    return json_pack("{s:I, s:o, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
+                     number_json(best->holdout.loss), "holdout_accuracy",
+                     number_json(best->holdout.accuracy));
 }
 
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
@@ -155,9 +156,13 @@ static void print_sparsity(const json_t *result) {
 /* Which step the model is of. */
 static void print_best(const json_t *result) {
     const json_t *best = json_object_get(result, "early_stopping");
-    if (best)
-        printf("%-12s step %lld, holdout loss %.12g\n", "best", member_count(best, "best_step"),
-               member_number(best, "holdout_loss"));
+    if (!best)
+        return;
+    printf("%-12s step %lld, holdout loss %.12g", "best", member_count(best, "best_step"),
+           member_number(best, "holdout_loss"));
+    if (json_is_number(json_object_get(best, "holdout_accuracy")))
+        printf(", accuracy %.6g", member_number(best, "holdout_accuracy"));
+    putchar('\n');
 }
 
 /* What the start from the live model cost, and whether the new model was published. */

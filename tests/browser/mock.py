@@ -108,6 +108,7 @@ class Mock:
                'wall_ms': BEGAN_MS + int(1e3 * seconds), 'seconds': seconds}
         if self.holdout:
             row['holdout_loss'] = .335 + .36 * math.exp(-20 * part) + .006 * part
+            row['holdout_accuracy'] = .853 - .1 * math.exp(-25 * part) - .004 * part
         if self.nulls and step == 0:
             row['loss'] = row['gradient_max'] = None
         return row
@@ -159,7 +160,8 @@ class Mock:
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,
             'preconditioner': self.preconditioner,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
-            'holdout_loss': self.row(self.step)['holdout_loss'] if self.holdout else None,
+            **{name: self.row(self.step).get(name)
+               for name in ('holdout_loss', 'holdout_accuracy')},
             'settings': self.settings, 'http': self.url, 'version': '0.5.0', **self.outcome}
 
     def steps(self, since, run):

@@ -81,6 +81,20 @@ def each_step_is_recorded_with_its_loss_on_the_holdout(folder):
 
 
 @test
+def each_step_is_recorded_with_its_accuracy_on_the_holdout(folder):
+    result = train(overfitting_job(folder))
+    best, holdout = result['early_stopping'], result['holdout']
+    accuracies = [row[0] for row in asked(folder / 'job.state', 'SELECT holdout_accuracy FROM steps '
+                                          'ORDER BY step')]
+    assert best['holdout_accuracy'] == holdout['accuracy'] == accuracies[best['best_step']], result
+    assert len(set(accuracies)) > 2 and all(0 < one < 1 for one in accuracies[1:]), accuracies
+    targets = train(overfitting_job(folder, objective='squared', max_steps=2), '--state',
+                    folder / 'targets.state')
+    assert targets['early_stopping']['holdout_accuracy'] is None, targets
+    assert asked(folder / 'targets.state', 'SELECT DISTINCT holdout_accuracy FROM steps') == [(None,)]
+
+
+@test
 def without_early_stopping_the_holdout_is_in_no_evaluation(folder):
     job = overfitting_job(folder, early_stopping='off', max_steps=3)
     train(job)

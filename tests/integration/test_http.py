@@ -166,8 +166,8 @@ def steps_and_events_are_followed_from_number_to_number(folder):
             next_step = part['next']
         assert [step['step'] for step in steps] == list(range(len(steps)))
         assert next_step == len(steps)
-        assert {'step', 'loss', 'gradient_max', 'holdout_loss', 'step_length', 'trials', 'history',
-                'note', 'wall_ms', 'seconds'} == set(steps[0])
+        assert {'step', 'loss', 'gradient_max', 'holdout_loss', 'holdout_accuracy', 'step_length',
+                'trials', 'history', 'note', 'wall_ms', 'seconds'} == set(steps[0])
         run, = server.json('/api/v1/runs')['runs']
         assert run['run'] == part['run'] == 1 and run['state'] == 'running', run
         replica = next(p for p in server.json('/api/v1/status')['processes']

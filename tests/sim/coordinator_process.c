@@ -43,8 +43,8 @@ static void take_step(struct process *process, const struct store_step *step) {
     if (step->step > JOB_STEPS_MAX)
         world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
     else
-        outcome->step[step->step] =
-            (struct job_step){true, step->loss, step->gradient_max, step->holdout_loss};
+        outcome->step[step->step] = (struct job_step){true, step->loss, step->gradient_max,
+                                                      step->holdout_loss, step->holdout_accuracy};
 }
 
 static void take_slice(struct process *process, const struct record *record) {

@@ -15,7 +15,7 @@
 /* One accepted step, as it was recorded. */
 struct job_step {
     bool seen;
-    double loss, gradient_max, holdout_loss;
+    double loss, gradient_max, holdout_loss, holdout_accuracy;
 };
 
 /* What a run comes to: to the bit the same however it went. */

@@ -63,7 +63,9 @@ static void compare_steps(struct world *world, const struct outcome *a, const st
             memcmp(&a->step[i].gradient_max, &b->step[i].gradient_max,
                    sizeof a->step[i].gradient_max) ||
             memcmp(&a->step[i].holdout_loss, &b->step[i].holdout_loss,
-                   sizeof a->step[i].holdout_loss))
+                   sizeof a->step[i].holdout_loss) ||
+            memcmp(&a->step[i].holdout_accuracy, &b->step[i].holdout_accuracy,
+                   sizeof a->step[i].holdout_accuracy))
             world_fail(world, "step %u came to loss %.17g, not to %.17g", i, a->step[i].loss,
                        b->step[i].loss);
 }

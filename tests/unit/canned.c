@@ -232,6 +232,17 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
     return logl(total) - own;
 }
 
+void canned_margins(const struct canned *canned, uint32_t row, long double *m) {
+    const struct objective_shape *shape = &canned->shape;
+    for (uint32_t k = 0; k < shape->outputs; k++) {
+        uint64_t intercept = canned_place(shape, CANNED_FEATURES, k);
+        m[k] = shape->intercept ? canned->parameters[intercept] : 0;
+        for (uint32_t v = canned->start[row]; v < canned->start[row + 1]; v++)
+            m[k] += (long double)canned->wide[v] *
+                    canned->parameters[canned_place(shape, canned->feature[v], k)];
+    }
+}
+
 long double canned_reference(const struct canned *canned, long double *gradient) {
     const struct objective_shape *shape = &canned->shape;
     const uint32_t outputs = shape->outputs;
@@ -240,13 +251,7 @@ long double canned_reference(const struct canned *canned, long double *gradient)
         gradient[p] = 0;
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         long double m[CANNED_OUTPUTS_MAX];
-        for (uint32_t k = 0; k < outputs; k++) {
-            uint64_t intercept = canned_place(shape, CANNED_FEATURES, k);
-            m[k] = shape->intercept ? canned->parameters[intercept] : 0;
-            for (uint32_t v = canned->start[i]; v < canned->start[i + 1]; v++)
-                m[k] += (long double)canned->wide[v] *
-                        canned->parameters[canned_place(shape, canned->feature[v], k)];
-        }
+        canned_margins(canned, i, m);
         loss += canned->weight[i] * canned_loss(shape, canned->label[i], m);
         for (uint32_t k = 0; k < outputs; k++) {
             m[k] *= canned->weight[i];

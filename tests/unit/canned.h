@@ -67,6 +67,9 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
 /* The second derivative at a margin, of losses with one output. */
 long double canned_second(const struct objective_shape *shape, double label, long double m);
 
+/* The margins of a row, one an output. */
+void canned_margins(const struct canned *canned, uint32_t row, long double *m);
+
 /* Loss, and gradient of n doubles, straight from the definitions. */
 long double canned_reference(const struct canned *canned, long double *gradient);
 

@@ -153,7 +153,7 @@ struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32
 }
 
 /* A FLUSHED of `chunks` chunks from `first` on, with a loss of `chunks` and, if the holdout is
- * looked at, half of that there. */
+ * looked at, half of that there, and a quarter correct. */
 int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
                 uint32_t chunks) {
     struct run run = {.first = first, .count = chunks};
@@ -161,10 +161,12 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
                                 coordinator_worker(f->coordinator, SHARD_1).incarnation};
     struct totals totals;
     struct bytes encoded;
-    totals_init(&totals, f->settings.optimizer.patience ? 2 : 1);
+    totals_init(&totals, f->settings.optimizer.patience ? 3 : 1);
     exact_add(&totals.sum[0], chunks);
-    if (totals.count > 1)
+    if (totals.count > 1) {
         exact_add(&totals.sum[1], chunks / 2.0);
+        exact_add(&totals.sum[2], chunks / 4.0);
+    }
     bytes_init(&encoded);
     totals_encode(&totals, &encoded);
     struct message message = {.type = MESSAGE_FLUSHED};

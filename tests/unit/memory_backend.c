@@ -316,7 +316,7 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
             const double *t = backend.vector[REGISTER_T];
             double loss = problem->function(n, t, backend.sum);
             double held = problem->holdout ? problem->holdout(n, t) : NAN;
-            want = optimizer_evaluated(optimizer, loss, held, &program);
+            want = optimizer_evaluated(optimizer, loss, (struct held){held, NAN}, &program);
         } else if (want == OPTIMIZER_CURVATURE) {
             problem->hessian(n, backend.vector[REGISTER_T], backend.hessian);
             struct drawn drawn = {.rows = (double)settings->preconditioner.rows,

@@ -290,6 +290,7 @@ static void the_holdout_is_evaluated_if_it_decides_the_end(void **state) {
     const struct record *step = bench_recorded(f, RECORD_STEP);
     assert_true(step->step.loss == (double)CHUNKS / 100);
     assert_true(step->step.holdout_loss == CHUNKS / 2.0 / 32);
+    assert_true(step->step.holdout_accuracy == CHUNKS / 4.0 / 32);
     assert_int_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.examples, 100);
 }
 
@@ -302,6 +303,7 @@ static void else_the_holdout_is_left_alone(void **state) {
     bench_folded(f, SHARD_1, REPLICA_0, 0);
     bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
     assert_true(isnan(bench_recorded(f, RECORD_STEP)->step.holdout_loss));
+    assert_true(isnan(bench_recorded(f, RECORD_STEP)->step.holdout_accuracy));
 }
 
 static void shards_are_told_whether_to_keep_a_best_point(void **state) {

@@ -115,8 +115,8 @@ static void the_run_ends_when_patience_is_over_with_the_best_point(void **state)
     assert_int_equal(o->best.step, best_step(overfitted, o->step));
     assert_int_equal(o->step, o->best.step + 3);
     assert_int_equal(optimizer_answer_register(o), REGISTER_BEST);
-    assert_true(optimizer_answer(o).holdout_loss == overfitted(N, result.x));
-    assert_true(o->holdout_loss > o->best.holdout_loss);
+    assert_true(optimizer_answer(o).holdout.loss == overfitted(N, result.x));
+    assert_true(o->holdout.loss > o->best.holdout.loss);
     assert_is_of_step(&result, o->best.step);
     free(result.x);
 }

@@ -62,11 +62,11 @@ static void a_chunk_is_found_in_its_part(void **state) {
 static void totals_follow_the_parts_and_sums_are_those_of_the_gradient(void **state) {
     (void)state;
     struct evaluation_parts parts = {{{EVALUATION_LOSS, 0, 1}, {EVALUATION_GRADIENT, 1, 1}}, 2};
-    assert_int_equal(evaluation_totals(&parts), 2);
-    assert_int_equal(evaluation_first_total(&parts, 1), 1);
+    assert_int_equal(evaluation_totals(&parts), 3);
+    assert_int_equal(evaluation_first_total(&parts, 1), 2);
     assert_int_equal(evaluation_sums(&parts), SUMS_PARAMETERS);
     parts.count = 1;
-    assert_int_equal(evaluation_totals(&parts), 1);
+    assert_int_equal(evaluation_totals(&parts), 2);
     assert_int_equal(evaluation_sums(&parts), SUMS_NONE);
     assert_string_equal(evaluation_kind_name(EVALUATION_LOSS), "loss");
     assert_string_equal(evaluation_kind_name(99), "?");

@@ -209,6 +209,50 @@ static void without_a_sum_only_loss_and_largest_derivative_are_found(void **stat
     }
 }
 
+/* The weight of the rows whose class, or classes, the margins say, from the definitions. */
+static double correct_of(const struct canned *canned) {
+    const struct objective_shape *shape = &canned->shape;
+    const struct objective *objective = objective_of(shape->kind);
+    double correct = 0, label[CANNED_OUTPUTS_MAX];
+    for (uint32_t i = 0; i < canned->rows.count; i++) {
+        long double wide[CANNED_OUTPUTS_MAX];
+        double margins[CANNED_OUTPUTS_MAX];
+        canned_margins(canned, i, wide);
+        bool right = true;
+        for (uint32_t k = 0; k < shape->outputs; k++) {
+            margins[k] = (double)wide[k];
+            label[k] = canned_has(canned->label[i], k);
+            right &= (margins[k] > 0) == (label[k] > 0);
+        }
+        if (objective->labels != LABEL_LISTS)
+            right = (double)objective_class(objective, shape->outputs, margins) == canned->label[i];
+        correct += right && objective->labels != LABEL_TARGET ? canned->weight[i] : 0;
+    }
+    return correct;
+}
+
+static void without_a_sum_the_weight_of_correct_rows_is_found(void **state) {
+    (void)state;
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++)
+            for (int weighted = 0; weighted < 2; weighted++) {
+                struct canned *canned = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, s + 9);
+                if (weighted)
+                    canned_weigh(canned, 1, s);
+                struct objective_scale scale = {.uniform = canned->uniform,
+                                                .bounds = bounds_of_one(6)};
+                struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+                struct objective_result result;
+                objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, NULL,
+                                scratch, &result);
+                objective_scratch_free(scratch);
+                double expected = correct_of(canned);
+                assert_true(fabs(result.correct - expected) <= 1e-12 * expected);
+                assert_true(expected == 0 || objective_has_classes(objective_of(shapes[s].kind)));
+                free(canned);
+            }
+}
+
 /* The bounds on what a value is multiplied by, where several outputs add to one weight. */
 static void outputs_that_share_a_weight_are_bounded_together(void **state) {
     (void)state;
@@ -257,6 +301,7 @@ int main(void) {
         cmocka_unit_test(sums_of_heavy_tails_fit),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
+        cmocka_unit_test(without_a_sum_the_weight_of_correct_rows_is_found),
         cmocka_unit_test(outputs_that_share_a_weight_are_bounded_together),
         cmocka_unit_test(kinds_go_by_name),
         cmocka_unit_test(the_proof_repeats),

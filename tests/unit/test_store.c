@@ -11,6 +11,7 @@ static struct store_step step_numbered(uint64_t number) {
                                .step_length = 1,
                                .trials = 1,
                                .history = 3,
+                               .holdout_accuracy = 0.875,
                                .note = "reset",
                                .wall_ms = 2000};
 }
@@ -20,6 +21,7 @@ static int count_step(void *context, const struct store_step *step) {
     assert_int_equal(step->step, *next);
     assert_string_equal(step->note, "reset");
     assert_true(step->loss == 1.0 / (1.0 + (double)step->step));
+    assert_true(step->holdout_accuracy == 0.875);
     ++*next;
     return 0;
 }

@@ -22,7 +22,7 @@ static void a_state_survives_being_stored(void **state) {
     bench_begin(f, &f->settings);
     bench_finish_first(f, 1, 0.5);
     struct optimizer_point best = coordinator_view(f->coordinator).answer;
-    assert_true(best.holdout_loss == CHUNKS / 2.0 / 8);
+    assert_true(best.holdout.loss == CHUNKS / 2.0 / 8 && best.holdout.accuracy == CHUNKS / 4.0 / 8);
     state_encode(f->coordinator, &first);
     bench_begin(f, &f->settings);
     assert_true(state_decode(f->coordinator, first.data, first.length));

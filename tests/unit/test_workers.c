@@ -42,6 +42,7 @@ void objective_block(const struct objective_shape *shape, const struct objective
     random_init(&random, (uint64_t)rows->label[0] + 1);
     result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
     result->maxima = maxima_of_one(1 + rows->label[0]);
+    result->correct = sum ? 0 : rows->label[0];
     result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
     for (int i = 0; sum && i < 300; i++)
         fixed_add(&sum[random_below(&random, shape->features)],
@@ -183,6 +184,8 @@ static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
         assert_memory_equal(sum, expected, SHORT * sizeof *sum);
         assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
         assert_true(exact_value(&computed.totals.sum[1]) == exact_value(&loss_alone));
+        assert_true(exact_value(&computed.totals.sum[2]) ==
+                    (CHUNKS * (CHUNKS - 1) - BORDER * (BORDER - 1)) / 2);
         assert_false(computed.exceeded);
         assert_true(maxima_largest(&computed.maxima) == BORDER);
         assert_int_equal(computed.values, BORDER * (BORDER - 1) / 2);
