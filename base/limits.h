@@ -21,6 +21,7 @@
 #define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */
 #define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */
 #define CLASSES_MAX 65536                       /* distinct labels of a classification */
+#define ARRAY_WIDTH_MAX (1u << 24)              /* numbers in a row of an array */
 #define WEIGHT_MAX 1e100                        /* of a row, or of a class */
 #define LINE_BYTES_MAX (64u << 20)              /* one line of text */
 #define CHUNK_BYTES_MIN (16u << 10)

@@ -48,12 +48,16 @@ static size_t whole_lines(const struct blocks *blocks, const struct batch *batch
     return last ? (size_t)(last - batch->text) + 1 : 0;
 }
 
+static void reserve_rest(struct blocks *blocks, size_t length) {
+    if (blocks->rest_capacity >= length)
+        return;
+    blocks->rest_capacity = length;
+    blocks->rest = memory_resize(blocks->rest, length, 1);
+}
+
 static void keep_rest(struct blocks *blocks, const struct batch *batch, size_t whole) {
     blocks->rest_length = batch->text_length - whole;
-    if (blocks->rest_capacity < blocks->rest_length) {
-        blocks->rest_capacity = blocks->rest_length;
-        blocks->rest = memory_resize(blocks->rest, blocks->rest_capacity, 1);
-    }
+    reserve_rest(blocks, blocks->rest_length);
     if (blocks->rest_length)
         memcpy(blocks->rest, batch->text + whole, blocks->rest_length);
 }
@@ -100,4 +104,38 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     if (batch->first_line == 1)
         drop_byte_order_mark(batch);
     return 0;
+}
+
+int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length) {
+    reserve_rest(blocks, least);
+    while (blocks->rest_length < least && !blocks->ended) {
+        size_t got;
+        int code = input_read(blocks->input, blocks->rest + blocks->rest_length,
+                              least - blocks->rest_length, &got);
+        if (code)
+            return code;
+        blocks->rest_length += got;
+        blocks->text_bytes += got;
+        blocks->ended = got == 0;
+    }
+    *bytes = (const uint8_t *)blocks->rest;
+    *length = blocks->rest_length;
+    return 0;
+}
+
+void blocks_skip(struct blocks *blocks, size_t length) {
+    blocks->rest_length -= length;
+    if (blocks->rest_length)
+        memmove(blocks->rest, blocks->rest + length, blocks->rest_length);
+}
+
+int blocks_take(struct blocks *blocks, struct batch *batch, size_t length) {
+    size_t end = batch->text_length + length;
+    size_t there = blocks->rest_length < length ? blocks->rest_length : length;
+    reserve_text(batch, end);
+    if (there)
+        memcpy(batch->text + batch->text_length, blocks->rest, there);
+    batch->text_length += there;
+    blocks_skip(blocks, there);
+    return fill(blocks, batch, end);
 }

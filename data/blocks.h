@@ -1,4 +1,4 @@
-/* Splits the text of a source into blocks of whole lines. */
+/* Splits the text of a source into blocks of whole lines; or its bytes into blocks of any size. */
 #ifndef DML_DATA_BLOCKS_H
 #define DML_DATA_BLOCKS_H
 
@@ -14,7 +14,7 @@ struct blocks {
     const char *path;
     uint64_t next_line;
     uint64_t text_bytes;
-    char *rest; /* the beginning of a line that did not fit into the last block; owned */
+    char *rest; /* what was read and not handed out: the beginning of a line; owned */
     size_t rest_length, rest_capacity;
     bool ended;
 };
@@ -25,5 +25,15 @@ void blocks_release(struct blocks *blocks);
 
 /* Reads the next block into batch->text; text_length 0 is the end. */
 int blocks_next(struct blocks *blocks, struct batch *batch);
+
+/* Shows the bytes that come next without taking them: at least `least`, or fewer at the end. They
+ * are valid until the next call. */
+int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length);
+
+/* Passes over bytes that were shown. */
+void blocks_skip(struct blocks *blocks, size_t length);
+
+/* Adds the next `length` bytes to batch->text, or fewer at the end. */
+int blocks_take(struct blocks *blocks, struct batch *batch, size_t length);
 
 #endif

@@ -20,10 +20,6 @@ static const char *type_name(uint32_t type) {
     return name[type];
 }
 
-static const char *format_name(uint32_t format) {
-    return format == FORMAT_CSV ? "csv" : "libsvm";
-}
-
 static const char *labels_name(uint32_t labels) {
     static const char *const name[] = {"binary", "classes", "targets", "ordered", "lists"};
     return name[labels];
@@ -51,7 +47,7 @@ static json_t *describe_pack(const struct pack *pack) {
     json_object_set_new(object, "source_bytes", integer(facts->source_bytes));
     json_object_set_new(object, "text_bytes", integer(facts->text_bytes));
     json_object_set_new(object, "bytes", integer(pack->container.length));
-    json_object_set_new(object, "format", json_string(format_name(facts->format)));
+    json_object_set_new(object, "format", json_string(source_format_names[facts->format]));
     json_object_set_new(object, "rows", integer(facts->rows));
     json_object_set_new(object, "features", integer(facts->features));
     json_object_set_new(object, "values", integer(facts->values));
@@ -68,6 +64,8 @@ static json_t *describe_pack(const struct pack *pack) {
         json_object_set_new(object, "weighted", json_true());
     if (*facts->weights_hash)
         json_object_set_new(object, "weights_hash", json_string(facts->weights_hash));
+    if (*facts->labels_hash)
+        json_object_set_new(object, "labels_hash", json_string(facts->labels_hash));
     json_object_set_new(object, "rejected", integer(facts->rejected));
     if (facts->reasons)
         json_object_set_new(object, "reasons", text_list(pack->reason, facts->reasons, 1));

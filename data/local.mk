@@ -1,5 +1,7 @@
 noinst_LIBRARIES += libdata.a
 libdata_a_SOURCES = \
+	data/array.c data/array.h \
+	data/array_reader.c data/array_reader.h \
 	data/batch.c data/batch.h \
 	data/blocks.c data/blocks.h \
 	data/chunk_fill.c data/chunk_fill.h \
@@ -20,7 +22,7 @@ libdata_a_SOURCES = \
 	data/moments.c data/moments.h \
 	data/number.c data/number.h \
 	data/origins.c data/origins.h \
-	data/pack.c data/pack.h data/pack_file.h data/pack_read.c data/pack_write.c \
+	data/pack.c data/pack.h data/pack_block.c data/pack_block.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c data/prepare.c \
 	data/scratch.c data/scratch.h \
 	data/set.c data/set.h data/set_file.h data/set_write.c \

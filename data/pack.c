@@ -171,7 +171,8 @@ static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
     uint64_t numbers[] = {options->format,         options->header,    options->bad_lines_max,
                           options->label_optional, options->columns,   options->trim,
-                          options->numbers_only,   options->hash_bits, options->weights != NULL};
+                          options->numbers_only,   options->hash_bits, options->weights != NULL,
+                          options->labels != NULL};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
     add_text(stream, options->weight);
@@ -190,13 +191,14 @@ static uint64_t hash_options(const struct source_options *options) {
     return hash64(text, sizeof text);
 }
 
-void pack_fingerprint_make(const char *source_hash, const char *weights_hash, uint64_t options_hash,
+void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_hash,
                            char text[HASH128_TEXT]) {
     struct hash_stream *stream = hash_stream_new();
     uint64_t numbers[] = {PACK_VERSION, options_hash};
     hash_stream_add(stream, numbers, sizeof numbers);
-    add_text(stream, source_hash);
-    add_text(stream, weights_hash);
+    add_text(stream, hashes->source);
+    add_text(stream, hashes->weights);
+    add_text(stream, hashes->labels);
     hash_stream_text(stream, text);
     hash_stream_free(stream);
 }
@@ -231,6 +233,8 @@ static int look_at(const char *source, const struct source_options *options,
         code = look_at_file(source, &known->stamp, &known->path_hash);
     if (!code && options->weights)
         code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
+    if (!code && options->labels)
+        code = look_at_file(options->labels, &known->labels_stamp, &known->path_hash);
     return code;
 }
 
@@ -250,9 +254,12 @@ static enum likeness compare(const struct source_stamp *then, const struct sourc
 static enum likeness compare_packs(const struct pack_facts *pack, const struct pack_facts *known) {
     if (pack->options_hash != known->options_hash)
         return UNLIKE;
-    enum likeness source = compare(&pack->stamp, &known->stamp);
-    enum likeness weights = compare(&pack->weights_stamp, &known->weights_stamp);
-    enum likeness less = weights < source ? weights : source;
+    enum likeness files[] = {compare(&pack->stamp, &known->stamp),
+                             compare(&pack->weights_stamp, &known->weights_stamp),
+                             compare(&pack->labels_stamp, &known->labels_stamp)};
+    enum likeness less = files[0];
+    for (int i = 1; i < 3; i++)
+        less = files[i] < less ? files[i] : less;
     return less == SAME && pack->path_hash != known->path_hash ? MAYBE : less;
 }
 
@@ -300,19 +307,22 @@ static struct pack *reuse(const char *packs, const char *fingerprint) {
 
 static int find_pack(const char *packs, const char *source, const struct source_options *options,
                      const struct pack_facts *known, struct pack **pack) {
-    char fingerprint[HASH128_TEXT], hash[HASH128_TEXT], weights_hash[HASH128_TEXT] = "";
+    char fingerprint[HASH128_TEXT];
+    struct pack_hashes hashes = {0};
     *pack = NULL;
     enum likeness likeness = search_folder(packs, known, fingerprint);
     if (likeness == SAME)
         *pack = reuse(packs, fingerprint);
     if (likeness != MAYBE)
         return 0;
-    int code = input_hash_file(source, hash);
+    int code = input_hash_file(source, hashes.source);
     if (!code && options->weights)
-        code = input_hash_file(options->weights, weights_hash);
+        code = input_hash_file(options->weights, hashes.weights);
+    if (!code && options->labels)
+        code = input_hash_file(options->labels, hashes.labels);
     if (code)
         return code;
-    pack_fingerprint_make(hash, weights_hash, known->options_hash, fingerprint);
+    pack_fingerprint_make(&hashes, known->options_hash, fingerprint);
     *pack = reuse(packs, fingerprint);
     return 0;
 }

@@ -13,7 +13,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 7
+#define PACK_VERSION 8
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -35,24 +35,26 @@ struct pack_facts {
     uint32_t label_texts, reasons;
     uint32_t format;       /* enum source_format */
     uint32_t type;         /* enum value_type: that of the widest block */
-    uint32_t label_column; /* CSV: from 1; 0 for none */
+    uint32_t label_column; /* as in struct source_report */
     uint32_t named;        /* 1 if features have names */
-    uint32_t columns;      /* CSV: how many; else 0 */
+    uint32_t columns;      /* likewise */
     uint32_t weighted;     /* 1 if some row has another weight than 1 */
     uint32_t header;       /* CSV: 1 if the file has a header line */
     uint32_t unused;
     uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
     struct source_stamp stamp;                   /* of the source */
     struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
-    uint64_t path_hash;                          /* of the absolute paths of both */
+    struct source_stamp labels_stamp;            /* of the file of labels, likewise */
+    uint64_t path_hash;                          /* of the absolute paths of all */
     uint64_t options_hash;
     double label_least,
         label_most;       /* of numbers, where the weight is not 0; least > most: of none */
     char source_hash[40]; /* HASH128_TEXT, padded with 0 */
     char weights_hash[40];
+    char labels_hash[40];
     char fingerprint[40];
 };
-_Static_assert(sizeof(struct pack_facts) == 304, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 376, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
@@ -135,9 +137,12 @@ static inline size_t value_bytes(enum value_type type) {
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path);
 
-/* The name of a pack of content with `source_hash`, and weights with `weights_hash` ("": none),
- * read with options of `options_hash`. */
-void pack_fingerprint_make(const char *source_hash, const char *weights_hash, uint64_t options_hash,
+/* The name of a pack of these contents, read with options of `options_hash`. Weights and labels
+ * have "" if they are no files. */
+struct pack_hashes {
+    char source[HASH128_TEXT], weights[HASH128_TEXT], labels[HASH128_TEXT];
+};
+void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_hash,
                            char text[HASH128_TEXT]);
 char *pack_path_make(const char *packs, const char *fingerprint);
 

@@ -11,8 +11,7 @@
 #include "base/memory.h"
 #include "data/dictionary.h"
 #include "data/origins.h"
-#include "data/pack_file.h"
-#include "numeric/clones.h"
+#include "data/pack_block.h"
 
 struct pack_writer {
     const char *source;
@@ -29,78 +28,8 @@ struct pack_writer {
     struct bytes blocks;   /* struct pack_block, in the order of the file */
 };
 
-struct pack_block_layout pack_block_layout(const struct pack_block *block) {
-    struct pack_block_layout layout = {0};
-    uint64_t values = block->values, rows = block->rows, at = 0;
-    layout.start = at;
-    at = align_up(at + (block->dense ? 0 : (rows + 1) * sizeof(uint32_t)));
-    layout.feature = at;
-    at = align_up(at + (block->dense ? 0 : values * sizeof(uint32_t)));
-    layout.value = at;
-    at = align_up(at + values * value_bytes(block->type));
-    layout.label = at;
-    at = align_up(at + rows * sizeof(double));
-    layout.weight = at;
-    at = align_up(at + (block->weighted ? rows * sizeof(double) : 0));
-    layout.label_text = at;
-    at = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
-    layout.position = at;
-    layout.bytes = align_up(at + (block->positions ? values * sizeof(uint32_t) : 0));
-    return layout;
-}
-
-/* Values are looked at in runs without an early end, and ids numbered in such. */
+/* Ids are numbered in runs of so many. */
 #define RUN 256
-
-/* What makes a difference among some values: no bit is set in `others` if all are 1, none in
- * `doubles` if a float holds each. A value beyond floats becomes infinity, and differs. */
-struct run_facts {
-    half_words others, doubles;
-};
-
-VECTOR_CLONES
-static void look_at_run(struct run_facts *facts, const double *value, uint64_t count) {
-    half_words others = facts->others, doubles = facts->doubles;
-    const half_lanes ones = {1, 1, 1, 1};
-    uint64_t i = 0;
-    for (; i + HALF <= count; i += HALF) {
-        half_lanes v;
-        memcpy(&v, value + i, sizeof v);
-        half_float_lanes narrow = __builtin_convertvector(v, half_float_lanes);
-        others |= (half_words)(v != ones);
-        doubles |= (half_words)(__builtin_convertvector(narrow, half_lanes) != v);
-    }
-    for (; i < count; i++) {
-        others[0] |= value[i] != 1;
-        doubles[0] |= !pack_is_float(value[i]);
-    }
-    facts->others = others;
-    facts->doubles = doubles;
-}
-
-static bool any(const half_words *words) {
-    return ((*words)[0] | (*words)[1] | (*words)[2] | (*words)[3]) != 0;
-}
-
-static enum value_type narrowest_type(const double *value, uint64_t count) {
-    struct run_facts facts = {0};
-    for (uint64_t first = 0; first < count && !any(&facts.doubles); first += RUN)
-        look_at_run(&facts, value + first, count - first < RUN ? count - first : RUN);
-    return any(&facts.doubles) ? VALUE_DOUBLE : any(&facts.others) ? VALUE_FLOAT : VALUE_ONES;
-}
-
-VECTOR_CLONES
-static void put_floats(float *to, const double *value, uint64_t count) {
-    uint64_t i = 0;
-    for (; i + HALF <= count; i += HALF) {
-        half_lanes v;
-        memcpy(&v, value + i, sizeof v);
-        half_float_lanes narrow = __builtin_convertvector(v, half_float_lanes);
-        memcpy(to + i, &narrow, sizeof narrow);
-    }
-    for (; i < count; i++)
-        to[i] = (float)value[i];
-}
 
 /* Zeros behind the counts that are there. */
 static void reserve_counts(struct pack_writer *writer, uint64_t features) {
@@ -212,58 +141,6 @@ static uint32_t *pending_texts(struct pending *pending, const struct source_rows
     return pending_features(pending) + features_numbered(rows, pending->alike);
 }
 
-/* Puts an array to its place, with zeros up to the next. */
-static void put_array(uint8_t *data, uint64_t place, uint64_t next, const void *array,
-                      uint64_t bytes) {
-    if (bytes)
-        memcpy(data + place, array, bytes);
-    memset(data + place + bytes, 0, next - place - bytes);
-}
-
-static void put_features(const struct source_rows *rows, struct pending *pending, uint8_t *data,
-                         const struct pack_block_layout *layout) {
-    uint32_t *start = (uint32_t *)(void *)(data + layout->start);
-    for (uint32_t row = 0; row <= rows->count; row++)
-        start[row] = (uint32_t)rows->start[row];
-    uint64_t end = layout->start + (rows->count + UINT64_C(1)) * sizeof *start;
-    memset(data + end, 0, layout->feature - end);
-    uint64_t bytes = features_numbered(rows, pending->alike) * sizeof(uint32_t);
-    uint32_t times = pending->alike ? rows->count : 1;
-    end = layout->feature;
-    for (uint32_t i = 0; i < times; i++, end += bytes)
-        memcpy(data + end, pending_features(pending), bytes);
-    memset(data + end, 0, layout->value - end);
-}
-
-static void put_values(const struct pack_block *block, const struct pack_block_layout *layout,
-                       const double *value, uint8_t *data) {
-    uint64_t count = block->values;
-    if (block->type == VALUE_DOUBLE)
-        put_array(data, layout->value, layout->label, value, count * sizeof *value);
-    if (block->type != VALUE_FLOAT)
-        return;
-    float *narrow = (float *)(void *)(data + layout->value);
-    put_floats(narrow, value, count);
-    uint64_t end = layout->value + count * sizeof *narrow;
-    memset(data + end, 0, layout->label - end);
-}
-
-/* Lays the block out. */
-static void fill_block(const struct source_rows *rows, struct pending *pending, uint8_t *data) {
-    const struct pack_block *block = &pending->block;
-    struct pack_block_layout layout = pack_block_layout(block);
-    if (!block->dense)
-        put_features(rows, pending, data, &layout);
-    put_values(block, &layout, rows->value, data);
-    put_array(data, layout.label, layout.weight, rows->label, rows->count * sizeof *rows->label);
-    put_array(data, layout.weight, layout.label_text, rows->weight,
-              block->weighted ? rows->count * sizeof *rows->weight : 0);
-    put_array(data, layout.label_text, layout.position, pending_texts(pending, rows),
-              block->texts ? rows->count * sizeof(uint32_t) : 0);
-    put_array(data, layout.position, layout.bytes, rows->position,
-              block->positions ? block->values * sizeof(uint32_t) : 0);
-}
-
 static void note_labels(struct pack_facts *facts, const struct source_rows *rows) {
     for (uint32_t i = 0; i < rows->count; i++) {
         double label = rows->label[i];
@@ -299,7 +176,7 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
         bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
     *pending = (struct pending){.block = {.rows = rows->count,
                                           .values = (uint32_t)values,
-                                          .type = (uint8_t)narrowest_type(rows->value, values),
+                                          .type = (uint8_t)pack_block_type(rows->value, values),
                                           .texts = rows->label_text != NULL,
                                           .positions = rows->position != NULL},
                                 .alike = alike};
@@ -356,7 +233,9 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     uint64_t bytes = ((struct pending *)(void *)rows->scratch->data)->block.bytes;
     uint8_t *data = bytes_extend(rows->scratch, bytes);
     struct pending *pending = (void *)rows->scratch->data; /* the room may have moved it */
-    fill_block(rows, pending, data);
+    const struct pack_block_content content = {rows, pending->alike, pending_features(pending),
+                                               pending_texts(pending, rows)};
+    pack_block_fill(&pending->block, &content, data);
     uint64_t checksum = hash64(data, bytes);
     int code = container_write(&writer->container, pending->block.offset, data, bytes);
     pthread_mutex_lock(&writer->mutex);
@@ -447,8 +326,13 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     memcpy(facts->source_hash, report->hash, HASH128_TEXT);
     facts->weights_stamp = report->weights_stamp;
     memcpy(facts->weights_hash, report->weights_hash, HASH128_TEXT);
-    pack_fingerprint_make(report->hash, report->weights_hash, facts->options_hash,
-                          facts->fingerprint);
+    facts->labels_stamp = report->labels_stamp;
+    memcpy(facts->labels_hash, report->labels_hash, HASH128_TEXT);
+    struct pack_hashes hashes;
+    memcpy(hashes.source, report->hash, HASH128_TEXT);
+    memcpy(hashes.weights, report->weights_hash, HASH128_TEXT);
+    memcpy(hashes.labels, report->labels_hash, HASH128_TEXT);
+    pack_fingerprint_make(&hashes, facts->options_hash, facts->fingerprint);
 }
 
 static int read_and_write(struct pack_writer *writer, const char *packs, const char *source,

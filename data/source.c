@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "data/array_reader.h"
 #include "data/blocks.h"
 #include "data/format.h"
 #include "data/input.h"
@@ -27,7 +28,8 @@ struct reader {
     struct format format;
     struct input *input;
     struct blocks blocks;
-    struct weights *weights; /* or NULL; read by whoever hands out */
+    struct array_reader *array; /* NULL: the file is text */
+    struct weights *weights;    /* or NULL; read by whoever hands out */
 
     pthread_mutex_t reading; /* guards input, blocks, next_block, stopped_reading */
     uint64_t next_block;
@@ -101,6 +103,11 @@ static int hand_out(struct reader *reader, struct batch *batch) {
     return reader->parts.take(reader->context, &batch->rows);
 }
 
+static int read_block(struct reader *reader, struct batch *batch) {
+    return reader->array ? array_reader_next(reader->array, batch)
+                         : blocks_next(&reader->blocks, batch);
+}
+
 /* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
  * in its turn, too. */
 static bool next_block(struct reader *reader, struct batch *batch, uint64_t *number, int *code) {
@@ -108,7 +115,7 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
     bool there = !reader->stopped_reading;
     if (there) {
         *number = reader->next_block++;
-        *code = *number ? blocks_next(&reader->blocks, batch) : 0; /* the first is there already */
+        *code = *number ? read_block(reader, batch) : 0; /* the first is there already */
         if (*code || batch->text_length == 0)
             reader->stopped_reading = true;
         there = *code || batch->text_length;
@@ -119,7 +126,10 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
 
 /* Parses a block and prepares its rows. */
 static int begin_batch(struct reader *reader, struct batch *batch, uint64_t number) {
-    format_parse(&reader->format, batch, number == 0 && reader->format.header);
+    if (reader->array)
+        array_reader_parse(reader->array, batch);
+    else
+        format_parse(&reader->format, batch, number == 0 && reader->format.header);
     const struct source_rows *rows = batch_view(batch);
     if (!reader->parts.prepare || rows->count == 0)
         return 0;
@@ -208,6 +218,8 @@ static int finish_report(struct reader *reader) {
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);
     int code = input_check_unchanged(reader->input);
+    if (!code && reader->array)
+        code = array_reader_end(reader->array, report);
     if (!code && reader->weights)
         code = weights_end(reader->weights, report);
     if (code)
@@ -217,8 +229,26 @@ static int finish_report(struct reader *reader) {
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);
     report->columns = reader->format.columns;
-    if (reader->format.kind == FORMAT_CSV && reader->format.label < reader->format.columns)
+    if (reader->format.label < reader->format.columns)
         report->label_column = reader->format.label + 1;
+    return 0;
+}
+
+/* Finds out the format, and reads the first block. */
+static int read_first(struct reader *reader, struct batch *first) {
+    struct format *format = &reader->format;
+    int code = array_reader_open(&reader->blocks, reader->options, &reader->array);
+    if (!code)
+        code = read_block(reader, first);
+    if (code || !reader->array)
+        return code ? code
+                    : format_find(format, reader->path, first->text, first->text_length,
+                                  reader->options);
+    const struct array *array = array_reader_data(reader->array);
+    *format = (struct format){.options = reader->options,
+                              .kind = array->format,
+                              .columns = array->width + 1,
+                              .label = array->width};
     return 0;
 }
 
@@ -226,10 +256,7 @@ static int read_opened(struct reader *reader, unsigned threads) {
     struct batch first;
     batch_init(&first);
     blocks_init(&reader->blocks, reader->input, reader->path);
-    int code = blocks_next(&reader->blocks, &first);
-    if (!code)
-        code = format_find(&reader->format, reader->path, first.text, first.text_length,
-                           reader->options);
+    int code = read_first(reader, &first);
     if (!code) {
         reader->report->format = reader->format.kind;
         reader->report->column_names = reader->format.names; /* to keep */
@@ -269,6 +296,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     if (!code)
         code = read_opened(&reader, threads);
     weights_close(reader.weights);
+    array_reader_close(reader.array);
     input_close(reader.input);
     if (report->column_names)
         reader.format.names = NULL;
@@ -293,8 +321,13 @@ int source_columns(const char *path, const struct source_options *options, struc
         return code;
     batch_init(&batch);
     blocks_init(&blocks, input, path);
-    code = blocks_next(&blocks, &batch);
-    if (!code)
+    const uint8_t *bytes;
+    size_t length;
+    code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
+    bool array = !code && array_format(bytes, length) != FORMAT_AUTO;
+    if (!code && !array)
+        code = blocks_next(&blocks, &batch);
+    if (!code && !array)
         code = format_find(&format, path, batch.text, batch.text_length, &names);
     if (!code && format.table)
         *table = table_copy(format.table);

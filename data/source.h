@@ -1,4 +1,5 @@
-/* Source files as the text has them: LIBSVM or CSV; plain, .gz or .zst (told by content). */
+/* Source files as they are: LIBSVM or CSV text, or arrays of numbers, IDX or .npy, with their
+ * labels in another such file; plain, .gz or .zst (told by content). */
 #ifndef DML_DATA_SOURCE_H
 #define DML_DATA_SOURCE_H
 
@@ -10,7 +11,8 @@
 #include "base/hash.h"
 #include "data/table.h"
 
-enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV };
+enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV, FORMAT_IDX, FORMAT_NPY, FORMATS };
+extern const char *const source_format_names[]; /* in this order, and a NULL */
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 
 /* How to read; part of a pack's identity. Strings are owned by the caller. */
@@ -24,6 +26,7 @@ struct source_options {
                                 it has one, which may be missing from the file then */
     bool ignores_weights;    /* every row weighs 1 */
     const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
+    const char *labels;      /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
@@ -41,8 +44,8 @@ struct source_options {
     bool label_optional;        /* for prediction: rows may come without their label */
     bool streams;               /* also from pipes, and from standard input as "-" */
     bool hands_out_bad;         /* rows may be none, and only bad lines */
-    uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; 0:
-                         as many as the first line has */
+    uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; of an
+                         array: one more than a row has; 0: as many as there are */
 };
 
 /* A malformed line. */
@@ -63,10 +66,11 @@ struct source_origin {
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
 struct source_rows {
     uint32_t count;
-    uint64_t first_line;   /* of the file, from 1 */
+    uint64_t first_line;   /* of the file, from 1; rows of an array count as lines */
     const uint64_t *start; /* count+1 offsets into id and value */
-    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature().
-                              Rising within a row (sorted if the text was not) */
+    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature(); of an
+                              array the place in the row, from 1. Rising within a row (sorted if the
+                              text was not) */
     bool alike;            /* every row has the ids of the first, and `id` has those alone */
     const double *value;
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
@@ -102,11 +106,13 @@ struct source_report {
     char hash[HASH128_TEXT];           /* of the bytes as stored */
     char weights_hash[HASH128_TEXT];   /* the same of the file of weights; "" if there is none */
     struct source_stamp weights_stamp; /* of that file */
+    char labels_hash[HASH128_TEXT];    /* of the file of labels, likewise */
+    struct source_stamp labels_stamp;
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
     struct table *table;   /* CSV: what the columns are. Known like the names; or NULL */
-    uint32_t columns;      /* CSV: how many; else 0 */
-    uint32_t label_column; /* CSV: from 1; 0 if there is none */
+    uint32_t columns;      /* CSV: how many; of arrays as if the label was the last; else 0 */
+    uint32_t label_column; /* from 1; 0 if there is none */
     uint64_t rejected;     /* malformed lines skipped */
     char **rejected_reasons; /* of the first 100, "FILE:LINE: why"; NULL-terminated; or NULL */
 };
@@ -179,6 +185,17 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
 
 /* The same of files alone, with those that are met again. */
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
+
+/* Files beside those of some data: a list has one for each of them, in their order, or none. NULL
+ * is none, too. */
+struct source_beside {
+    char **weights, **labels; /* as in struct source_options; NULL-terminated */
+};
+void source_beside_release(struct source_beside *beside);
+
+/* Names in `options` the files beside file `number` of the data, from 0. */
+void source_beside_name(const struct source_beside *beside, uint32_t number,
+                        struct source_options *options);
 
 /* The first of `paths` that is a file of `others`, under whatever name: *other is that; or NULL. */
 const char *source_paths_shared(char *const *paths, char *const *others, const char **other);

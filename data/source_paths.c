@@ -166,6 +166,22 @@ int source_paths_all(const char *folder, const char *const *patterns, char ***pa
     return find_all(folder, patterns, true, paths);
 }
 
+void source_beside_release(struct source_beside *beside) {
+    source_paths_free(beside->weights);
+    source_paths_free(beside->labels);
+    *beside = (struct source_beside){0};
+}
+
+static const char *path_at(char *const *paths, uint32_t number) {
+    return paths && *paths ? paths[number] : NULL;
+}
+
+void source_beside_name(const struct source_beside *beside, uint32_t number,
+                        struct source_options *options) {
+    options->weights = path_at(beside->weights, number);
+    options->labels = path_at(beside->labels, number);
+}
+
 void source_paths_free(char **paths) {
     for (char **path = paths; path && *path; path++)
         free(*path);

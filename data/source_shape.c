@@ -4,6 +4,11 @@
 #include "base/log.h"
 #include "data/source.h"
 
+const char *const source_format_names[] = {
+    [FORMAT_AUTO] = "auto", [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv",
+    [FORMAT_IDX] = "idx",   [FORMAT_NPY] = "npy",       [FORMATS] = NULL,
+};
+
 static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
     return first || a == b ? b : 0;
 }

@@ -7,15 +7,13 @@
 #include "model/score.h"
 #include "base/text.h"
 
-static const char *const format_names[] = {
-    [FORMAT_AUTO] = "auto", [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv"};
 static const char *const header_names[] = {
     [CSV_HEADER_AUTO] = "auto", [CSV_HEADER_YES] = "yes", [CSV_HEADER_NO] = "no"};
 #define COUNT(table) (sizeof table / sizeof table[0])
 
 json_t *score_options_json(const struct source_options *options) {
-    json_t *object = json_pack("{s:s, s:s}", "format", format_names[options->format], "header",
-                               header_names[options->header]);
+    json_t *object = json_pack("{s:s, s:s}", "format", source_format_names[options->format],
+                               "header", header_names[options->header]);
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
     json_t *skip = json_array();
@@ -78,7 +76,7 @@ int score_options(const struct model *model, struct source_options *options) {
     const json_t *source = json_object_get(model->details, "source");
     size_t format, header;
     *options = (struct source_options){0};
-    int code = find_name(source, "format", format_names, COUNT(format_names), &format);
+    int code = find_name(source, "format", source_format_names, FORMATS, &format);
     if (!code)
         code = find_name(source, "header", header_names, COUNT(header_names), &header);
     if (!code)

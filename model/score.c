@@ -127,10 +127,15 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
                      objective->name, objective->label_allowed);
 }
 
+/* Whether every row of the format has a value for every column. */
+static bool is_complete(enum source_format format) {
+    return format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
+}
+
 static int check_row(const struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *row, const double *margins) {
     const struct model_layout *layout = &scorer->model->layout;
-    if (scorer->report.format == FORMAT_CSV && !layout->table && row->known < layout->features)
+    if (is_complete(scorer->report.format) && !layout->table && row->known < layout->features)
         return refuse_row(scorer, rows, row->number, row->known);
     for (uint32_t k = 0; k < layout->outputs; k++)
         if (is_out_of_reach(scorer, margins[k]))
@@ -237,13 +242,14 @@ static void warn_rejected(const char *path, const struct source_report *report) 
                          reasons);
 }
 
-static int read_files(struct scorer *scorer, char *const *paths, char *const *weights,
+static int read_files(struct scorer *scorer, char *const *paths, const struct source_beside *beside,
                       const struct source_options *options, unsigned threads) {
     struct source_options reading = *options;
-    for (; *paths; paths++) {
+    for (uint32_t number = 0; *paths; paths++, number++) {
         scorer->path = source_name(*paths);
         scorer->names_checked = false;
-        reading.weights = weights ? *weights++ : NULL;
+        if (beside)
+            source_beside_name(beside, number, &reading);
         struct source_report *report = &scorer->report;
         int code = source_read(*paths, &reading, threads, take_rows, scorer, report);
         if (!code)
@@ -291,7 +297,7 @@ static int finish(struct scorer *scorer, int code, struct score_figures *figures
     return code;
 }
 
-int score_files(const struct model *model, char *const *paths, char *const *weights,
+int score_files(const struct model *model, char *const *paths, const struct source_beside *beside,
                 const struct source_options *options, unsigned threads,
                 const struct score_output *output, struct score_figures *figures) {
     struct scorer scorer;
@@ -308,7 +314,7 @@ int score_files(const struct model *model, char *const *paths, char *const *weig
     }
     struct source_options reading = *options;
     reading.ignores_weights = !figures;
-    return finish(&scorer, read_files(&scorer, paths, weights, &reading, threads), figures);
+    return finish(&scorer, read_files(&scorer, paths, beside, &reading, threads), figures);
 }
 
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,

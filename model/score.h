@@ -101,14 +101,14 @@ struct score_output {
 /* ERROR_USAGE if models of this layout have no such predictions. */
 int score_check_output(const struct model_layout *layout, const struct score_output *output);
 
-/* Scores `paths` (NULL-terminated), with a file of weights for the rows of each (data/weights.h),
- * or NULL. Writes predictions unless `output` is NULL; `figures` may be NULL. Memory does not grow
- * with the data, with one exception: figures of a classifier hold the scores of all labelled
- * examples, up to 2 GiB (see model/ranking.h). Errors of reading are those of source_read();
- * ERROR_DATA if a margin overflows, or if a CSV file lacks a column that the model was trained on
- * or its header gives one another name; ERROR_USAGE of score_check_output().
+/* Scores `paths` (NULL-terminated), with the files beside them, which may be NULL. Writes
+ * predictions unless `output` is NULL; `figures` may be NULL. Memory does not grow with the data,
+ * with one exception: figures of a classifier hold the scores of all labelled examples, up to 2 GiB
+ * (see model/ranking.h). Errors of reading are those of source_read(); ERROR_DATA if a margin
+ * overflows, or if a CSV file lacks a column that the model was trained on or its header gives one
+ * another name; ERROR_USAGE of score_check_output().
  */
-int score_files(const struct model *model, char *const *paths, char *const *weights,
+int score_files(const struct model *model, char *const *paths, const struct source_beside *beside,
                 const struct source_options *options, unsigned threads,
                 const struct score_output *output, struct score_figures *figures);
 

@@ -20,44 +20,56 @@ struct scoring {
     const struct options *options;
     struct model *model;
     struct source_options reading;
-    char **paths;   /* of the data */
-    char **weights; /* of their rows, a file for each, or none */
+    char **paths; /* of the data */
+    struct source_beside beside;
 };
 
-/* Finds the files of weights. */
-static int find_weights(struct scoring *scoring, char *const *patterns) {
-    const struct table *table = scoring->model->layout.table;
+/* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
+static int find_beside(const struct scoring *scoring, const char *what, char *const *patterns,
+                       char ***paths) {
     unsigned files = (unsigned)scoring->options->operands_count - 1, count = 0;
-    int code = source_paths_all(".", (const char *const *)patterns, &scoring->weights);
-    while (!code && scoring->weights[count])
+    if (!patterns || !*patterns)
+        return 0;
+    int code = source_paths_all(".", (const char *const *)patterns, paths);
+    while (!code && (*paths)[count])
         count++;
-    if (!code && count && count != files)
-        code = error_set(ERROR_USAGE,
-                         "--set weights: %u file%s of weights for %u file%s of data; allowed: one "
-                         "for each, in the same order",
-                         count, count == 1 ? "" : "s", files, files == 1 ? "" : "s");
-    for (uint32_t i = 0; !code && count && table && i < table->columns; i++)
+    if (code || count == files)
+        return code;
+    return error_set(ERROR_USAGE,
+                     "--set %s: %u file%s of %s for %u file%s of data; allowed: one for each, in "
+                     "the same order",
+                     what, count, count == 1 ? "" : "s", what, files, files == 1 ? "" : "s");
+}
+
+/* Weights come from one place. */
+static int check_weights(const struct scoring *scoring) {
+    const struct table *table = scoring->model->layout.table;
+    for (uint32_t i = 0; scoring->beside.weights && table && i < table->columns; i++)
         if (table->column[i].kind == COLUMN_WEIGHT)
-            code = error_set(ERROR_USAGE,
+            return error_set(ERROR_USAGE,
                              "--set weights: the model takes the weights of rows from a column of "
                              "the data, %s",
                              table->column[i].name ? table->column[i].name : "csv.weight");
-    return code;
+    return 0;
 }
 
-/* `weighs`: rows may have weights in files of their own. */
-static int scoring_open(const struct options *options, bool weighs, struct scoring *scoring) {
-    char **patterns = NULL;
+/* `beside`: rows may have weights and labels in files of their own. */
+static int scoring_open(const struct options *options, bool beside, struct scoring *scoring) {
+    struct source_beside patterns = {0};
     *scoring = (struct scoring){.options = options};
     int code = model_open(options->operands[0], &scoring->model);
     if (!code)
         code = score_options(scoring->model, &scoring->reading);
     if (!code)
         code = job_set_reading(options->settings, options->settings_count, &scoring->reading,
-                               weighs ? &patterns : NULL);
-    if (!code && patterns && *patterns)
-        code = find_weights(scoring, patterns);
-    source_paths_free(patterns);
+                               beside ? &patterns : NULL);
+    if (!code)
+        code = find_beside(scoring, "weights", patterns.weights, &scoring->beside.weights);
+    if (!code)
+        code = find_beside(scoring, "labels", patterns.labels, &scoring->beside.labels);
+    if (!code)
+        code = check_weights(scoring);
+    source_beside_release(&patterns);
     scoring->reading.streams = true;
     size_t files = (size_t)options->operands_count - 1;
     scoring->paths = memory_new(files + 1, sizeof *scoring->paths);
@@ -67,7 +79,7 @@ static int scoring_open(const struct options *options, bool weighs, struct scori
 
 static void scoring_close(struct scoring *scoring) {
     free(scoring->paths);
-    source_paths_free(scoring->weights);
+    source_beside_release(&scoring->beside);
     score_options_release(&scoring->reading);
     model_close(scoring->model);
 }
@@ -158,7 +170,7 @@ static int show_figures(const struct score_figures *figures, bool json) {
 static int evaluate(const struct scoring *scoring) {
     const struct model_layout *layout = &scoring->model->layout;
     struct score_figures figures;
-    int code = score_files(scoring->model, scoring->paths, scoring->weights, &scoring->reading,
+    int code = score_files(scoring->model, scoring->paths, &scoring->beside, &scoring->reading,
                            cpus_usable(), NULL, &figures);
     if (code)
         return code;

@@ -385,21 +385,22 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
     return 0;
 }
 
-/* `weights`: whether that key is one of them. */
-static bool is_about_reading(const struct key *key, bool weights) {
+/* `beside`: whether keys of files beside those of data are among them. */
+static bool is_about_reading(const struct key *key, bool beside) {
     size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
     return (key->offset >= first && key->offset < end) ||
-           (weights && key->offset == offsetof(struct job, weights));
+           (beside && (key->offset == offsetof(struct job, weights) ||
+                       key->offset == offsetof(struct job, labels)));
 }
 
-static int refuse_unless_reading(const char *setting, bool weights) {
+static int refuse_unless_reading(const char *setting, bool beside) {
     char *name = memory_format("%.*s", (int)strcspn(setting, "="), setting);
     const struct key *key = key_find(name);
     int code = 0;
-    if (!key || !is_about_reading(key, weights)) {
+    if (!key || !is_about_reading(key, beside)) {
         char allowed[256] = "";
         for (size_t i = 0, used = 0; i < keys_count; i++)
-            if (is_about_reading(&keys[i], weights))
+            if (is_about_reading(&keys[i], beside))
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
                                          used ? ", " : "", keys[i].name);
         code =
@@ -412,19 +413,22 @@ static int refuse_unless_reading(const char *setting, bool weights) {
 }
 
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
-                    char ***weights) {
-    struct job job = {.source = *options, .weights = memory_new(1, sizeof(char *))};
+                    struct source_beside *beside) {
+    struct job job = {.source = *options,
+                      .weights = memory_new(1, sizeof(char *)),
+                      .labels = memory_new(1, sizeof(char *))};
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
-        code = refuse_unless_reading(settings[i], weights != NULL);
+        code = refuse_unless_reading(settings[i], beside != NULL);
         if (!code)
             code = set(&job, settings[i]);
     }
     *options = job.source;
-    if (weights)
-        *weights = job.weights;
+    struct source_beside found = {job.weights, job.labels};
+    if (beside)
+        *beside = found;
     else
-        source_paths_free(job.weights);
+        source_beside_release(&found);
     return code;
 }
 

@@ -44,6 +44,9 @@ struct job {
     char **weights;                /* the same, of weights of the rows of `data`, */
     char **test_weights;           /* of `test` */
     char **holdout_weights;        /* and of the holdout's files */
+    char **labels;                 /* the same, of labels of the rows of arrays: of `data`, */
+    char **test_labels;            /* of `test` */
+    char **holdout_labels;         /* and of the holdout's files */
     char **class_weight;           /* as in struct set_options; may be empty */
     uint32_t category_least, bins; /* as in struct set_options */
     struct source_options source;  /* points into this job */
@@ -106,10 +109,10 @@ void job_free(struct job *job);
 
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
  * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
- * With `weights` the key of that name is allowed, too: *weights becomes its list, NULL-terminated,
- * whatever is returned; free it with source_paths_free(). */
+ * With `beside` the keys `weights` and `labels` are allowed, too: it becomes their patterns,
+ * whatever is returned; release it. */
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
-                    char ***weights);
+                    struct source_beside *beside);
 
 /* Whether the job trains a network. */
 bool job_is_network(const struct job *job);

@@ -64,8 +64,7 @@ static int check_holdout(const struct job *job) {
     return 0;
 }
 
-/* Files of weights belong to files of rows, and weights of classes to an objective that has them.
- */
+/* Rows have weights from one place, and classes of an objective that has them. */
 static int check_weights(const struct job *job) {
     char **classes = job->class_weight;
     enum label_kind labels = objective_of(job->objective)->labels;
@@ -85,13 +84,19 @@ static int check_weights(const struct job *job) {
                          "%s: key `csv.weight`: stands together with files of weights; allowed: "
                          "one of both",
                          job->file);
-    if (job->test_weights[0] && !job->test[0])
-        return error_set(ERROR_CONFIG, "%s: key `test_weights`: there is no `test`", job->file);
-    if (job->holdout_weights[0] && !job_holdout_paths(job)[0])
+    return 0;
+}
+
+/* Files beside those of `test` and of the holdout; `what`: "weights" or "labels". */
+static int check_beside(const struct job *job, const char *what, char *const *test,
+                        char *const *holdout) {
+    if (test[0] && !job->test[0])
+        return error_set(ERROR_CONFIG, "%s: key `test_%s`: there is no `test`", job->file, what);
+    if (holdout[0] && !job_holdout_paths(job)[0])
         return error_set(ERROR_CONFIG,
-                         "%s: key `holdout_weights`: the holdout is no files; rows that are held "
-                         "out by a share have their weights from `weights`",
-                         job->file);
+                         "%s: key `holdout_%s`: the holdout is no files; rows that are held out by "
+                         "a share have their %s from `%s`",
+                         job->file, what, what, what);
     return 0;
 }
 
@@ -150,6 +155,10 @@ int job_check(const struct job *job) {
         code = check_ordered(job);
     if (!code)
         code = check_weights(job);
+    if (!code)
+        code = check_beside(job, "weights", job->test_weights, job->holdout_weights);
+    if (!code)
+        code = check_beside(job, "labels", job->test_labels, job->holdout_labels);
     if (!code)
         code = check_holdout(job);
     if (!code)

@@ -53,7 +53,6 @@ static bool is_separator(const char *text) {
            !strchr("+-.:#\"'\\", text[0]);
 }
 
-static const char *const formats[] = {"auto", "libsvm", "csv", NULL};
 static const char *const headers[] = {"auto", "yes", "no", NULL};
 static const char *const losses[] = {
 #define OBJECTIVE(NAME, name) #name,
@@ -69,7 +68,6 @@ static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
-_Static_assert(FORMAT_AUTO == 0 && FORMAT_LIBSVM == 1 && FORMAT_CSV == 2, "as `formats`");
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
@@ -108,9 +106,14 @@ const struct key keys[] = {
     {"state", KEY_TEXT, AT(state), .allowed = "the path of a folder", CHANGES,
      .help = "the state folder; by default NAME.state beside the job file"},
     {"data", KEY_LIST, AT(data), .allowed = PATHS,
-     .help = "training data: LIBSVM or CSV, plain, .gz or .zst; relative to the job file"},
+     .help = "training data: LIBSVM, CSV, IDX or .npy, also .gz or .zst; relative to the job file"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
      .help = "data on which the model is evaluated at the end"},
+    {"labels", KEY_LIST, AT(labels), .allowed = PATHS,
+     .help = "of IDX or .npy: files of labels, one for each file of data, in the same order"},
+    {"test_labels", KEY_LIST, AT(test_labels), .allowed = PATHS, .help = "the same for test"},
+    {"holdout_labels", KEY_LIST, AT(holdout_labels), .allowed = PATHS,
+     .help = "the same for the files of holdout"},
     {"weights", KEY_LIST, AT(weights), .allowed = PATHS,
      .help = "files with a weight for each row, one for each file of data, in the same order"},
     {"test_weights", KEY_LIST, AT(test_weights), .allowed = PATHS, .help = "the same for test"},
@@ -119,7 +122,7 @@ const struct key keys[] = {
     {"class_weight", KEY_LIST, AT(class_weight), .fits = is_class_weight,
      .allowed = "balanced, or \"LABEL = WEIGHT\" or a list of them, with weights from 0 to 1e100",
      .help = "weights of classes, which multiply those of rows; of classes not listed: 1"},
-    {"format", KEY_CHOICE, AT(source.format), .choices = formats, .initial = "auto",
+    {"format", KEY_CHOICE, AT(source.format), .choices = source_format_names, .initial = "auto",
      .help = "format of the data; auto: found from the content"},
     {"csv.header", KEY_CHOICE, AT(source.header), .choices = headers, .initial = "auto",
      .help = "whether the first line names the columns; auto: found from the content"},

@@ -97,16 +97,16 @@ static const struct table *order_for(const struct source_options *options,
     return needs ? order : NULL;
 }
 
-/* `weights` has a file for each of `paths`, or none. With a `shape` it becomes that of the files.
- */
+/* With a `shape` it becomes that of the files. */
 static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
-                    char *const *weights, struct pack_list *list, struct source_shape *shape) {
+                    const struct source_beside *beside, struct pack_list *list,
+                    struct source_shape *shape) {
     uint32_t count = count_paths(paths);
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
     while (!code && list->count < count) {
         struct source_options reading = *options;
-        reading.weights = weights[0] ? weights[list->count] : NULL;
+        source_beside_name(beside, list->count, &reading);
         reading.streams = source_is_stream(paths[list->count]);
         if (shape && shape->table) {
             reading.table = shape->table;
@@ -275,18 +275,18 @@ static int pack_files(const struct job *job, const struct table *order, const ch
                       struct source_shape *shape) {
     struct source_options first = job->source;
     first.order = order;
-    int code = pack_all(&first, folder, paths->data, paths->weights, &packs->data, shape);
+    int code = pack_all(&first, folder, paths->data, &paths->beside_data, &packs->data, shape);
     struct source_options alike = source_options_alike(&job->source, shape);
-    if (!code && job->source.weight && shape->format == FORMAT_LIBSVM)
+    if (!code && job->source.weight && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
         code = error_set(ERROR_CONFIG,
-                         "%s: key `csv.weight`: the data is LIBSVM text, which has no columns; for "
+                         "%s: key `csv.weight`: the data is no CSV, and has no such columns; for "
                          "weights in a file of their own use `weights`",
                          job->file);
     if (!code)
-        code = pack_all(&alike, folder, paths->holdout, paths->holdout_weights, &packs->held_out,
+        code = pack_all(&alike, folder, paths->holdout, &paths->beside_holdout, &packs->held_out,
                         NULL);
     if (!code)
-        code = pack_all(&alike, folder, paths->test, paths->test_weights, &packs->test, NULL);
+        code = pack_all(&alike, folder, paths->test, &paths->beside_test, &packs->test, NULL);
     const struct pack_list *lists[] = {&packs->data, &packs->held_out, &packs->test};
     for (int i = 0; i < 3 && !code; i++)
         code = check_labels(job, lists[i]);

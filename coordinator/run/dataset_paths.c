@@ -34,18 +34,44 @@ static int find(const struct job *job, const char *key, char *const *patterns, c
     return find_by(source_paths, job, key, patterns, paths);
 }
 
-/* The files of weights for the files of `of`. One of them may serve several. */
-static int find_weights(const struct job *job, const char *key, char *const *patterns,
-                        const char *of, char *const *files, char ***paths) {
+/* The files of `what` for the files of `of`. One of them may serve several. */
+static int find_all(const struct job *job, const char *what, const char *key, char *const *patterns,
+                    const char *of, char *const *files, char ***paths) {
     int code = find_by(source_paths_all, job, key, patterns, paths);
     unsigned count = code ? 0 : count_paths(*paths), wanted = count_paths(files);
     if (code || !count || count == wanted)
         return code;
     return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: %u file%s of weights for %u file%s of `%s`; allowed: one for "
+                     "%s: key `%s`: %u file%s of %s for %u file%s of `%s`; allowed: one for "
                      "each, in the same order",
-                     job->file, key, count, count == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s",
-                     of);
+                     job->file, key, count, count == 1 ? "" : "s", what, wanted,
+                     wanted == 1 ? "" : "s", of);
+}
+
+static int find_beside(const struct job *job, struct dataset_paths *paths) {
+    const struct {
+        const char *what, *key;
+        char *const *patterns;
+        const char *of;
+        char *const *files;
+        char ***paths;
+    } lists[] = {
+        {"weights", "weights", job->weights, "data", paths->data, &paths->beside_data.weights},
+        {"weights", "test_weights", job->test_weights, "test", paths->test,
+         &paths->beside_test.weights},
+        {"weights", "holdout_weights", job->holdout_weights, "holdout", paths->holdout,
+         &paths->beside_holdout.weights},
+        {"labels", "labels", job->labels, "data", paths->data, &paths->beside_data.labels},
+        {"labels", "test_labels", job->test_labels, "test", paths->test,
+         &paths->beside_test.labels},
+        {"labels", "holdout_labels", job->holdout_labels, "holdout", paths->holdout,
+         &paths->beside_holdout.labels},
+    };
+    int code = 0;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && !code; i++)
+        code = find_all(job, lists[i].what, lists[i].key, lists[i].patterns, lists[i].of,
+                        lists[i].files, lists[i].paths);
+    return code;
 }
 
 /* A file that is trained on cannot judge the model, so it is refused as holdout. As test data it is
@@ -90,13 +116,7 @@ int dataset_find(const struct job *job, struct dataset_paths *paths) {
     if (!code)
         code = find(job, "holdout", job_holdout_paths(job), &paths->holdout);
     if (!code)
-        code = find_weights(job, "weights", job->weights, "data", paths->data, &paths->weights);
-    if (!code)
-        code = find_weights(job, "test_weights", job->test_weights, "test", paths->test,
-                            &paths->test_weights);
-    if (!code)
-        code = find_weights(job, "holdout_weights", job->holdout_weights, "holdout", paths->holdout,
-                            &paths->holdout_weights);
+        code = find_beside(job, paths);
     if (!code)
         code = check_input(job, paths);
     if (!code)
@@ -108,8 +128,8 @@ void dataset_paths_release(struct dataset_paths *paths) {
     source_paths_free(paths->data);
     source_paths_free(paths->test);
     source_paths_free(paths->holdout);
-    source_paths_free(paths->weights);
-    source_paths_free(paths->test_weights);
-    source_paths_free(paths->holdout_weights);
+    source_beside_release(&paths->beside_data);
+    source_beside_release(&paths->beside_test);
+    source_beside_release(&paths->beside_holdout);
     *paths = (struct dataset_paths){0};
 }

@@ -314,7 +314,7 @@ def evaluate_refuses_weights_that_do_not_fit(folder):
             (['evaluate', 'job.state', 'data', '--set', 'weights=none'], BAD_DATA, 'no file matches'),
             (['evaluate', 'job.state', 'data', '--set', 'weights=short'], BAD_DATA, 'short'),
             (['predict', 'job.state', 'data', '--set', 'weights=data.weights'], USAGE, 'allowed: '),
-            (['evaluate', 'job.state', 'data', '--set', 'l2=1'], USAGE, 'allowed: weights, ')):
+            (['evaluate', 'job.state', 'data', '--set', 'l2=1'], USAGE, 'allowed: labels, weights, ')):
         finished = dml(*words, cwd=folder)
         assert finished.status == status and said in finished.stderr, finished
     (folder / 'table.csv').write_text('a,w,y\n' + ''.join(f'{i},{i % 3},{i % 2}\n' for i in range(40)))

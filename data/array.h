@@ -1,0 +1,56 @@
+/* Arrays of numbers as files: IDX, as the MNIST images come in, and NumPy's .npy, versions 1 to 3.
+ * The first dimension counts rows; all others are flattened, the last one running fastest. */
+#ifndef DML_DATA_ARRAY_H
+#define DML_DATA_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/blocks.h"
+#include "data/source.h"
+
+enum array_cell {
+    CELL_U8,
+    CELL_BOOL,
+    CELL_I8,
+    CELL_U16,
+    CELL_I16,
+    CELL_U32,
+    CELL_I32,
+    CELL_U64,
+    CELL_I64,
+    CELL_F32,
+    CELL_F64,
+};
+
+struct array {
+    enum source_format format;
+    enum array_cell cell;
+    bool big;       /* the byte of the highest value comes first */
+    uint32_t width; /* cells of a row: 1 to ARRAY_WIDTH_MAX */
+    uint64_t rows;  /* as the header says: nothing may be allocated by it */
+};
+
+/* The format of a file that begins so: FORMAT_IDX, FORMAT_NPY, or FORMAT_AUTO if it is neither. */
+enum source_format array_format(const uint8_t *bytes, size_t length);
+
+/* The bytes that array_format() looks at. */
+#define ARRAY_MAGIC_BYTES 6
+
+/* "an IDX file". */
+const char *array_format_name(enum source_format format);
+
+size_t array_row_bytes(const struct array *array);
+
+/* Reads the header of the file that begins here; `format` is what array_format() said. ERROR_DATA
+ * if it is truncated or damaged, or the array is not one of numbers that can be rows. */
+int array_read_header(struct blocks *blocks, enum source_format format, struct array *array);
+
+/* The numbers of `count` cells. Integers beyond 2^53 are rounded. */
+void array_decode(const struct array *array, const char *from, uint64_t count, double *to);
+
+/* What comes after the last row: nothing. Reads to the end; ERROR_DATA if something is there. */
+int array_check_end(struct blocks *blocks, const struct array *array);
+
+#endif

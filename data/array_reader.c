@@ -1,0 +1,243 @@
+#include "data/array_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/input.h"
+
+/* About so many cells a block, so that they stay in the cache as doubles. Nothing else decides how
+ * rows are split, so packs do not depend on the number of threads. */
+#define BLOCK_CELLS (64u << 10)
+
+struct array_reader {
+    const struct source_options *options;
+    struct blocks *blocks; /* the caller's */
+    struct array data;
+    uint64_t rows_read;
+    struct input *input; /* of labels; NULL: there are none */
+    struct blocks label_blocks;
+    struct array label;
+};
+
+/* ---- opening ---- */
+
+/* Finds out whether the file is an array: else FORMAT_AUTO. */
+static int find_format(struct blocks *blocks, enum source_format wanted,
+                       enum source_format *format) {
+    const uint8_t *bytes;
+    size_t length;
+    int code = blocks_peek(blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
+    if (code)
+        return code;
+    *format = array_format(bytes, length);
+    bool array = wanted == FORMAT_IDX || wanted == FORMAT_NPY;
+    if (wanted == FORMAT_AUTO || *format == wanted)
+        return 0;
+    if (!array) {
+        *format = FORMAT_AUTO; /* the parser of that text says what is wrong */
+        return 0;
+    }
+    char magic[3 * ARRAY_MAGIC_BYTES + 1] = "";
+    for (size_t i = 0; i < length && i < ARRAY_MAGIC_BYTES; i++)
+        snprintf(magic + 3 * i, 4, " %02x", bytes[i]);
+    return error_set(ERROR_DATA, "%s is not %s, as `format` says: it begins with%s%s%s",
+                     blocks->path, array_format_name(wanted), magic,
+                     *format == FORMAT_AUTO ? "" : ", as ",
+                     *format == FORMAT_AUTO ? "" : array_format_name(*format));
+}
+
+/* Only labels, and what is told by their rows, can go with an array. */
+static int check_options(const struct array_reader *reader) {
+    const struct source_options *options = reader->options;
+    const char *path = reader->blocks->path, *kind = array_format_name(reader->data.format);
+    if (options->separator)
+        return error_set(ERROR_DATA,
+                         "%s is %s, and its labels are single numbers: for lists of labels give "
+                         "LIBSVM text or CSV",
+                         path, kind);
+    if (options->table)
+        return error_set(
+            ERROR_DATA,
+            "%s is %s, which has no columns with names and kinds as the CSV files that "
+            "the others are like; give CSV here",
+            path, kind);
+    if (options->columns && options->columns != reader->data.width + 1)
+        return error_set(ERROR_DATA, "%s: a row has %u numbers, and %u are trained on", path,
+                         reader->data.width, options->columns - 1);
+    if (options->labels || options->label_optional)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s is %s, which has no labels in its rows: name a file of labels for it in "
+                     "the key `labels` (or `test_labels`, `holdout_labels`)",
+                     path, kind);
+}
+
+static int check_labels(const struct array_reader *reader) {
+    const char *labels = reader->options->labels, *data = reader->blocks->path;
+    if (reader->label.width != 1)
+        return error_set(ERROR_DATA, "%s has %u numbers a row; a label is one", labels,
+                         reader->label.width);
+    if (reader->label.rows != reader->data.rows)
+        return error_set(ERROR_DATA, "%s has %llu labels, but %s has %llu rows", labels,
+                         (unsigned long long)reader->label.rows, data,
+                         (unsigned long long)reader->data.rows);
+    return 0;
+}
+
+static int open_labels(struct array_reader *reader) {
+    const char *path = reader->options->labels;
+    enum source_format format;
+    int code = input_open(path, false, &reader->input);
+    if (code)
+        return code;
+    blocks_init(&reader->label_blocks, reader->input, path);
+    code = find_format(&reader->label_blocks, FORMAT_AUTO, &format);
+    if (!code && format == FORMAT_AUTO)
+        code = error_set(ERROR_DATA,
+                         "%s is neither an IDX nor a .npy file, and labels of arrays are one of "
+                         "both",
+                         path);
+    if (!code)
+        code = array_read_header(&reader->label_blocks, format, &reader->label);
+    return code ? code : check_labels(reader);
+}
+
+static int open_array(struct array_reader *reader, enum source_format format) {
+    int code = array_read_header(reader->blocks, format, &reader->data);
+    if (!code)
+        code = check_options(reader);
+    return code || !reader->options->labels ? code : open_labels(reader);
+}
+
+int array_reader_open(struct blocks *data, const struct source_options *options,
+                      struct array_reader **opened) {
+    enum source_format format;
+    *opened = NULL;
+    int code = find_format(data, options->format, &format);
+    if (!code && format == FORMAT_AUTO && options->labels)
+        return error_set(ERROR_DATA,
+                         "%s is text, which has its labels in its rows: it goes without the file "
+                         "of labels, %s",
+                         data->path, options->labels);
+    if (code || format == FORMAT_AUTO)
+        return code;
+    struct array_reader *reader = memory_new(1, sizeof *reader);
+    reader->options = options;
+    reader->blocks = data;
+    code = open_array(reader, format);
+    if (code)
+        array_reader_close(reader);
+    else
+        *opened = reader;
+    return code;
+}
+
+void array_reader_close(struct array_reader *reader) {
+    if (!reader)
+        return;
+    blocks_release(&reader->label_blocks);
+    input_close(reader->input);
+    free(reader);
+}
+
+const struct array *array_reader_data(const struct array_reader *reader) {
+    return &reader->data;
+}
+
+/* ---- reading ---- */
+
+/* Takes the next `rows` of one of both files, of which `before` were read. */
+static int take(struct blocks *blocks, const struct array *array, uint64_t before, uint64_t rows,
+                struct batch *batch) {
+    size_t bytes = rows * array_row_bytes(array), first = batch->text_length;
+    int code = blocks_take(blocks, batch, bytes);
+    if (code || batch->text_length - first == bytes)
+        return code;
+    uint64_t there = before + (batch->text_length - first) / array_row_bytes(array);
+    return error_set(ERROR_DATA, "%s is truncated: its header says %llu rows, and it has %llu",
+                     blocks->path, (unsigned long long)array->rows, (unsigned long long)there);
+}
+
+static int check_ends(struct array_reader *reader) {
+    int code = array_check_end(reader->blocks, &reader->data);
+    if (!code && reader->input)
+        code = array_check_end(&reader->label_blocks, &reader->label);
+    return code;
+}
+
+int array_reader_next(struct array_reader *reader, struct batch *batch) {
+    uint64_t left = reader->data.rows - reader->rows_read, rows = BLOCK_CELLS / reader->data.width;
+    rows = rows ? rows : 1;
+    rows = rows < left ? rows : left;
+    batch->text_length = 0;
+    batch->first_line = reader->rows_read + 1;
+    if (!rows)
+        return check_ends(reader);
+    int code = take(reader->blocks, &reader->data, reader->rows_read, rows, batch);
+    if (!code && reader->input)
+        code = take(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
+    reader->rows_read += rows;
+    return code;
+}
+
+int array_reader_end(const struct array_reader *reader, struct source_report *report) {
+    if (!reader->input)
+        return 0;
+    report->labels_stamp = input_stamp(reader->input);
+    input_hash(reader->input, report->labels_hash);
+    return input_check_unchanged(reader->input);
+}
+
+/* ---- parsing ---- */
+
+/* The place of the first number that is not finite; `count` if all are. */
+static uint32_t find_not_finite(const double *value, uint32_t count) {
+    uint32_t i = 0;
+    while (i < count && isfinite(value[i]))
+        i++;
+    return i;
+}
+
+static void parse_row(const struct array_reader *reader, struct batch *batch, uint64_t line,
+                      const char *row, double label) {
+    uint32_t width = reader->data.width;
+    uint64_t repeated;
+    batch_reserve(batch, width);
+    double *value = batch->value + batch->value_count;
+    array_decode(&reader->data, row, width, value);
+    bool floats = reader->data.cell == CELL_F32 || reader->data.cell == CELL_F64;
+    uint32_t bad = floats ? find_not_finite(value, width) : width;
+    if (bad < width) {
+        batch_reject(batch, line, "number %u of this row is %g, which is not finite", bad + 1,
+                     value[bad]);
+        return;
+    }
+    if (reader->input && !isfinite(label)) {
+        batch_reject(batch, line, "its label in %s is %g, which is not finite",
+                     reader->options->labels, label);
+        return;
+    }
+    for (uint32_t j = 0; j < width && !batch->row_count; j++)
+        batch->id[j] = j + UINT64_C(1);
+    batch->value_count += width;
+    batch_row(batch, label, NULL, true, &repeated);
+}
+
+void array_reader_parse(const struct array_reader *reader, struct batch *batch) {
+    const struct array *label = &reader->label;
+    size_t row_bytes = array_row_bytes(&reader->data);
+    size_t label_bytes = reader->input ? array_row_bytes(label) : 0;
+    uint64_t rows = batch->text_length / (row_bytes + label_bytes);
+    const char *labels = batch->text + rows * row_bytes;
+    batch_clear(batch);
+    batch->alike = true;
+    for (uint64_t i = 0; i < rows && batch->bad_count <= reader->options->bad_lines_max; i++) {
+        double value = NAN;
+        if (reader->input)
+            array_decode(label, labels + i * label_bytes, 1, &value);
+        parse_row(reader, batch, batch->first_line + i, batch->text + i * row_bytes, value + 0.0);
+    }
+}
