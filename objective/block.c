@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
-#include "objective/parts.h"
+#include "objective/network.h"
 
 /* How many values, or margins, of a batch fit into the cache. */
 #define BATCH_VALUES 32768
@@ -26,21 +26,37 @@ static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
     return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
 }
 
-struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+/* What a network and a linear model both have: of the rows of a batch. */
+static struct objective_scratch *scratch_for(const struct objective_shape *shape, uint32_t rows) {
     struct objective_scratch *scratch = memory_new(1, sizeof *scratch);
+    size_t margins = (size_t)rows * shape->outputs;
+    bool lists = objective_of(shape->kind)->labels == LABEL_LISTS;
+    scratch->margins = memory_new(margins, sizeof(double));
+    scratch->work = memory_new(margins, sizeof(double));
+    scratch->loss = memory_new(rows, sizeof(double));
+    scratch->listed = lists ? memory_new(margins, sizeof(double)) : NULL;
+    return scratch;
+}
+
+static struct objective_scratch *network_scratch(const struct objective_shape *shape) {
+    struct network_scratch *network = network_scratch_new(shape);
+    struct objective_scratch *scratch = scratch_for(shape, network->batch_rows);
+    scratch->network = network;
+    return scratch;
+}
+
+struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    if (shape->network.layers)
+        return network_scratch(shape);
     const struct objective *objective = objective_of(shape->kind);
     struct layout layout = objective_layout(shape);
+    uint32_t rows = batch_rows(shape, false); /* a batch of dense rows has no more */
+    struct objective_scratch *scratch = scratch_for(shape, rows);
     scratch->weights = *shape;
     scratch->weights.outputs = objective_weights(objective, shape->outputs);
     const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
     if (bias)
         scratch->bias = *bias;
-    uint32_t rows = batch_rows(shape, false); /* a batch of dense rows has no more */
-    size_t margins = (size_t)rows * shape->outputs;
-    scratch->margins = memory_new(margins, sizeof(double));
-    scratch->work = memory_new(margins, sizeof(double));
-    scratch->loss = memory_new(rows, sizeof(double));
-    scratch->listed = objective->labels == LABEL_LISTS ? memory_new(margins, sizeof(double)) : NULL;
     scratch->common = objective->shares_weights ? memory_new(rows, sizeof(double)) : NULL;
     return scratch;
 }
@@ -57,10 +73,11 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
     curving_free(scratch->curving);
+    network_scratch_free(scratch->network);
     free(scratch);
 }
 
-static struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
+struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
     uint32_t left = rows->count - first;
     return (struct batch){rows, first, left < most ? left : most};
 }
@@ -113,8 +130,8 @@ static const double *labels_of(const struct batch *batch, size_t outputs,
     return scratch->listed;
 }
 
-double batch_correct(const struct objective_shape *shape, const struct batch *batch,
-                     const double *margins, const double *label) {
+static double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+                            const double *margins, const double *label) {
     const struct objective *objective = objective_of(shape->kind);
     size_t outputs = shape->outputs, labels = objective->labels == LABEL_LISTS ? outputs : 1;
     double correct = 0;
@@ -122,6 +139,16 @@ double batch_correct(const struct objective_shape *shape, const struct batch *ba
         if (objective_is_correct(objective, outputs, margins + i * outputs, label + i * labels))
             correct += weight_at(batch->rows, batch->first + i);
     return correct;
+}
+
+void batch_losses(const struct objective_shape *shape, const struct batch *batch,
+                  struct objective_scratch *scratch, double *correct) {
+    const double *label = labels_of(batch, shape->outputs, scratch);
+    if (correct)
+        *correct += batch_correct(shape, batch, scratch->margins, label);
+    objective_of(shape->kind)
+        ->losses(&shape->loss, batch->count, shape->outputs, label, scratch->margins, scratch->loss,
+                 scratch->work);
 }
 
 bool batches_next(struct batches *batches, struct batch *batch) {
@@ -132,19 +159,13 @@ bool batches_next(struct batches *batches, struct batch *batch) {
     *batch = batch_at(batches->rows, batches->next, batches->most);
     batches->next += batch->count;
     batch_margins(shape, batch, batches->parameters, scratch);
-    const double *label = labels_of(batch, shape->outputs, scratch);
-    if (batches->judges)
-        batches->correct += batch_correct(shape, batch, scratch->margins, label);
-    objective_of(shape->kind)
-        ->losses(&shape->loss, batch->count, shape->outputs, label, scratch->margins, scratch->loss,
-                 scratch->work);
+    batch_losses(shape, batch, scratch, batches->judges ? &batches->correct : NULL);
     return true;
 }
 
-/* Weighs the losses. The derivatives of rows of weight 0 become 0; the others are compared with the
- * bound as they are, and weighed later. */
-static void weigh_losses(const struct batch *batch, size_t outputs,
-                         struct objective_scratch *scratch) {
+/* The derivatives of rows that weigh something are compared with the bound as they are. */
+void batch_weigh_losses(const struct batch *batch, size_t outputs,
+                        struct objective_scratch *scratch) {
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++) {
         scratch->loss[i] = weight[i] > 0 ? weight[i] * scratch->loss[i] : 0;
@@ -157,7 +178,7 @@ static void weigh_losses(const struct batch *batch, size_t outputs,
 static void note_losses(const struct batch *batch, size_t outputs,
                         struct objective_scratch *scratch, struct objective_result *result) {
     if (batch->rows->weight)
-        weigh_losses(batch, outputs, scratch);
+        batch_weigh_losses(batch, outputs, scratch);
     for (size_t i = 0; i < batch->count; i++)
         result->loss += scratch->loss[i];
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);
@@ -179,7 +200,7 @@ static void bias_gradient(const struct layout_tensor *bias, const struct objecti
     }
 }
 
-static void weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives) {
+void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives) {
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
@@ -208,7 +229,7 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
             derivatives[i] *= power;
     }
     if (batch->rows->weight)
-        weigh_derivatives(batch, shape->outputs, derivatives);
+        batch_weigh_derivatives(batch, shape->outputs, derivatives);
     if (shape->intercept)
         bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
     if (scratch->common)
@@ -219,11 +240,11 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
         sparse_gradient(&scratch->weights, scale, batch, derivatives, sum);
 }
 
-void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct rows *rows, const double *parameters, int64_t *sum,
-                     struct objective_scratch *scratch, struct objective_result *result) {
+static void linear_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                         const struct rows *rows, const double *parameters, int64_t *sum,
+                         struct objective_scratch *scratch, struct objective_result *result) {
     *result = (struct objective_result){.maxima = maxima_of_one(0)};
-    double bound = fixed_power(scale->bounds.exponent[0]);
+    double bound = scale ? fixed_power(scale->bounds.exponent[0]) : INFINITY;
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct batch batch;
     batches.judges = !sum;
@@ -237,6 +258,15 @@ void objective_block(const struct objective_shape *shape, const struct objective
     result->correct = batches.correct;
     if (rows->dense && sum && !result->exceeded)
         dense_finish(&scratch->weights, scale, sum, scratch);
+}
+
+void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                     const struct rows *rows, const double *parameters, int64_t *sum,
+                     struct objective_scratch *scratch, struct objective_result *result) {
+    if (shape->network.layers)
+        network_block(shape, scale, rows, parameters, sum, scratch, result);
+    else
+        linear_block(shape, scale, rows, parameters, sum, scratch, result);
 }
 
 static void linear_margins(const struct objective_shape *shape, const struct rows *rows,
@@ -254,5 +284,8 @@ static void linear_margins(const struct objective_shape *shape, const struct row
 void objective_margins(const struct objective_shape *shape, const struct rows *rows,
                        const double *parameters, struct objective_scratch *scratch,
                        double *margins) {
-    linear_margins(shape, rows, parameters, scratch, margins);
+    if (shape->network.layers)
+        network_margins(shape, rows, parameters, scratch, margins);
+    else
+        linear_margins(shape, rows, parameters, scratch, margins);
 }

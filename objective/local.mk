@@ -12,6 +12,9 @@ libobjective_a_SOURCES = \
 	objective/objective.h objective/objectives.def objective/parameters.def \
 	objective/parts.h \
 	objective/multilabel.c \
+	objective/network.c objective/network.h \
+	objective/network_double.c objective/network_float.c objective/network_pass.def \
+	objective/network_round.c \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
 	objective/poisson.c \

@@ -243,15 +243,21 @@ struct objective_scale {
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
                                 that of the bias; NULL: `uniform` for all */
     int uniform;
-    struct bounds bounds; /* of a linear model one, 2^b: |derivative| ≤ 2^b, not weighted */
+    struct bounds bounds; /* of a linear model one, 2^b: |derivative| ≤ 2^b, not weighted; of a
+                             network one a tensor: see the maxima */
 };
 
 struct objective_result {
     double loss; /* Σ weight·loss over the block; not finite if the point is too far out */
-    struct maxima maxima; /* of a linear model one: the largest |derivative| over the block, not
-                             weighted; +infinity if one is NaN */
-    bool exceeded;        /* one is beyond its bound: `sum` may hold a part of this block, and must
-                             be thrown away */
+
+    /* Of a linear model one: the largest |derivative| over the block, not weighted. Of a network
+     * one a tensor: the largest |g|·2^(e − s) over its elements g of the block's gradient, e being
+     * the base exponent of each, and s that of the last bias. +infinity if a value is NaN; all if
+     * the loss is not finite. */
+    struct maxima maxima;
+
+    bool exceeded;  /* one is beyond its bound: `sum` may hold a part of this block, and must be
+                       thrown away */
     double correct; /* weight of the rows that are predicted correctly, if there is no `sum`; else
                        0 */
 };
@@ -263,7 +269,7 @@ void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
  * (n int64_t, 64-byte aligned); once a bound is exceeded, only the loss and the maxima are
- * computed, and with sum == NULL these and `correct`. */
+ * computed, with sum == NULL these and `correct`, and with scale == NULL, too, no maxima. */
 void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct rows *rows, const double *parameters, int64_t *sum,
                      struct objective_scratch *scratch, struct objective_result *result);
@@ -321,8 +327,8 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
                          int64_t *triangle, struct objective_scratch *scratch,
                          struct objective_curved *curved);
 
-/* A hash of the gradients and curvature of every kind over a fixed data set. All replicas of a run
- * must have the same. */
+/* A hash of the gradients and curvature of every kind, and of networks, over a fixed data set. All
+ * replicas of a run must have the same. */
 uint64_t objective_proof(void);
 
 #endif

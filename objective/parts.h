@@ -83,18 +83,15 @@ struct objective_scratch {
     size_t packed_bytes;
     double *gradient; /* of a batch (K = 1), else of all batches so far: K×F */
 
-    struct curving *curving; /* NULL until it is needed */
+    struct network_scratch *network; /* of a network; all above but margins, work, loss and listed
+                                        is then NULL */
+    struct curving *curving;         /* NULL until it is needed */
 };
 
 /* The weight of row `i` of a block. */
 static inline double weight_at(const struct rows *rows, size_t i) {
     return rows->weight ? rows->weight[i] : 1;
 }
-
-/* The weight of the rows of a batch whose margins, count×K and not yet derivatives, predict what
- * their labels say, which are as losses take them. */
-double batch_correct(const struct objective_shape *shape, const struct batch *batch,
-                     const double *margins, const double *label);
 
 /* Goes over a block batch by batch: each call of batches_next() leaves the derivatives of the next
  * batch in the scratch's margins, and its losses in `loss`. False after the last. */
@@ -110,6 +107,17 @@ struct batches {
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch);
 bool batches_next(struct batches *batches, struct batch *batch);
+
+/* What the passes over linear models and networks share. From the scratch's margins the losses and
+ * derivatives of a batch; to `correct`, unless it is NULL, it adds the weight of the rows whose
+ * margins predict what their labels say. Weighing, of a block with weights: the losses, with
+ * derivatives of 0 for rows of weight 0, and later the derivatives. */
+struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
+void batch_losses(const struct objective_shape *shape, const struct batch *batch,
+                  struct objective_scratch *scratch, double *correct);
+void batch_weigh_losses(const struct batch *batch, size_t outputs,
+                        struct objective_scratch *scratch);
+void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives);
 
 /* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
  * before the batches of a block. */

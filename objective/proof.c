@@ -53,6 +53,14 @@ static void fill(struct canned *canned) {
         canned->exponent[j] = (int16_t)(52 + j % 3);
 }
 
+/* A network of every activation and precision, of units that fill lanes and leave some over. */
+enum { UNITS = 21, UNITS_ABOVE = 9 };
+enum {
+    NETWORK_PARAMETERS =
+        (FEATURES + 1) * UNITS + (UNITS + 1) * UNITS_ABOVE + (UNITS_ABOVE + 1) * OUTPUTS
+};
+enum { TENSORS = 6 };
+
 static struct objective_shape shape_of(enum objective_kind kind, uint32_t features) {
     return (struct objective_shape){.kind = kind,
                                     .features = features,
@@ -125,6 +133,45 @@ static uint64_t hash_of_curvature(const struct canned *canned, enum objective_ki
     return hash;
 }
 
+static uint64_t hash_of_network(const struct canned *canned, const struct network *network,
+                                bool dense, uint64_t seed) {
+    struct objective_shape shape = shape_of(OBJECTIVE_SOFTMAX, FEATURES);
+    struct objective_scale scale = {.uniform = 54, .bounds = {.count = TENSORS}};
+    for (uint32_t t = 0; t < TENSORS; t++)
+        scale.bounds.exponent[t] = 8;
+    shape.network = *network;
+    struct rows rows = dense ? dense_rows(canned, FEATURES)
+                             : sparse_rows(canned, FEATURES, canned->start, canned->feature);
+    struct layout layout = objective_layout(&shape);
+    double *parameters = memory_new(NETWORK_PARAMETERS, sizeof *parameters);
+    int64_t *sum = memory_new(NETWORK_PARAMETERS, sizeof *sum);
+    layout_start(&layout, 0, NETWORK_PARAMETERS, parameters);
+    struct objective_scratch *scratch = objective_scratch_new(&shape);
+    struct objective_result result;
+    objective_block(&shape, &scale, &rows, parameters, sum, scratch, &result);
+    uint64_t hash = hash64_seeded(sum, NETWORK_PARAMETERS * sizeof *sum, seed);
+    hash = hash64_seeded(&result.loss, sizeof result.loss, hash);
+    hash = hash64_seeded(result.maxima.value, TENSORS * sizeof(double), hash);
+    objective_scratch_free(scratch);
+    free(parameters);
+    free(sum);
+    return hash;
+}
+
+static uint64_t hash_of_networks(const struct canned *canned, uint64_t hash) {
+    for (int activation = 0; activation < ACTIVATIONS; activation++)
+        for (int precision = PRECISION_DOUBLE; precision <= PRECISION_FLOAT; precision++)
+            for (int dense = 0; dense < 2; dense++) {
+                const struct network network = {.layers = 2,
+                                                .units = {UNITS, UNITS_ABOVE},
+                                                .activation = (enum activation)activation,
+                                                .precision = (enum precision)precision,
+                                                .seed = 1};
+                hash = hash_of_network(canned, &network, dense, hash);
+            }
+    return hash;
+}
+
 uint64_t objective_proof(void) {
     struct canned *canned = memory_new(1, sizeof *canned);
     fill(canned);
@@ -135,6 +182,7 @@ uint64_t objective_proof(void) {
             if (objective_of((enum objective_kind)kind)->second)
                 hash = hash_of_curvature(canned, (enum objective_kind)kind, dense, hash);
         }
+    hash = hash_of_networks(canned, hash);
     free(canned);
     return hash;
 }

@@ -21,13 +21,12 @@ static void gradient(const struct kernel_place *place, uint32_t number, const st
 }
 
 /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
- * into no sum, so the bound does not apply. */
+ * into no sum, so no bound applies. */
 static void loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                  struct exact *totals, struct computed *computed) {
     (void)number, (void)computed;
     struct objective_result result;
-    objective_block(place->shape, place->scale, rows, place->parameters, NULL, place->scratch,
-                    &result);
+    objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch, &result);
     exact_add(&totals[0], result.loss);
     exact_add(&totals[1], result.correct);
 }

@@ -43,7 +43,7 @@ void objective_block(const struct objective_shape *shape, const struct objective
     result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
     result->maxima = maxima_of_one(1 + rows->label[0]);
     result->correct = sum ? 0 : rows->label[0];
-    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
+    result->exceeded = scale && maxima_exceed(&result->maxima, &scale->bounds);
     for (int i = 0; sum && i < 300; i++)
         fixed_add(&sum[random_below(&random, shape->features)],
                   (double)((int64_t)random_next(&random) >> 12));

@@ -1,0 +1,273 @@
+#include "objective/network.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Units and margins of a batch: with their derivatives they fill a share of the last cache.
+ * Products are slow over few rows, so wide networks get more memory instead. */
+#define BATCH_UNITS (1 << 19)
+#define ROWS_LEAST 16
+#define ROWS_MOST 1024
+
+/* ---- scratch memory ---- */
+
+static void find_widths(struct network_scratch *scratch, const struct objective_shape *shape) {
+    scratch->layers = shape->network.layers + 1;
+    scratch->outputs = shape->outputs;
+    for (uint32_t l = 1; l <= scratch->layers; l++)
+        scratch->width[l] = scratch->layout.tensor[l - 1].columns;
+    scratch->width[0] = shape->features;
+    size_t units = shape->outputs;
+    for (uint32_t l = 1; l < scratch->layers; l++)
+        units += scratch->width[l];
+    size_t rows = BATCH_UNITS / units;
+    scratch->batch_rows = (uint32_t)(rows < ROWS_LEAST  ? ROWS_LEAST
+                                     : rows > ROWS_MOST ? ROWS_MOST
+                                                        : rows);
+}
+
+static void make_room(struct network_scratch *scratch) {
+    size_t size = scratch->kernels->size, rows = scratch->batch_rows, widest = 0;
+    for (uint32_t l = 1; l <= scratch->layers; l++) {
+        size_t width = scratch->width[l];
+        scratch->units[l - 1] = memory_new(rows * width, size);
+        if (scratch->activation == ACTIVATION_GELU && l < scratch->layers)
+            scratch->sums[l - 1] = memory_new(rows * width, size);
+        widest = width > widest ? width : widest;
+    }
+    for (size_t i = 0; i < 2; i++)
+        scratch->error[i] = memory_new(rows * widest, size);
+    for (uint32_t t = 1; t < scratch->layout.count; t++) {
+        const struct layout_tensor *tensor = &scratch->layout.tensor[t];
+        scratch->gradient[t] = memory_new(tensor->rows * tensor->columns, size);
+    }
+}
+
+struct network_scratch *network_scratch_new(const struct objective_shape *shape) {
+    struct network_scratch *scratch = memory_new(1, sizeof *scratch);
+    bool narrow = shape->network.precision == PRECISION_FLOAT;
+    scratch->kernels = narrow ? &network_float : &network_double;
+    scratch->layout = objective_layout(shape);
+    scratch->activation = shape->network.activation;
+    find_widths(scratch, shape);
+    make_room(scratch);
+    scratch->matrix = matrix_scratch_new();
+    return scratch;
+}
+
+void network_scratch_free(struct network_scratch *scratch) {
+    if (!scratch)
+        return;
+    for (uint32_t l = 0; l < scratch->layers; l++)
+        free(scratch->units[l]);
+    for (uint32_t l = 0; l + 1 < scratch->layers; l++)
+        free(scratch->sums[l]);
+    for (uint32_t t = 0; t < scratch->layout.count; t++)
+        free(scratch->gradient[t]);
+    for (size_t i = 0; i < 2; i++)
+        free(scratch->error[i]);
+    free(scratch->rounded);
+    free(scratch->input);
+    free(scratch->column);
+    free(scratch->place);
+    free(scratch->number);
+    free(scratch->used);
+    matrix_scratch_free(scratch->matrix);
+    free(scratch);
+}
+
+/* ---- a chunk ---- */
+
+/* Numbers the columns that the chunk has values in. */
+static void find_columns(struct network_scratch *scratch, const struct rows *rows) {
+    size_t values = rows->start[rows->count];
+    if (!scratch->number)
+        scratch->number = memory_new(scratch->width[0], sizeof *scratch->number);
+    if (values > scratch->values) {
+        scratch->column = memory_resize(scratch->column, values, sizeof *scratch->column);
+        scratch->place = memory_resize(scratch->place, values, sizeof *scratch->place);
+        scratch->values = values;
+    }
+    scratch->columns = 0;
+    for (size_t v = 0; v < values; v++) {
+        uint32_t feature = rows->feature[v];
+        if (!scratch->number[feature]) {
+            scratch->column[scratch->columns] = feature;
+            scratch->number[feature] = ++scratch->columns;
+        }
+        scratch->place[v] = scratch->number[feature] - 1;
+    }
+    for (uint32_t c = 0; c < scratch->columns; c++)
+        scratch->number[scratch->column[c]] = 0;
+}
+
+size_t network_first_rows(const struct network_scratch *scratch) {
+    return scratch->dense ? scratch->width[0] : scratch->columns;
+}
+
+static void room_for_first(struct network_scratch *scratch) {
+    size_t rows = network_first_rows(scratch), size = scratch->kernels->size;
+    if (rows <= scratch->first_rows)
+        return;
+    scratch->gradient[0] = memory_resize(scratch->gradient[0], rows * scratch->width[1], size);
+    if (!scratch->dense)
+        scratch->used = memory_resize(scratch->used, rows * scratch->width[1], size);
+    scratch->first_rows = rows;
+}
+
+/* The parameters from element `first` on as reals. */
+static const void *as_reals(struct network_scratch *scratch, const double *parameters,
+                            uint64_t first) {
+    if (scratch->kernels == &network_double)
+        return parameters + first;
+    return (const float *)scratch->rounded + first;
+}
+
+static void take_parameters(struct network_scratch *scratch, const double *parameters) {
+    const struct network_kernels *kernels = scratch->kernels;
+    const struct layout *layout = &scratch->layout;
+    size_t n = layout_parameters(layout), width = scratch->width[1];
+    uint64_t skipped = scratch->dense ? 0 : layout->tensor[1].first;
+    if (kernels == &network_float) {
+        if (!scratch->rounded)
+            scratch->rounded = memory_new(n, sizeof(float));
+        kernels->convert(n - skipped, parameters + skipped, (float *)scratch->rounded + skipped);
+    }
+    for (uint32_t l = 0; l < scratch->layers; l++) {
+        scratch->weight[l] = as_reals(scratch, parameters, layout->tensor[l].first);
+        scratch->bias[l] = as_reals(scratch, parameters, layout->tensor[scratch->layers + l].first);
+    }
+    for (uint32_t c = 0; !scratch->dense && c < scratch->columns; c++)
+        kernels->convert(width, parameters + scratch->column[c] * width,
+                         (char *)scratch->used + c * width * kernels->size);
+}
+
+static void begin(struct network_scratch *scratch, const struct rows *rows,
+                  const double *parameters) {
+    scratch->dense = rows->dense;
+    scratch->from = NULL;
+    if (!rows->dense)
+        find_columns(scratch, rows);
+    room_for_first(scratch);
+    take_parameters(scratch, parameters);
+}
+
+static void clear_gradient(struct network_scratch *scratch) {
+    size_t size = scratch->kernels->size, first = network_first_rows(scratch);
+    if (first)
+        memset(scratch->gradient[0], 0, first * scratch->width[1] * size);
+    for (uint32_t t = 1; t < scratch->layout.count; t++) {
+        const struct layout_tensor *tensor = &scratch->layout.tensor[t];
+        memset(scratch->gradient[t], 0, tensor->rows * tensor->columns * size);
+    }
+}
+
+/* Dense rows as reals: where they are, or converted. */
+static void take_input(struct network_scratch *scratch, const struct batch *batch) {
+    const struct rows *rows = batch->rows;
+    const struct network_kernels *kernels = scratch->kernels;
+    size_t begin = (size_t)batch->first * rows->features;
+    size_t values = (size_t)batch->count * rows->features;
+    if (rows->type == kernels->type) {
+        scratch->from = (const char *)rows->value + begin * kernels->size;
+        return;
+    }
+    if (values > scratch->input_values) {
+        scratch->input = memory_resize(scratch->input, values, kernels->size);
+        scratch->input_values = values;
+    }
+    kernels->read(rows, begin, values, scratch->input);
+    scratch->from = scratch->input;
+}
+
+static void forward(struct network_scratch *scratch, const struct batch *batch, double *margins) {
+    if (scratch->dense)
+        take_input(scratch, batch);
+    scratch->kernels->forward(scratch, batch, margins);
+}
+
+/* What a row of weight 0 has may be beyond all numbers, and times a derivative of 0 no number. */
+static void clear_row(struct network_scratch *scratch, size_t i) {
+    size_t size = scratch->kernels->size;
+    if (scratch->from && scratch->from == scratch->input)
+        memset((char *)scratch->input + i * scratch->width[0] * size, 0, scratch->width[0] * size);
+    for (uint32_t l = 1; l <= scratch->layers; l++) {
+        size_t bytes = scratch->width[l] * size;
+        memset((char *)scratch->units[l - 1] + i * bytes, 0, bytes);
+        if (l < scratch->layers && scratch->sums[l - 1])
+            memset((char *)scratch->sums[l - 1] + i * bytes, 0, bytes);
+    }
+}
+
+static void weigh(struct objective_scratch *scratch, const struct batch *batch, size_t outputs) {
+    if (!batch->rows->weight)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->rows->weight[batch->first + i] == 0)
+            clear_row(scratch->network, i);
+    batch_weigh_derivatives(batch, outputs, scratch->margins);
+}
+
+static bool counts_nothing(const struct rows *rows) {
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (weight_at(rows, i) > 0)
+            return false;
+    return true;
+}
+
+/* The losses of a batch, added to the result, and the derivatives in the scratch's margins. */
+static void batch_forward(const struct objective_shape *shape, const struct batch *batch,
+                          struct objective_scratch *scratch, bool judges,
+                          struct objective_result *result) {
+    forward(scratch->network, batch, scratch->margins);
+    batch_losses(shape, batch, scratch, judges ? &result->correct : NULL);
+    if (batch->rows->weight)
+        batch_weigh_losses(batch, shape->outputs, scratch);
+    for (size_t i = 0; i < batch->count; i++)
+        result->loss += scratch->loss[i];
+}
+
+static void finish(struct network_scratch *scratch, const struct objective_scale *scale,
+                   int64_t *sum, struct objective_result *result) {
+    result->maxima = network_maxima(scratch, scale);
+    for (uint32_t t = 0; !isfinite(result->loss) && t < result->maxima.count; t++)
+        result->maxima.value[t] = INFINITY;
+    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
+    if (sum && !result->exceeded)
+        network_add(scratch, scale, sum);
+}
+
+void network_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                   const struct rows *rows, const double *parameters, int64_t *sum,
+                   struct objective_scratch *scratch, struct objective_result *result) {
+    struct network_scratch *network = scratch->network;
+    *result = (struct objective_result){.maxima.count = scale ? network->layout.count : 0};
+    if (counts_nothing(rows))
+        return;
+    begin(network, rows, parameters);
+    if (scale)
+        clear_gradient(network);
+    for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
+        struct batch batch = batch_at(rows, first, network->batch_rows);
+        batch_forward(shape, &batch, scratch, !sum, result);
+        if (!scale || !isfinite(result->loss))
+            continue;
+        weigh(scratch, &batch, shape->outputs);
+        network->kernels->backward(network, &batch, scratch->margins);
+    }
+    if (scale)
+        finish(network, scale, sum, result);
+}
+
+void network_margins(const struct objective_shape *shape, const struct rows *rows,
+                     const double *parameters, struct objective_scratch *scratch, double *margins) {
+    struct network_scratch *network = scratch->network;
+    begin(network, rows, parameters);
+    for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
+        struct batch batch = batch_at(rows, first, network->batch_rows);
+        forward(network, &batch, margins + (size_t)first * shape->outputs);
+    }
+}

@@ -1,0 +1,96 @@
+/* Inside objective/ only: a pass over one chunk of a network.
+ *
+ * Rows go through in batches: forward to the margins, their losses and derivatives (in double), and
+ * backward. Sums over rows run on from batch to batch, row by row, so that the bits do not depend
+ * on where batches end. Only the sums of the whole chunk are rounded to fixed point, once an
+ * element.
+ *
+ * `real` is double or float, as the network's precision says. Typed kernels take void pointers to
+ * it: objective/network_pass.def has them for both. */
+#ifndef DML_OBJECTIVE_NETWORK_H
+#define DML_OBJECTIVE_NETWORK_H
+
+#include "numeric/matrix.h"
+#include "objective/parts.h"
+
+struct network_scratch {
+    struct layout layout;
+    const struct network_kernels *kernels;
+    enum activation activation;
+    uint32_t layers;                      /* L, with that of the outputs */
+    size_t width[NETWORK_LAYERS_MAX + 2]; /* 0: the features; l: what layer l sends on */
+    size_t outputs;                       /* K: more than width[L] if these share their weights */
+    uint32_t batch_rows;                  /* most rows of a batch */
+
+    /* The parameters at this point: `weight` of layer l at [l − 1]. */
+    const void *weight[NETWORK_LAYERS_MAX + 1], *bias[NETWORK_LAYERS_MAX + 1];
+    void *rounded; /* of floats: the parameters; NULL until needed */
+
+    /* Of a batch, row-major. */
+    void *input;                         /* dense rows as reals, unless they are already */
+    size_t input_values;                 /* that there is room for */
+    const void *from;                    /* the dense rows of this batch; NULL for sparse ones */
+    void *units[NETWORK_LAYERS_MAX + 1]; /* layer l's at [l − 1]: rows × width, also the margins */
+    void *sums[NETWORK_LAYERS_MAX];      /* the same before the activation, for gelu; or NULL */
+    void *error[2];                      /* derivatives by the sums, of two layers in turn */
+
+    /* Of the chunk. */
+    bool dense;
+    void
+        *gradient[TENSORS_MAX]; /* as tensors are, but of sparse rows [0] has a row a used column */
+    size_t first_rows;          /* that gradient[0] has room for */
+
+    /* Columns that a sparse chunk has values in, by first appearance, and which of them each value
+     * is in. A run may have many more columns than a chunk. */
+    uint32_t *column, *place;
+    uint32_t *number; /* of each feature: its place in `column`, from 1; 0: not used */
+    uint32_t columns;
+    size_t values; /* that `column` and `place` have room for */
+    void *used;    /* the rows of W1 of these columns */
+
+    struct matrix_scratch *matrix;
+};
+
+/* What is made once for double and once for float. */
+struct network_kernels {
+    size_t size; /* of a real */
+
+    void (*convert)(size_t n, const double *from, void *to);
+    void (*widen)(size_t n, const void *from, double *to);
+
+    enum value_type type; /* of values that are reals already */
+
+    /* `n` values of dense rows, from number `begin` on, as reals. */
+    void (*read)(const struct rows *rows, size_t begin, size_t n, void *to);
+
+    /* From the rows to the margins: count × K doubles. */
+    void (*forward)(struct network_scratch *scratch, const struct batch *batch, double *margins);
+
+    /* After forward() of the same batch: adds its gradient, from the derivatives by its margins,
+     * weighted. What rows of weight 0 have left in `units` and `input` must have been cleared. */
+    void (*backward)(struct network_scratch *scratch, const struct batch *batch,
+                     const double *derivatives);
+};
+extern const struct network_kernels network_double, network_float;
+
+struct network_scratch *network_scratch_new(const struct objective_shape *shape);
+void network_scratch_free(struct network_scratch *scratch);
+
+/* The rows of W1 that the chunk has a gradient of: all, or those of its columns. */
+size_t network_first_rows(const struct network_scratch *scratch);
+
+/* objective_block() and objective_margins() of a network. */
+void network_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                   const struct rows *rows, const double *parameters, int64_t *sum,
+                   struct objective_scratch *scratch, struct objective_result *result);
+void network_margins(const struct objective_shape *shape, const struct rows *rows,
+                     const double *parameters, struct objective_scratch *scratch, double *margins);
+
+/* The largest elements of the chunk's gradient, as struct objective_result says, and the gradient
+ * added to `sum`: network_round.c. */
+struct maxima network_maxima(const struct network_scratch *scratch,
+                             const struct objective_scale *scale);
+void network_add(const struct network_scratch *scratch, const struct objective_scale *scale,
+                 int64_t *sum);
+
+#endif

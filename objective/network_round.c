@@ -1,0 +1,103 @@
+/* From the gradient of a chunk to fixed point. */
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+#include "objective/network.h"
+
+#define PIECE_ELEMENTS 1024
+_Static_assert(PIECE_ELEMENTS <= BLOCK_ELEMENTS, "vector kernels take a piece");
+
+/* A stretch of a tensor under one base exponent: a row, or all of it. */
+struct stretch {
+    size_t at, count; /* elements of the chunk's gradient of this tensor */
+    uint64_t element; /* of the whole vector, where it begins */
+    double power;     /* 2^(base exponent) */
+};
+
+static struct stretch stretch_of(const struct network_scratch *scratch,
+                                 const struct objective_scale *scale, uint32_t t, size_t row) {
+    const struct layout_tensor *tensor = &scratch->layout.tensor[t];
+    if (tensor->exponents == LAYOUT_ONE_EXPONENT)
+        return (struct stretch){0, tensor->rows * tensor->columns, tensor->first,
+                                scale_of(scale, tensor->first_exponent)};
+    size_t column = scratch->dense ? row : scratch->column[row];
+    return (struct stretch){row * tensor->columns, tensor->columns,
+                            tensor->first + column * tensor->columns,
+                            scale_of(scale, tensor->first_exponent + column)};
+}
+
+/* Only W1 has an exponent a row. */
+static size_t stretches_of(const struct network_scratch *scratch, uint32_t t) {
+    bool one = scratch->layout.tensor[t].exponents == LAYOUT_ONE_EXPONENT;
+    return one ? 1 : network_first_rows(scratch);
+}
+
+/* Elements of a tensor's gradient as doubles: where they are, or in the piece. */
+static const double *as_doubles(const struct network_scratch *scratch, uint32_t t, size_t at,
+                                size_t count, double piece[PIECE_ELEMENTS]) {
+    if (scratch->kernels == &network_double)
+        return (const double *)scratch->gradient[t] + at;
+    scratch->kernels->widen(count, (const float *)scratch->gradient[t] + at, piece);
+    return piece;
+}
+
+static size_t piece_of(const struct stretch *stretch, size_t done) {
+    size_t left = stretch->count - done;
+    return left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
+}
+
+static double largest_of(const struct network_scratch *scratch, uint32_t t,
+                         const struct stretch *stretch) {
+    double piece[PIECE_ELEMENTS], largest = 0;
+    for (size_t i = 0; i < stretch->count; i += PIECE_ELEMENTS) {
+        size_t count = piece_of(stretch, i);
+        double most = vector_max_abs(count, as_doubles(scratch, t, stretch->at + i, count, piece));
+        largest = most > largest ? most : largest;
+    }
+    return largest;
+}
+
+struct maxima network_maxima(const struct network_scratch *scratch,
+                             const struct objective_scale *scale) {
+    struct maxima maxima = {.count = scratch->layout.count};
+    double share = scale_of(scale, layout_exponents(&scratch->layout) - 1);
+    for (uint32_t t = 0; t < maxima.count; t++) {
+        for (size_t i = 0; i < stretches_of(scratch, t); i++) {
+            struct stretch stretch = stretch_of(scratch, scale, t, i);
+            double most = largest_of(scratch, t, &stretch) * stretch.power;
+            maxima.value[t] = most > maxima.value[t] ? most : maxima.value[t];
+        }
+        maxima.value[t] /= share;
+    }
+    return maxima;
+}
+
+/* Two products, because the power of both may not be a number. */
+VECTOR_CLONES
+static void add_rounded(size_t n, const double *gradient, double power, double inverse,
+                        int64_t *sum) {
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes scaled;
+        memcpy(&scaled, gradient + i, sizeof scaled);
+        scaled = scaled * power * inverse;
+        fixed_add_half(sum + i, &scaled);
+    }
+    for (; i < n; i++)
+        fixed_add(&sum[i], gradient[i] * power * inverse);
+}
+
+void network_add(const struct network_scratch *scratch, const struct objective_scale *scale,
+                 int64_t *sum) {
+    double piece[PIECE_ELEMENTS];
+    for (uint32_t t = 0; t < scratch->layout.count; t++) {
+        double inverse = fixed_power(-bounds_exponent(&scale->bounds, t));
+        for (size_t s = 0; s < stretches_of(scratch, t); s++) {
+            struct stretch stretch = stretch_of(scratch, scale, t, s);
+            for (size_t i = 0; i < stretch.count; i += PIECE_ELEMENTS) {
+                size_t count = piece_of(&stretch, i);
+                add_rounded(count, as_doubles(scratch, t, stretch.at + i, count, piece),
+                            stretch.power, inverse, sum + stretch.element + i);
+            }
+        }
+    }
+}
