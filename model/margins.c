@@ -18,14 +18,17 @@ struct margins {
     struct objective_scratch *scratch; /* NULL: the model is linear */
 };
 
+/* Margins are found in double, whatever the network was trained in. */
 static struct objective_shape shape_of(const struct model_layout *layout) {
-    return (struct objective_shape){.kind =
+    struct objective_shape shape = {.kind =
                                         (enum objective_kind)objective_from_name(layout->objective),
                                     .features = (uint32_t)layout->features,
                                     .outputs = layout->outputs,
                                     .intercept = true,
                                     .loss = layout->loss,
                                     .network = layout->network};
+    shape.network.precision = PRECISION_DOUBLE;
+    return shape;
 }
 
 struct margins *margins_new(const struct model *model) {

@@ -1,7 +1,7 @@
 # unit tests of model/
 if HAVE_CMOCKA
 MODEL_TESTS = tests/unit/test_model tests/unit/test_model_damage \
-	tests/unit/test_model_network tests/unit/test_score \
+	tests/unit/test_model_network tests/unit/test_score tests/unit/test_score_network \
 	tests/unit/test_figures tests/unit/test_sample_figures tests/unit/test_holdout
 check_PROGRAMS += $(MODEL_TESTS)
 TESTS += $(MODEL_TESTS)
@@ -21,6 +21,9 @@ tests_unit_test_model_network_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_score_SOURCES = tests/unit/test_score.c tests/unit/score_fixture.h
 tests_unit_test_score_CFLAGS = $(MODEL_TEST_CFLAGS)
 tests_unit_test_score_LDADD = $(MODEL_TEST_LIBS)
+tests_unit_test_score_network_SOURCES = tests/unit/test_score_network.c tests/unit/score_fixture.h
+tests_unit_test_score_network_CFLAGS = $(MODEL_TEST_CFLAGS)
+tests_unit_test_score_network_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_holdout_CFLAGS = $(MODEL_TEST_CFLAGS)
 tests_unit_test_holdout_LDADD = $(MODEL_TEST_LIBS)
 tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/score_fixture.h

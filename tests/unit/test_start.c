@@ -220,31 +220,35 @@ static void a_model_of_which_nothing_is_left_can_be_kept_whole(void **state) {
 
 /* ---- curvature ---- */
 
-/* One pair: s is 1, 2, … 12 in the numbering of `before`, y twice that. It comes with a scale of
- * the three biases. */
-static struct model *with_curvature(void) {
-    double parameters[12] = {0}, s[12], y[12];
+/* A model of this layout with one pair: s is 1, 2, … in its numbering, y twice that. It comes with
+ * a scale of the biases, which begin at `biases`. */
+static struct model *with_pair(const struct model_layout *layout, uint64_t biases) {
+    double parameters[20] = {0}, s[20], y[20];
+    uint64_t count = model_parameters(layout);
     struct model_writer *writer;
     struct curvature_writer *curvature;
     struct model *model;
     char sha256[SHA256_TEXT];
-    for (int i = 0; i < 12; i++) {
-        s[i] = i + 1;
-        y[i] = (i < 9 ? 1 : BIAS_SCALE) * 2 * s[i];
+    for (uint64_t i = 0; i < count; i++) {
+        s[i] = (double)i + 1;
+        y[i] = (i < biases ? 1 : BIAS_SCALE) * 2 * s[i];
     }
-    assert_int_equal(model_writer_new(inside("earlier"), &before, &writer), 0);
+    assert_int_equal(model_writer_new(inside("earlier"), layout, &writer), 0);
     assert_int_equal(
-        curvature_writer_new(model_writer_folder(writer), &before, 1, BIAS_SCALE, 0, &curvature),
-        0);
-    assert_int_equal(model_writer_slice(writer, 0, 12, parameters), 0);
-    curvature_writer_slice(curvature, 1, 0, 12, s);
+        curvature_writer_new(model_writer_folder(writer), layout, 1, BIAS_SCALE, 0, &curvature), 0);
+    assert_int_equal(model_writer_slice(writer, 0, count, parameters), 0);
+    curvature_writer_slice(curvature, 1, 0, count, s);
     curvature_writer_slice(curvature, 2, 0, 5, y);
-    curvature_writer_slice(curvature, 2, 5, 7, y + 5);
+    curvature_writer_slice(curvature, 2, 5, count - 5, y + 5);
     assert_int_equal(model_writer_hash(writer, sha256), 0);
     assert_int_equal(curvature_writer_publish(curvature, sha256), 0);
     assert_int_equal(model_writer_publish(writer, NULL), 0);
     assert_int_equal(model_open(inside("earlier"), &model), 0);
     return model;
+}
+
+static struct model *with_curvature(void) {
+    return with_pair(&before, 9);
 }
 
 static void curvature_is_spread_like_the_parameters(void **state) {
@@ -267,6 +271,29 @@ static void curvature_is_spread_like_the_parameters(void **state) {
                      0);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, 0, &start), 0);
     assert_int_equal(start.pairs, 0);
+    start_close(&start);
+    model_close(model);
+}
+
+static void curvature_of_a_network_is_spread_like_its_parameters(void **state) {
+    (void)state;
+    static const double s[] = {3,  4,  1, 2,  0, 0,  0, 0, /* W1: what leads from 2, 9, 7, 1 */
+                               9,  0,  7, 12, 0, 10,       /* W2: to c, d, a */
+                               13, 14,                     /* b1 */
+                               17, 0,  15 /* b2 */};
+    struct model_layout earlier_layout = before, layout = after;
+    earlier_layout.network = layout.network = (struct network){.layers = 1, .units = {2}};
+    struct model *model = with_pair(&earlier_layout, 12);
+    struct start start;
+    const struct start_options options = {.pairs_most = 9};
+    const size_t count = sizeof s / sizeof *s;
+    assert_int_equal(start_write(folder, "run", model, &layout, &options), 0);
+    assert_int_equal(start_open(folder, "run", model->sha256, &layout, 0, &start), 0);
+    assert_int_equal(start.pairs, 1);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(start.vectors[i] == s[i]);
+        assert_true(start.vectors[count + i] == 2 * s[i]);
+    }
     start_close(&start);
     model_close(model);
 }
@@ -425,6 +452,7 @@ int main(void) {
         TEST(a_vanished_feature_is_kept_in_the_place_of_its_id),
         TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
         TEST(curvature_is_spread_like_the_parameters),
+        TEST(curvature_of_a_network_is_spread_like_its_parameters),
         TEST(curvature_in_other_coordinates_is_not_used),
         TEST(a_start_enters_the_coordinates_of_the_run),
         TEST(curvature_that_is_damaged_or_of_another_model_is_not_used),
