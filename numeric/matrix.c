@@ -17,10 +17,15 @@
 #define HEIGHT 96 /* rows of a that are packed at once */
 #define BLOCK_BYTES (384 << 10) /* of a block of b: with the rows in the second cache */
 #define ROWS_BYTES (HEIGHT * DEPTH * sizeof(double))
+#define AT_ONCE 8 /* columns that are packed at once: they fill whole lines of the cache */
 #define ALIGNMENT 64
 
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL_ROWS _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL_ROWS _Pragma("GCC unroll 8")
+#endif
 
 /* Operands of a product in one type: a and b by the elements between rows and between columns, of
  * which one is 1. */
