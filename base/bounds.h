@@ -11,7 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/limits.h"
+
+/* 2^b and 2^−b are normal doubles. */
+#define BOUND_EXPONENT_MIN (-1022)
+#define BOUND_EXPONENT_MAX 1022
 
 /* Bound i is 2^exponent[i]. */
 struct bounds {
@@ -46,6 +51,18 @@ void maxima_merge(struct maxima *into, const struct maxima *from);
 
 /* The largest of them; 0 of nothing. */
 double maxima_largest(const struct maxima *maxima);
+
+/* In bytes: the count (u32), then each exponent (u32, two's complement) or value (f64). Reading
+ * more than there may be fails the cursor. */
+void bounds_encode(const struct bounds *bounds, struct bytes *out);
+void maxima_encode(const struct maxima *maxima, struct bytes *out);
+struct bounds bounds_decode(struct cursor *in);
+struct maxima maxima_decode(struct cursor *in);
+
+/* Why they are none that may be (a constant), or NULL: none, too many, or out of range; too many,
+ * below 0, or not a number. */
+const char *bounds_fault(const struct bounds *bounds);
+const char *maxima_fault(const struct maxima *maxima);
 
 /* Whether one is beyond its bound. */
 bool maxima_exceed(const struct maxima *maxima, const struct bounds *bounds);

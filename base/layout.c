@@ -101,6 +101,13 @@ const struct layout_tensor *layout_input_bias(const struct layout *layout) {
     return bias ? bias : layout_find(layout, TENSOR_FIRST_BIAS);
 }
 
+uint32_t layout_bounds(const struct layout *layout) {
+    bool linear = layout->count == 0 || layout_find(layout, TENSOR_WEIGHT) == &layout->tensor[0];
+    if (layout->count > 1)
+        linear &= layout->count == 2 && layout_find(layout, TENSOR_BIAS) != NULL;
+    return linear ? 1 : layout->count;
+}
+
 bool layout_equal(const struct layout *a, const struct layout *b) {
     bool equal = a->seed == b->seed && a->count == b->count;
     for (uint32_t i = 0; equal && i < a->count; i++)

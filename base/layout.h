@@ -65,6 +65,10 @@ const struct layout_tensor *layout_find(const struct layout *layout,
 /* The biases that are added to what the first tensor, whose rows are the columns of the data, makes
  * of a row: "bias", or "b1" of a network. NULL if there are none. */
 const struct layout_tensor *layout_input_bias(const struct layout *layout);
+
+/* How many bounds an evaluation of the gradient has (base/bounds.h): one that all tensors of a
+ * linear model share, else one a tensor. */
+uint32_t layout_bounds(const struct layout *layout);
 bool layout_equal(const struct layout *a, const struct layout *b);
 
 /* Where an element is. */

@@ -11,7 +11,7 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
     message.evaluate = (struct message_evaluate){
         .attempt = c->recovery.attempt,
         .evaluation = c->steering->evaluation.number,
-        .derivative_exponent = c->steering->evaluation.derivative_exponent,
+        .bounds = c->steering->evaluation.bounds,
         .rate = c->steering->evaluation.drawing.rate,
         .floor = c->steering->evaluation.drawing.floor,
         .dice = c->steering->evaluation.drawing.dice,
@@ -32,7 +32,7 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     struct evaluating *evaluation = &c->steering->evaluation;
     evaluation->running = true;
     evaluation->exceeded = evaluation->shared = false;
-    evaluation->derivative_max = 0;
+    evaluation->maxima = (struct maxima){0};
     evaluation->started_ns = now_ns;
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->parts));
     plan_begin(&c->steering->plan, &evaluation->parts);

@@ -1,7 +1,5 @@
 /* Flushes: one verdict for each, FOLD or DROP to the shards, and VERDICT to the replica when all
  * shards have folded. doc/PROTOCOL.md shows why this counts each chunk once. */
-#include <math.h>
-
 #include "base/mutant.h"
 #include "coordinator/steering_parts.h"
 
@@ -49,13 +47,17 @@ static bool totals_of(const struct coordinator *c, const struct blob *encoded,
                          encoded->length);
 }
 
-/* Counts an accepted flush: its totals, its chunks, its largest derivative. */
+/* Whether they are of the bounds of the evaluation; there are none if no bound applied. */
+static bool maxima_suit(const struct coordinator *c, const struct maxima *maxima) {
+    return maxima->count == 0 || maxima->count == c->steering->evaluation.bounds.count;
+}
+
+/* Counts an accepted flush: its totals, its chunks, its maxima. */
 static void count_flush(struct coordinator *c, const struct verdict_entry *entry,
                         const struct totals *totals) {
     totals_merge(&c->steering->evaluation.totals, totals);
     plan_count(&c->steering->plan, &entry->portions, entry->replica);
-    c->steering->evaluation.derivative_max =
-        fmax(c->steering->evaluation.derivative_max, entry->derivative_max);
+    maxima_merge(&c->steering->evaluation.maxima, &entry->maxima);
     c->steering->evaluation.exceeded |= entry->exceeded != 0;
     verdicts_add(&c->steering->verdicts, &entry->flush, entry->replica, true, c->settings.shards);
 }
@@ -80,7 +82,7 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     struct verdict_entry entry = {.flush = flushed->flush,
                                   .replica = c->membership.members[link].index,
                                   .exceeded = flushed->exceeded,
-                                  .derivative_max = flushed->derivative_max,
+                                  .maxima = flushed->maxima,
                                   .portions = flushed->portions,
                                   .totals = flushed->totals};
     count_flush(c, &entry, totals);
@@ -116,7 +118,7 @@ static void judge(struct coordinator *c, uint32_t link, const struct message_flu
     struct totals totals;
     if (!shards_are_living(c, &flushed->incarnations) ||
         !plan_may_count(&c->steering->plan, &flushed->portions) ||
-        !totals_of(c, &flushed->totals, &totals)) {
+        !maxima_suit(c, &flushed->maxima) || !totals_of(c, &flushed->totals, &totals)) {
         drop_flush(c, link, flushed, now_ns, out);
         return;
     }

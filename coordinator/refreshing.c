@@ -10,8 +10,9 @@ enum { TOTAL_SCORE, TOTAL_DRAWN, TOTAL_TERMS };
 /* A drawn row weighs at most 1/floor. One bit more is for the rounding of the products. */
 static int curvature_exponent(const struct coordinator *c,
                               const struct objective_drawing *drawing) {
-    double bound = objective_second_bound(&c->settings.shape, c->steering->derivative_max_at_x,
-                                          c->settings.data->label_max_abs);
+    double bound =
+        objective_second_bound(&c->settings.shape, maxima_largest(&c->steering->maxima_at_x),
+                               c->settings.data->label_max_abs);
     return fixed_derivative_exponent(bound / drawing->floor) + 1;
 }
 
@@ -19,7 +20,7 @@ void refreshing_begin(struct coordinator *c, int64_t now_ns, struct output *out)
     const struct optimizer *o = &c->steering->optimizer;
     struct evaluating *evaluation = &c->steering->evaluation;
     evaluation->drawing = preconditioner_drawing(&o->preconditioner, &o->settings.preconditioner);
-    evaluation->derivative_exponent = curvature_exponent(c, &evaluation->drawing);
+    evaluation->bounds = bounds_of_one(curvature_exponent(c, &evaluation->drawing));
     evaluation->parts = (struct evaluation_parts){.count = 1};
     evaluation->parts.items[0] = steering_training_part(&c->settings, EVALUATION_CURVATURE);
     steering_begin_evaluation(c, OPTIMIZER_CURVATURE, now_ns, out);

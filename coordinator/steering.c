@@ -9,8 +9,11 @@
 #include "numeric/fixed.h"
 #include "wire/program.h"
 
-/* A trial may exceed the largest derivative at x by this factor before it has to be redone. */
-#define DERIVATIVE_ROOM 8
+/* A trial may exceed the maxima at x by this factor before it has to be redone. Room costs no more
+ * than bits: the gradient of a network grows faster, and has bits to spare, as it is rounded once a
+ * chunk and not once a row. */
+#define LINEAR_ROOM 8
+#define NETWORK_ROOM 1024
 
 /* ---- life ---- */
 
@@ -67,7 +70,7 @@ void steering_free(struct steering *s) {
 
 void steering_reset(struct coordinator *c) {
     optimizer_init(&c->steering->optimizer, &c->settings.optimizer);
-    c->steering->derivative_max_at_x = 0;
+    c->steering->maxima_at_x = (struct maxima){0};
 }
 
 void steering_forget(struct coordinator *c) {
@@ -138,13 +141,30 @@ void steering_send_program(struct coordinator *c, struct output *out) {
     send_to_shards(c, message, out);
 }
 
-/* The bound of an evaluation depends on completed evaluations and the data alone: so it is the same
- * however the run went, and so are the bits of the sums. */
-static int next_derivative_exponent(const struct coordinator *c) {
-    const struct objective_shape *shape = &c->settings.shape;
-    if (!objective_of(shape->kind)->adapts || !c->steering->optimizer.started)
-        return fixed_derivative_exponent(objective_bound(shape, c->settings.data->label_max_abs));
-    return fixed_derivative_exponent(DERIVATIVE_ROOM * c->steering->derivative_max_at_x);
+/* The least bounds that hold for `room` times these maxima, which are finite. */
+static struct bounds bounds_over(const struct coordinator *c, const struct maxima *maxima,
+                                 double room) {
+    struct bounds bounds = {.count = layout_bounds(&c->settings.layout)};
+    for (uint32_t i = 0; i < bounds.count; i++)
+        bounds.exponent[i] = fixed_derivative_exponent(room * maxima->value[i]);
+    return bounds;
+}
+
+/* Before anything has been found. */
+static struct bounds first_bounds(const struct coordinator *c) {
+    const struct set_info *data = c->settings.data;
+    return objective_first_bounds(&c->settings.shape, data->label_max_abs, data->weight_sum,
+                                  data->chunks - data->holdout_chunks);
+}
+
+/* The bounds of an evaluation depend on completed evaluations and the data alone: so they are the
+ * same however the run went, and so are the bits of the sums. */
+static struct bounds next_bounds(const struct coordinator *c) {
+    bool linear = layout_bounds(&c->settings.layout) == 1;
+    bool fixed = linear && !objective_of(c->settings.shape.kind)->adapts;
+    if (fixed || !c->steering->optimizer.started)
+        return first_bounds(c);
+    return bounds_over(c, &c->steering->maxima_at_x, linear ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
 void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
@@ -157,17 +177,17 @@ void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, 
                 &(struct operation){.code = OPERATION_BEGIN,
                                     .evaluation = evaluation->number,
                                     .sums = evaluation_sums(&evaluation->parts),
-                                    .derivative_exponent = evaluation->derivative_exponent});
+                                    .bounds = evaluation->bounds});
     steering_send_program(c, out);
     evaluating_begin(c, now_ns, out);
 }
 
 /* Sends the program, which forms t if it must, and begins an evaluation at t. */
-static void evaluate(struct coordinator *c, int derivative_exponent, int64_t now_ns,
+static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
                      struct output *out) {
     struct evaluating *evaluation = &c->steering->evaluation;
     evaluation->parts = parts_to_evaluate(&c->settings);
-    evaluation->derivative_exponent = derivative_exponent;
+    evaluation->bounds = *bounds;
     evaluation->drawing = (struct objective_drawing){.floor = 1};
     steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
 }
@@ -183,9 +203,11 @@ static void finish(struct coordinator *c, int64_t now_ns, struct output *out) {
 
 void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
                      struct output *out) {
+    struct bounds bounds;
     switch (want) {
     case OPTIMIZER_EVALUATE:
-        evaluate(c, next_derivative_exponent(c), now_ns, out);
+        bounds = next_bounds(c);
+        evaluate(c, &bounds, now_ns, out);
         break;
     case OPTIMIZER_CURVATURE:
         refreshing_begin(c, now_ns, out);
@@ -213,12 +235,12 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
 
 /* ---- answers to the optimizer ---- */
 
-/* The bound was exceeded: evaluates the same trial again, with a bound that holds for it. */
+/* A bound was exceeded: evaluates the same trial again, with bounds that hold for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
-    double largest = c->steering->evaluation.derivative_max;
+    struct bounds bounds = bounds_over(c, &c->steering->evaluation.maxima, 1);
     recording_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
                          c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
-    evaluate(c, fixed_derivative_exponent(largest), now_ns, out);
+    evaluate(c, &bounds, now_ns, out);
 }
 
 /* A total of a part; NaN if the evaluation has no such part. */
@@ -249,7 +271,8 @@ static void refuse_trial(struct coordinator *c, double loss, int64_t now_ns, str
 
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     double loss = total_of(c, PART_TRAINING, 0) / c->settings.data->weight_sum;
-    bool within = c->steering->evaluation.derivative_max <= fixed_power(FIXED_DERIVATIVE_MAX);
+    bool within =
+        maxima_largest(&c->steering->evaluation.maxima) <= fixed_power(FIXED_DERIVATIVE_MAX);
     if (c->steering->evaluation.exceeded && isfinite(loss) && within) {
         if (optimizer_refuses(&c->steering->optimizer, loss))
             refuse_trial(c, loss, now_ns, out);
@@ -297,7 +320,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
         recording_evaluation(c, step_before + was_started, step_length,
                              accepted ? "accepted" : "rejected", now_ns, out);
     if (accepted) {
-        c->steering->derivative_max_at_x = c->steering->evaluation.derivative_max;
+        c->steering->maxima_at_x = c->steering->evaluation.maxima;
         recording_step(c, out);
     }
     steering_follow(c, want, now_ns, out); /* puts the step into x and g: before CHECKPOINT */

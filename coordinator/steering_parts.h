@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 #include "coordinator/machine.h"
 #include "coordinator/plan.h"
@@ -39,9 +40,9 @@ struct evaluating {
     bool exceeded; /* some derivative was beyond the bound */
     bool shared;   /* several replicas may have the same chunks in hand */
     struct evaluation_parts parts;
-    int derivative_exponent;          /* or, of the curvature, the bound on a row's part */
+    struct bounds bounds;             /* of the curvature, on a row's part */
     struct objective_drawing drawing; /* of the curvature */
-    double derivative_max;
+    struct maxima maxima;
     int64_t started_ns;
     struct totals totals; /* over the chunks counted */
 };
@@ -57,7 +58,7 @@ struct steering {
     struct evaluating evaluation;
     struct plan plan;
     struct verdicts verdicts;
-    double derivative_max_at_x; /* largest derivative of the evaluation that x came from */
+    struct maxima maxima_at_x; /* of the evaluation that x came from */
 
     struct workload *workloads; /* [replicas] */
     uint32_t replicas;

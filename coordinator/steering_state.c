@@ -157,28 +157,43 @@ static void code_parts(struct coder *coder, struct evaluation_parts *parts, uint
     code_fails_if(coder, parts->count && evaluation_fault(&list));
 }
 
+/* No evaluation has been made if there are none. */
+static void code_bounds(struct coder *coder, struct bounds *bounds) {
+    if (coder->out)
+        bounds_encode(bounds, coder->out);
+    else
+        *bounds = bounds_decode(&coder->in);
+    code_fails_if(coder, bounds->count && bounds_fault(bounds));
+}
+
+static void code_maxima(struct coder *coder, struct maxima *maxima) {
+    if (coder->out)
+        maxima_encode(maxima, coder->out);
+    else
+        *maxima = maxima_decode(&coder->in);
+    code_fails_if(coder, maxima_fault(maxima) != NULL);
+}
+
 void steering_code(struct coder *coder, struct coordinator *c) {
     struct steering *s = c->steering;
     uint32_t want = s->want;
-    int64_t exponent = s->evaluation.derivative_exponent;
     code_optimizer(coder, &s->optimizer);
     code_fails_if(coder, s->optimizer.history.memory != s->optimizer.settings.memory);
     code_u32(coder, &s->evaluation.number);
     code_parts(coder, &s->evaluation.parts, s->plan.chunks);
-    code_i64(coder, &exponent);
+    code_bounds(coder, &s->evaluation.bounds);
     code_f64(coder, &s->evaluation.drawing.rate);
     code_f64(coder, &s->evaluation.drawing.floor);
     code_u64(coder, &s->evaluation.drawing.dice);
     code_bool(coder, &s->evaluation.exceeded);
-    code_f64(coder, &s->evaluation.derivative_max);
+    code_maxima(coder, &s->evaluation.maxima);
     code_u64(coder, &s->evaluations);
     if (!mutant(BOUND_FORGOTTEN))
-        code_f64(coder, &s->derivative_max_at_x);
+        code_maxima(coder, &s->maxima_at_x);
     code_u64(coder, &s->round.number);
     code_u32(coder, &want);
     code_bool(coder, &s->finishing);
     code_program(coder, &s->program);
     code_fails_if(coder, want > OPTIMIZER_FINISH);
     s->want = want;
-    s->evaluation.derivative_exponent = (int)exponent;
 }

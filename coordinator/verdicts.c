@@ -65,7 +65,7 @@ void verdict_encode(const struct verdict_entry *entry, struct bytes *out) {
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
     flush_id_encode(&entry->flush, out);
     bytes_put_u32(out, entry->replica);
-    bytes_put_f64(out, entry->derivative_max);
+    maxima_encode(&entry->maxima, out);
     bytes_put_u8(out, entry->exceeded);
     bytes_append(out, entry->totals.data, entry->totals.length);
     while ((out->length - start) % ENTRY_ALIGNMENT)
@@ -79,7 +79,7 @@ bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry
     entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
     entry->flush = flush_id_decode(&cursor);
     entry->replica = cursor_u32(&cursor);
-    entry->derivative_max = cursor_f64(&cursor);
+    entry->maxima = maxima_decode(&cursor);
     entry->exceeded = cursor_u8(&cursor);
     entry->totals.data = cursor_take(&cursor, entry->totals.length);
     return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;

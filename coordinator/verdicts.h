@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "wire/flush_index.h"
@@ -51,7 +52,7 @@ struct verdict_entry {
     struct flush_id flush;
     uint32_t replica;
     uint8_t exceeded;
-    double derivative_max;
+    struct maxima maxima;
     struct run_list portions;
     struct blob totals; /* of the evaluation that the flush is of */
 };

@@ -44,8 +44,13 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     }
     replica_abandon(replica);
     const struct evaluation_parts parts = evaluation_parts_of(&message->parts);
-    if (evaluation_sums(&parts) == SUMS_TRIANGLE &&
-        replica->setup.precondition == PRECONDITION_NONE) {
+    bool curvature = evaluation_sums(&parts) == SUMS_TRIANGLE;
+    if (message->bounds.count != (curvature ? 1 : layout_bounds(&replica->setup.layout))) {
+        replica_fail(replica, ERROR_INTERNAL,
+                     "an evaluation has not as many bounds as its parameters have", out);
+        return;
+    }
+    if (curvature && replica->setup.precondition == PRECONDITION_NONE) {
         replica_fail(replica, ERROR_INTERNAL,
                      "asked for curvature, but not set up for a preconditioner", out);
         return;
@@ -54,7 +59,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
     evaluation->parts = parts;
-    evaluation->bounds = bounds_of_one((int)message->derivative_exponent);
+    evaluation->bounds = message->bounds;
     evaluation->drawing = (struct objective_drawing){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);

@@ -183,7 +183,7 @@ void flush_report(const struct flush_pool *pool, const struct flush *flush, uint
                    .flushed = {.flush = flush->id,
                                .portions = {accrued->portions, accrued->count},
                                .totals = {flush->totals.data, (uint32_t)flush->totals.length},
-                               .derivative_max = maxima_largest(&accrued->maxima),
+                               .maxima = accrued->maxima,
                                .exceeded = accrued->exceeded,
                                .incarnations = {flush->incarnations, pool->shards},
                                .busy_ns = (uint64_t)accrued->busy_ns},

@@ -20,13 +20,13 @@ struct computation {
 };
 
 struct computed {
-    struct totals totals;  /* of the evaluation's parts */
-    struct maxima maxima;  /* exact, over the rows whose gradient was asked for */
-    bool exceeded;         /* one is beyond its bound: discard the sums */
-    bool stopped;          /* stopped before its end: discard everything */
-    uint64_t values;       /* stored values seen that went into the sums */
-    int error;             /* 0 or an error code */
-    char reason[1024];     /* text of the error */
+    struct totals totals; /* of the evaluation's parts */
+    struct maxima maxima; /* exact, over the rows whose gradient was asked for */
+    bool exceeded;        /* one is beyond its bound: discard the sums */
+    bool stopped;         /* stopped before its end: discard everything */
+    uint64_t values;      /* stored values seen that went into the sums */
+    int error;            /* 0 or an error code */
+    char reason[1024];    /* text of the error */
 };
 
 #endif

@@ -14,7 +14,7 @@ struct yield {
 /* One block of a run. */
 struct block {
     struct registers *registers;
-    int derivative_exponent;
+    const struct bounds *bounds;       /* of the evaluation whose sum the registers hold */
     size_t offset, count;              /* elements */
     double *s, *q;                     /* the pair formed last, rounded, without B */
     double *difference;                /* room for a y that is not q */

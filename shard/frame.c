@@ -39,6 +39,7 @@ void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
     frame->outputs = weights->columns;
     const struct layout_tensor *bias = layout_input_bias(layout);
     frame->biases = bias ? bias->columns : 0;
+    frame->bias_tensor = bias ? (uint32_t)(bias - layout->tensor) : 0;
     frame->bias_exponent = (int)setup->bias_exponent;
     frame->mean = memory_new(frame->count, sizeof *frame->mean);
     frame->scale = memory_new(frame->count, sizeof *frame->scale);
@@ -75,11 +76,12 @@ bool frame_is_complete(const struct frame *frame) {
     return frame->set == frame->count;
 }
 
-void frame_read_biases(struct frame *frame, int derivative_exponent, double weight_sum) {
+void frame_read_biases(struct frame *frame, const struct bounds *bounds, double weight_sum) {
+    int bound = bounds_exponent(bounds, frame->bias_tensor);
     for (size_t k = 0; k < frame->biases; k++) {
         double gradient;
-        vector_from_fixed(1, &gradient, &frame->bias_sum[k],
-                          frame->bias_exponent - derivative_exponent, weight_sum);
+        vector_from_fixed(1, &gradient, &frame->bias_sum[k], frame->bias_exponent - bound,
+                          weight_sum);
         bool first = k < frame->outputs; /* or it adds to those that share the weight */
         frame->bias_gradient[k % frame->outputs] =
             first ? gradient : frame->bias_gradient[k % frame->outputs] + gradient;

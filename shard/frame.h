@@ -21,6 +21,7 @@ struct frame {
     double *root;                   /* √penalty; owned */
     size_t set;                     /* elements that have theirs, from the first */
     int bias_exponent;              /* base exponent of the biases */
+    uint32_t bias_tensor;           /* which one of the layout they are */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
     double *bias_gradient; /* of each of `outputs`, what the sums of its biases come to, all
                               together: frame_read_biases(); owned */
@@ -40,7 +41,7 @@ int frame_take(struct frame *frame, uint64_t first, const struct coordinate *col
 bool frame_is_complete(const struct frame *frame);
 
 /* The gradient by the biases, from their sums, as GRADIENT computes it. */
-void frame_read_biases(struct frame *frame, int derivative_exponent, double weight_sum);
+void frame_read_biases(struct frame *frame, const struct bounds *bounds, double weight_sum);
 
 /* A gradient by weights becomes that by coordinates; elements offset… of the range. */
 void frame_turn_gradient(const struct frame *frame, size_t offset, size_t count, double *gradient);

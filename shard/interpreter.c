@@ -62,18 +62,40 @@ static void run_add(const struct operation *operation, struct block *block) {
                block_elements(block, operation->c));
 }
 
-static void run_gradient(const struct operation *operation, struct block *block) {
+/* The part of the block that lies in a tensor. */
+static struct layout_span tensor_within(const struct block *block,
+                                        const struct layout_tensor *tensor) {
+    uint64_t begin = tensor->first, end = begin + tensor->rows * tensor->columns;
+    uint64_t first = block->registers->first;
+    begin = begin > first ? begin - first : 0;
+    end = end > first ? end - first : 0;
+    return block_within(block, &(struct layout_span){begin, end > begin ? end - begin : 0});
+}
+
+/* Elements of a gradient from their sums, all under one bound. */
+static void read_sums(const struct block *block, struct layout_span part, int bound, double *out) {
     const struct registers *registers = block->registers;
-    double *out = block_elements(block, operation->a);
-    const int64_t *sum = registers->sum + block->offset;
+    size_t first = block->offset + part.first;
+    const int64_t *sum = registers->sum + first;
     if (registers->uniform)
-        vector_from_fixed(block->count, out, sum, registers->exponent - block->derivative_exponent,
+        vector_from_fixed(part.count, out + part.first, sum, registers->exponent - bound,
                           registers->weight_sum);
     else
-        vector_from_fixed_columns(block->count, out, sum, registers->exponents + block->offset,
-                                  block->derivative_exponent, registers->weight_sum);
+        vector_from_fixed_columns(part.count, out + part.first, sum, registers->exponents + first,
+                                  bound, registers->weight_sum);
+}
+
+static void run_gradient(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    double *a = block_elements(block, operation->a);
+    const struct layout *layout = &registers->layout;
+    bool shared = block->bounds->count == 1;
+    if (shared)
+        read_sums(block, (struct layout_span){0, block->count}, block->bounds->exponent[0], a);
+    for (uint32_t i = 0; !shared && i < layout->count; i++)
+        read_sums(block, tensor_within(block, &layout->tensor[i]), block->bounds->exponent[i], a);
     if (registers->frame.used)
-        frame_turn_gradient(&registers->frame, block->offset, block->count, out);
+        frame_turn_gradient(&registers->frame, block->offset, block->count, a);
 }
 
 /* What l2 takes the place of in elements of a register: they are not all regularised alike if the
@@ -295,7 +317,7 @@ static void run_factor(const struct operation_list *list, struct block *block,
         const struct operation *operation = &list->items[i];
         if (operation->code == OPERATION_FACTOR) {
             failpoint(FAILPOINT_factor_begin);
-            struct factor *factor = factor_make(block->registers, block->derivative_exponent,
+            struct factor *factor = factor_make(block->registers, block->bounds->exponent[0],
                                                 operation->alpha, operation->serial, &yields->max);
             registers_set_factor(block->registers, factor);
             failpoint(FAILPOINT_factor_done);
@@ -305,18 +327,18 @@ static void run_factor(const struct operation_list *list, struct block *block,
 }
 
 void interpreter_run(const struct operation_list *list, struct registers *registers,
-                     int derivative_exponent, struct bytes *scalars) {
+                     const struct bounds *bounds, struct bytes *scalars) {
     _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS],
         penalised[BLOCK_ELEMENTS], weighed[4][BLOCK_ELEMENTS];
     struct yield *yields = new_yields(list);
     struct block block = {.registers = registers,
-                          .derivative_exponent = derivative_exponent,
+                          .bounds = bounds,
                           .s = s,
                           .q = q,
                           .difference = difference,
                           .penalised = penalised,
                           .weighed = weighed};
-    frame_read_biases(&registers->frame, derivative_exponent, registers->weight_sum);
+    frame_read_biases(&registers->frame, bounds, registers->weight_sum);
     run_factor(list, &block, yields);
     run_sweeps(list, &block, yields);
     encode_yields(list, yields, scalars);

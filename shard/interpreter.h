@@ -19,8 +19,8 @@ void operation_list_release(struct operation_list *list);
 
 /* Runs FACTOR, if there is one, and then the operations sweep by sweep, except those that act
  * before (SWAP, BEGIN, CHECK), and appends the encoded scalars. PRECONDITION applies the factor in
- * force. `derivative_exponent` is that of the evaluation whose sum the registers hold. */
+ * force. `bounds` are those of the evaluation whose sum the registers hold. */
 void interpreter_run(const struct operation_list *list, struct registers *registers,
-                     int derivative_exponent, struct bytes *scalars);
+                     const struct bounds *bounds, struct bytes *scalars);
 
 #endif

@@ -78,6 +78,22 @@ static int check_sums(const struct shard *shard, const struct operation_list *li
     return 0;
 }
 
+/* Sums are read under the bounds that they were made under: as many as the parameters have. */
+static int check_bounds(const struct shard *shard, const struct operation_list *list) {
+    uint32_t wanted = layout_bounds(&shard->registers.layout);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        uint32_t count = operation->bounds.count;
+        if (operation->code == OPERATION_BEGIN &&
+            count != (operation->sums == SUMS_TRIANGLE ? 1 : wanted))
+            return error_set(ERROR_INTERNAL,
+                             "a program begins an evaluation with %u bounds, not the %u of these "
+                             "parameters",
+                             count, wanted);
+    }
+    return 0;
+}
+
 static int check_folds(const struct shard *shard, const struct operation_list *list) {
     const struct staging *staging = &shard->staging;
     for (size_t i = 0; i < list->count; i++) {
@@ -97,7 +113,7 @@ static void begin_evaluation(struct shard *shard, const struct operation *operat
     shard->trial_is_there = true;
     shard->evaluation = operation->evaluation;
     shard->sums = operation->sums;
-    shard->derivative_exponent = operation->derivative_exponent;
+    shard->bounds = operation->bounds;
     staging_clear(&shard->staging); /* the first fold replaces the sum of the evaluation before */
 }
 
@@ -152,13 +168,15 @@ static int run(struct shard *shard, const struct message_program *program) {
     if (!code)
         code = check_sums(shard, &list);
     if (!code)
+        code = check_bounds(shard, &list);
+    if (!code)
         code = check_folds(shard, &list);
     if (!code) {
         act_first(shard, &list);
         if (!shard->staging.folded_count && reads_sum(&list))
             registers_clear_sum(&shard->registers, shard->sums);
         bytes_clear(&shard->last.scalars);
-        interpreter_run(&list, &shard->registers, shard->derivative_exponent, &shard->last.scalars);
+        interpreter_run(&list, &shard->registers, &shard->bounds, &shard->last.scalars);
         shard->last.number = program->number;
         shard->last.hash = program->hash;
     }

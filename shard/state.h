@@ -81,7 +81,7 @@ struct shard {
     bool trial_is_there; /* register t still holds its point */
     uint32_t evaluation;
     enum sums_layout sums; /* what the slices of its flushes are added to */
-    int derivative_exponent;
+    struct bounds bounds;
     struct staging staging;
 
     struct saving saving;

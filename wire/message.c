@@ -83,6 +83,8 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
 #define U64S RUNS
 #define PARTS RUNS
 #define FLUSH(field) flush_id_encode(&body->field, writer->out);
+#define BOUNDS(field) bounds_encode(&body->field, writer->out);
+#define MAXIMA(field) maxima_encode(&body->field, writer->out);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void write_##name(struct writer *writer, const struct message *message) {               \
         const struct message_##name *body = &message->name;                                        \
@@ -160,6 +162,8 @@ static struct part_list read_parts(struct reader *reader) {
 #define U64S(field) body->field = read_u64s(reader);
 #define PARTS(field) body->field = read_parts(reader);
 #define FLUSH(field) body->field = flush_id_decode(&reader->cursor);
+#define BOUNDS(field) body->field = bounds_decode(&reader->cursor);
+#define MAXIMA(field) body->field = maxima_decode(&reader->cursor);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void read_##name(struct reader *reader, struct message *message) {                      \
         struct message_##name *body = &message->name;                                              \

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 
@@ -101,6 +102,8 @@ enum message_type {
 #define U64S(field) struct u64_list field;
 #define PARTS(field) struct part_list field;
 #define FLUSH(field) struct flush_id field;
+#define BOUNDS(field) struct bounds field;
+#define MAXIMA(field) struct maxima field;
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     struct message_##name {                                                                        \
         fields                                                                                     \

@@ -15,7 +15,7 @@ enum part {
     PART_SLOTS = 1 << 8,       /* count and slots */
     PART_WEIGHTS = 1 << 9,     /* u and w, one for each slot */
     PART_FOLDS = 1 << 10,      /* hash and folds */
-    PART_EVALUATION = 1 << 11, /* its sums and its exponent */
+    PART_EVALUATION = 1 << 11, /* its sums and its bounds */
     PART_SERIAL = 1 << 12,
     PART_BETA = 1 << 13,
     PART_L1 = 1 << 14,
@@ -107,7 +107,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
     if (has & PART_EVALUATION) {
         bytes_put_u32(program, operation->evaluation);
         bytes_put_u8(program, (uint8_t)operation->sums);
-        bytes_put_i64(program, operation->derivative_exponent);
+        bounds_encode(&operation->bounds, program);
     }
     if (has & PART_SERIAL)
         bytes_put_u64(program, operation->serial);
@@ -136,11 +136,10 @@ static void read_slots(struct cursor *program, struct operation *operation) {
 static void read_evaluation(struct cursor *program, struct operation *operation) {
     operation->evaluation = cursor_u32(program);
     uint8_t sums = cursor_u8(program);
-    int64_t exponent = cursor_i64(program);
-    if (exponent < INT16_MIN || exponent > INT16_MAX || sums >= SUMS_LAYOUTS)
+    operation->bounds = bounds_decode(program);
+    if (sums >= SUMS_LAYOUTS || bounds_fault(&operation->bounds))
         program->failed = true;
     operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
-    operation->derivative_exponent = program->failed ? 0 : (int32_t)exponent;
 }
 
 static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {

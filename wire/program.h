@@ -14,9 +14,9 @@
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
  *                                  REGISTER_BEST
- *   first  BEGIN evaluation l b    sum = 0, of layout l; from now on slices of this evaluation are
- *                                  taken, and the trial point is given out once the program is
- *                                  through
+ *   first  BEGIN evaluation l b    sum = 0, of layout l and under bounds b; from now on slices of
+ *                                  this evaluation are taken, and the trial point is given out once
+ *                                  the program is through
  *   first  FACTOR lambda serial    P = (sum/weight, exponents undone, plus lambda on the diagonal
  *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Relative to
  *                                  the diagonal, 1e-10 is added to it. Yields what was added beyond
@@ -61,6 +61,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "wire/evaluation.h"
@@ -117,10 +118,10 @@ struct operation {
     uint32_t count; /* of slots */
     uint16_t slots[SLOTS_MAX];
     double u[SLOTS_MAX], w[SLOTS_MAX];
-    uint64_t hash, folds;        /* CHECK */
-    uint32_t evaluation;         /* BEGIN */
-    enum sums_layout sums;       /* BEGIN */
-    int32_t derivative_exponent; /* BEGIN */
+    uint64_t hash, folds;  /* CHECK */
+    uint32_t evaluation;   /* BEGIN */
+    enum sums_layout sums; /* BEGIN */
+    struct bounds bounds;  /* BEGIN */
 };
 
 /* Scalars that an operation yields. */

@@ -92,11 +92,6 @@ static const char *fault_of_status(uint32_t status) {
     return unless(status >= STATUS_MIN && status <= STATUS_MAX, "not an exit status");
 }
 
-/* Not a number is refused as well. */
-static const char *fault_of_derivative(double derivative_max) {
-    return unless(derivative_max >= 0, "a largest derivative below 0, or none");
-}
-
 static const char *fault_of_precondition(uint8_t precondition, const struct blob *layout) {
     struct layout parameters;
     if (precondition == PRECONDITION_NONE ||
@@ -272,7 +267,7 @@ FAULT_IN_BODY(result) {
 
 FAULT_IN_BODY(evaluate) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_exponent(body->derivative_exponent), evaluation_fault(&body->parts),
+                    bounds_fault(&body->bounds), evaluation_fault(&body->parts),
                     fault_of_sampling(body));
 }
 
@@ -329,8 +324,8 @@ FAULT_IN_BODY(staged) {
 
 FAULT_IN_BODY(flushed) {
     return FIRST_OF(
-        fault_of_flush(&body->flush), fault_of_runs(&body->portions),
-        fault_of_derivative(body->derivative_max), fault_of_flag(body->exceeded),
+        fault_of_flush(&body->flush), fault_of_runs(&body->portions), maxima_fault(&body->maxima),
+        fault_of_flag(body->exceeded),
         unless(body->incarnations.length <= SHARDS_MAX, "kept by more shards than there may be"));
 }
 

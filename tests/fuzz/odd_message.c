@@ -92,6 +92,23 @@ static void odd_flush(struct flush_id *id, struct draw *draw) {
     }
 }
 
+/* A count beyond the last there may be cannot be written. */
+static uint32_t odd_count(uint32_t count, struct draw *draw) {
+    return draw_below(draw, 2) ? count : draw_below(draw, TENSORS_MAX + 1);
+}
+
+static void odd_bounds(struct bounds *bounds, struct draw *draw) {
+    uint32_t chosen = draw_below(draw, TENSORS_MAX);
+    bounds->count = odd_count(bounds->count, draw);
+    bounds->exponent[chosen] = (int)odd_number((uint64_t)bounds->exponent[chosen], draw);
+}
+
+static void odd_maxima(struct maxima *maxima, struct draw *draw) {
+    uint32_t chosen = draw_below(draw, TENSORS_MAX);
+    maxima->count = odd_count(maxima->count, draw);
+    maxima->value[chosen] = odd_double(maxima->value[chosen], draw);
+}
+
 /* Changes field number `chosen`, if there is one. Returns how many fields the message has. */
 static uint32_t change_field(struct message *message, uint32_t chosen, struct draw *draw) {
     uint32_t field_number = 0;
@@ -109,6 +126,8 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
 #define U64S(field) FIELD(body->field = odd_u64s(body->field, draw))
 #define PARTS(field) FIELD(body->field = odd_parts(body->field, draw))
 #define FLUSH(field) FIELD(odd_flush(&body->field, draw))
+#define BOUNDS(field) FIELD(odd_bounds(&body->field, draw))
+#define MAXIMA(field) FIELD(odd_maxima(&body->field, draw))
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     case MESSAGE_##NAME: {                                                                         \
         struct message_##name *body = &message->name;                                              \

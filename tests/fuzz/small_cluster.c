@@ -183,7 +183,7 @@ static void compute(struct small_cluster *cluster, uint8_t node) {
         cluster->options.squared && maxima_exceed(&answer.maxima, &computation->bounds);
     work->summed = computation->clear ? 0 : work->summed;
     work->summed += computation->sums ? computation->count % 1024 : 0;
-    work->derivative_exponent = computation->bounds.exponent[0];
+    work->bounds = computation->bounds;
     work->computing = false;
     struct outbox out;
     outbox_init(&out);
@@ -199,7 +199,7 @@ static void gather(struct small_cluster *cluster, uint8_t node) {
     struct replica_work *work = &cluster->replicas[node - SHARDS];
     for (uint32_t i = 0; i < work->curved; i++) {
         double slope = curvature(i) * (work->computation.parameters[i] - 1);
-        work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->derivative_exponent));
+        work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->bounds.exponent[0]));
     }
     work->gathering = false;
     work->summed = 0;

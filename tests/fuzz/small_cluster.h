@@ -34,9 +34,9 @@ struct replica_work {
     bool computing, gathering; /* asked for and not answered yet: */
     struct computation computation;
     int64_t *into;
-    uint32_t curved;         /* elements that the loss depends on */
-    int derivative_exponent; /* of what is summed up */
-    uint32_t summed;         /* chunks in the sums */
+    uint32_t curved;      /* elements that the loss depends on */
+    struct bounds bounds; /* of what is summed up */
+    uint32_t summed;      /* chunks in the sums */
 };
 
 /* How far it came. */

@@ -46,6 +46,18 @@ static void add_parts(struct line *line, const char *name, const struct part_lis
             parts->items[i].count);
 }
 
+static void add_bounds(struct line *line, const char *name, const struct bounds *bounds) {
+    add(line, " %s=", name);
+    for (uint32_t i = 0; i < bounds->count; i++)
+        add(line, "%s%d", i ? "," : "", bounds->exponent[i]);
+}
+
+static void add_maxima(struct line *line, const char *name, const struct maxima *maxima) {
+    add(line, " %s=", name);
+    for (uint32_t i = 0; i < maxima->count; i++)
+        add(line, "%s%.17g", i ? "," : "", maxima->value[i]);
+}
+
 #define U8(field) add(line, " " #field "=%u", body->field);
 #define U32 U8
 #define U64(field) add(line, " " #field "=%#" PRIx64, body->field);
@@ -56,6 +68,8 @@ static void add_parts(struct line *line, const char *name, const struct part_lis
 #define RUNS(field) add_runs(line, #field, &body->field);
 #define U64S(field) add_u64s(line, #field, &body->field);
 #define PARTS(field) add_parts(line, #field, &body->field);
+#define BOUNDS(field) add_bounds(line, #field, &body->field);
+#define MAXIMA(field) add_maxima(line, #field, &body->field);
 #define FLUSH(field)                                                                               \
     add(line, " " #field "=%" PRIu32 ":%" PRIu32 ":%#" PRIx64 ":%" PRIu32, body->field.attempt,    \
         body->field.evaluation, body->field.incarnation, body->field.sequence);

@@ -40,7 +40,7 @@ int bench_set_up(void **state) {
         .shards_folder = "",
         .restarts_max = 3,
     };
-    f->derivative_max = 0.5;
+    f->maxima = maxima_of_one(0.5);
     f->busy_ns = 1000;
     output_init(&f->out);
     bench_begin(f, &f->settings);
@@ -174,7 +174,7 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
         .flush = bench_flush_id(f, replica, sequence),
         .portions = {.items = &run, .length = 1},
         .totals = {.data = encoded.data, .length = (uint32_t)encoded.length},
-        .derivative_max = f->derivative_max,
+        .maxima = f->maxima,
         .exceeded = f->exceeded,
         .incarnations = {.items = incarnations, .length = 2},
         .busy_ns = f->busy_ns,

@@ -15,9 +15,9 @@ struct fixture {
     struct output out;
     struct set_info data;
     struct coordinator_settings settings;
-    double derivative_max; /* as flushes say … */
-    bool exceeded;         /* … and whether that is beyond the bound */
-    uint64_t busy_ns;      /* how long their chunks took */
+    struct maxima maxima; /* as flushes say … */
+    bool exceeded;        /* … and whether that is beyond the bound */
+    uint64_t busy_ns;     /* how long their chunks took */
 };
 
 /* For cmocka: a coordinator that has greeted all four. */

@@ -58,8 +58,9 @@ const struct part_list gradient_parts = {&every_gradient, 1};
 
 void evaluate(struct bench *bench, uint32_t evaluation) {
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {bench->attempt, evaluation, 0, gradient_parts, 0, 1, 0}});
+         (struct message){
+             .type = MESSAGE_EVALUATE,
+             .evaluate = {bench->attempt, evaluation, {1, {0}}, gradient_parts, 0, 1, 0}});
 }
 
 void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags) {

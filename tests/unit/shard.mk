@@ -1,6 +1,6 @@
 if HAVE_CMOCKA
 SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_interpreter \
-	tests/unit/test_shard_frame tests/unit/test_orthant_programs \
+	tests/unit/test_shard_bounds tests/unit/test_shard_frame tests/unit/test_orthant_programs \
 	tests/unit/test_factor tests/unit/test_precondition \
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
 	tests/unit/test_checkpoint_factor \
@@ -10,6 +10,8 @@ TESTS += $(SHARD_TESTS)
 SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_shard_SOURCES = tests/unit/test_shard.c tests/unit/shard_bench.h
 tests_unit_test_shard_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_bounds_SOURCES = tests/unit/test_shard_bounds.c tests/unit/shard_bench.h
+tests_unit_test_shard_bounds_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_shard_frame_SOURCES = tests/unit/test_shard_frame.c tests/unit/shard_bench.h
 tests_unit_test_shard_frame_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_slices_SOURCES = tests/unit/test_slices.c tests/unit/shard_bench.h

@@ -118,9 +118,16 @@ static inline void run_one(struct bench *bench, struct operation operation) {
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
 }
 
+static inline void begin_under(struct bench *bench, uint32_t evaluation,
+                               const struct bounds *bounds) {
+    run_one(bench, (struct operation){.code = OPERATION_BEGIN,
+                                      .evaluation = evaluation,
+                                      .sums = SUMS_PARAMETERS,
+                                      .bounds = *bounds});
+}
+
 static inline void begin(struct bench *bench, uint32_t evaluation) {
-    run_one(bench, (struct operation){
-                       .code = OPERATION_BEGIN, .evaluation = evaluation, .sums = SUMS_PARAMETERS});
+    begin_under(bench, evaluation, &(struct bounds){.count = 1});
 }
 
 static inline struct flush_id flush(uint32_t evaluation, uint32_t sequence) {

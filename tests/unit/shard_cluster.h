@@ -80,12 +80,14 @@ static inline void run_everywhere(struct cluster *cluster, const struct operatio
 static inline void put_register(struct cluster *cluster, uint8_t number, const int64_t *slice,
                                 double *noted) {
     static uint32_t evaluation;
+    struct layout layout = layout_of_all();
+    struct bounds bounds = {.count = layout_bounds(&layout)};
     evaluation++;
     for (size_t i = 0; i < N; i++)
         noted[i] = (double)slice[i] * 0x1p-20 / 10;
     for (size_t i = 0; i < cluster->shard_count; i++) {
         struct bench *bench = &cluster->shards[i];
-        begin(bench, evaluation);
+        begin_under(bench, evaluation, &bounds);
         tell(bench, REPLICA_LINK,
              stage(flush(evaluation, 1), slice + cluster->first[i], cluster->count[i]));
         tell(bench, COORDINATOR_LINK, fold(flush(evaluation, 1)));

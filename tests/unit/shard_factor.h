@@ -34,8 +34,10 @@ static inline void bench_of_all(struct bench *bench) {
 }
 
 static inline struct operation begin_triangle(uint32_t evaluation) {
-    return (struct operation){
-        .code = OPERATION_BEGIN, .evaluation = evaluation, .sums = SUMS_TRIANGLE};
+    return (struct operation){.code = OPERATION_BEGIN,
+                              .evaluation = evaluation,
+                              .sums = SUMS_TRIANGLE,
+                              .bounds.count = 1};
 }
 
 static inline struct operation factor_as(uint64_t serial) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/bounds.h"
+#include "base/layout.h"
 
 static void maxima_merge_in_any_order(void **state) {
     (void)state;
@@ -53,12 +54,53 @@ static void one_bound_holds_for_all_tensors(void **state) {
     assert_int_equal(bounds_exponent(&one, TENSORS_MAX - 1), -7);
 }
 
+static void both_come_back_from_bytes_as_written(void **state) {
+    (void)state;
+    struct bounds bounds = {.count = 3, .exponent = {-900, 0, 900}};
+    struct maxima maxima = {.count = 2, .value = {0, INFINITY}};
+    struct bytes bytes;
+    bytes_init(&bytes);
+    bounds_encode(&bounds, &bytes);
+    maxima_encode(&maxima, &bytes);
+    struct cursor cursor = cursor_over(bytes.data, bytes.length);
+    struct bounds bounds_back = bounds_decode(&cursor);
+    struct maxima maxima_back = maxima_decode(&cursor);
+    assert_true(!cursor.failed && cursor_left(&cursor) == 0);
+    assert_memory_equal(&bounds_back, &bounds, sizeof bounds);
+    assert_memory_equal(&maxima_back, &maxima, sizeof maxima);
+    bytes_release(&bytes);
+}
+
+static void more_than_there_may_be_are_not_read(void **state) {
+    (void)state;
+    static const uint8_t bytes[4 + 8 * (TENSORS_MAX + 1)] = {TENSORS_MAX + 1};
+    struct cursor first = cursor_over(bytes, sizeof bytes), second = first;
+    assert_int_equal(bounds_decode(&first).count, 0);
+    assert_true(first.failed);
+    assert_int_equal(maxima_decode(&second).count, 0);
+    assert_true(second.failed);
+}
+
+static void linear_models_have_one_bound_and_others_one_a_tensor(void **state) {
+    (void)state;
+    struct layout linear = layout_linear(5, 3, true), bare = layout_linear(5, 3, false);
+    assert_int_equal(layout_bounds(&linear), 1);
+    assert_int_equal(layout_bounds(&bare), 1);
+    layout_add(&linear, &(struct layout_tensor){.name = "W2", .rows = 1, .columns = 1});
+    assert_int_equal(layout_bounds(&linear), 3);
+    layout_add(&bare, &(struct layout_tensor){.name = "b1", .rows = 1, .columns = 1});
+    assert_int_equal(layout_bounds(&bare), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maxima_merge_in_any_order),
         cmocka_unit_test(nothing_found_changes_no_maxima),
         cmocka_unit_test(each_tensor_has_its_own_bound),
         cmocka_unit_test(one_bound_holds_for_all_tensors),
+        cmocka_unit_test(both_come_back_from_bytes_as_written),
+        cmocka_unit_test(more_than_there_may_be_are_not_read),
+        cmocka_unit_test(linear_models_have_one_bound_and_others_one_a_tensor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "numeric/fixed.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 
@@ -342,15 +343,15 @@ static void an_exceeded_bound_is_redone_with_one_that_holds(void **state) {
     f->settings.shape.kind = OBJECTIVE_SQUARED;
     bench_begin(f, &f->settings);
     bench_start(f);
-    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.derivative_exponent, 2);
-    f->derivative_max = 1000;
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds.exponent[0], 2);
+    f->maxima = maxima_of_one(1000);
     f->exceeded = true;
     count_all(f);
     bench_folded(f, SHARD_0, REPLICA_0, 0);
     bench_folded(f, SHARD_1, REPLICA_0, 0);
     struct message again = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE);
     assert_int_equal(again.evaluate.evaluation, 2);
-    assert_int_equal(again.evaluate.derivative_exponent, 10);
+    assert_int_equal(again.evaluate.bounds.exponent[0], 10);
     assert_string_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.outcome, "bound exceeded");
 }
 
@@ -360,12 +361,53 @@ static void a_derivative_beyond_every_bound_is_not_redone(void **state) {
     bench_begin(f, &f->settings);
     bench_start(f);
     bench_sent(f, REPLICA_0, MESSAGE_EVALUATE);
-    f->derivative_max = 1e300;
+    f->maxima = maxima_of_one(1e300);
     f->exceeded = true;
     count_all(f);
     bench_folded(f, SHARD_0, REPLICA_0, 0);
     bench_folded(f, SHARD_1, REPLICA_0, 0);
     assert_string_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.outcome, "not finite");
+}
+
+/* Two features, one hidden unit and one output: W1, W2, b1 and b2. */
+static void begin_network(struct fixture *f) {
+    static const int16_t exponents[] = {40, 40, 58, 58, 58};
+    f->settings.shape = (struct objective_shape){.kind = OBJECTIVE_LOGISTIC,
+                                                 .features = 2,
+                                                 .outputs = 1,
+                                                 .intercept = true,
+                                                 .network = {.layers = 1, .units = {1}}};
+    f->settings.layout = objective_layout(&f->settings.shape);
+    f->data.features = 2;
+    f->settings.exponents = exponents;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+}
+
+static void each_tensor_of_a_network_is_redone_under_a_bound_of_its_own(void **state) {
+    struct fixture *f = *state;
+    begin_network(f);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds.count, 4);
+    f->maxima = (struct maxima){4, {1e-3, 2, 1000, 0}};
+    f->exceeded = true;
+    count_all(f);
+    bench_folded(f, SHARD_0, REPLICA_0, 0);
+    bench_folded(f, SHARD_1, REPLICA_0, 0);
+    const struct bounds again = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds;
+    const struct bounds wanted = {4, {-9, 1, 10, FIXED_DERIVATIVE_MIN}};
+    assert_memory_equal(&again, &wanted, sizeof wanted);
+}
+
+static void maxima_of_another_number_than_the_bounds_are_not_counted(void **state) {
+    struct fixture *f = *state;
+    begin_network(f);
+    f->maxima = maxima_of_one(1);
+    bench_flush(f, REPLICA_0, 0, 0, 2);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_VERDICT).verdict.accepted, 0);
+    f->maxima = (struct maxima){0};
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_VERDICT), 0);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
@@ -397,6 +439,8 @@ int main(void) {
         TEST(a_worker_that_fails_ends_the_run_with_its_status),
         TEST(an_exceeded_bound_is_redone_with_one_that_holds),
         TEST(a_derivative_beyond_every_bound_is_not_redone),
+        TEST(each_tensor_of_a_network_is_redone_under_a_bound_of_its_own),
+        TEST(maxima_of_another_number_than_the_bounds_are_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

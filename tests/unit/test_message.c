@@ -25,6 +25,8 @@ static struct message filled(unsigned type) {
 #define RUNS(field) body->field = (struct run_list){runs, 3};
 #define U64S(field) body->field = (struct u64_list){numbers, 2};
 #define PARTS(field) body->field = (struct part_list){parts, 2};
+#define BOUNDS(field) body->field = (struct bounds){2, {-(int)next++, 3}};
+#define MAXIMA(field) body->field = (struct maxima){3, {1, (double)next++ / 3, 0}};
 #define FLUSH(field)                                                                               \
     next += 2;                                                                                     \
     body->field = (struct flush_id){(uint32_t)next, 2, next + 1, 4};
@@ -55,6 +57,8 @@ static void assert_equal(const struct message *a, const struct message *b) {
 #define U64S RUNS
 #define PARTS RUNS
 #define FLUSH(field) assert_true(flush_id_equal(&x->field, &y->field));
+#define BOUNDS(field) assert_memory_equal(&x->field, &y->field, sizeof x->field);
+#define MAXIMA BOUNDS
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     case MESSAGE_##NAME: {                                                                         \
         const struct message_##name *x = &a->name, *y = &b->name;                                  \

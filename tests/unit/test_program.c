@@ -27,7 +27,7 @@ static struct operation sample(enum operation_code code) {
                                   .serial = UINT64_MAX - 3,
                                   .evaluation = 9,
                                   .sums = SUMS_PARAMETERS,
-                                  .derivative_exponent = -40};
+                                  .bounds = {2, {-40, 41}}};
     return operation;
 }
 
@@ -93,7 +93,8 @@ static void fields_come_back_as_given(void **state) {
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.evaluation, 9);
     assert_int_equal(back.sums, SUMS_PARAMETERS);
-    assert_int_equal(back.derivative_exponent, -40);
+    given = sample(OPERATION_BEGIN);
+    assert_memory_equal(&back.bounds, &given.bounds, sizeof back.bounds);
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.d, REGISTER_X);
     assert_int_equal(back.e, REGISTER_PG);
@@ -146,7 +147,7 @@ static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
     operation.slots[1] = SLOTS_MAX;
     assert_malformed(operation);
     operation = sample(OPERATION_BEGIN);
-    operation.derivative_exponent = 1 << 20;
+    operation.bounds.exponent[1] = 1 << 20;
     assert_malformed(operation);
     operation = sample(OPERATION_BEGIN);
     operation.sums = SUMS_LAYOUTS;

@@ -49,8 +49,9 @@ static void ready(struct bench *bench, enum precondition precondition) {
 static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_kind kind) {
     const struct evaluation_part all = {kind, 0, 1000};
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT, evaluation, 4, {&all, 1}, 0.5, 0.25, evaluation}});
+         (struct message){
+             .type = MESSAGE_EVALUATE,
+             .evaluate = {ATTEMPT, evaluation, {1, {4}}, {&all, 1}, 0.5, 0.25, evaluation}});
 }
 
 /* From an evaluation that can begin to the computation of its one portion. */

@@ -78,7 +78,7 @@ static void the_last_portion_is_flushed_with_what_was_accrued(void **state) {
     assert_true(flush_id_equal(&id, &report.flush));
     assert_int_equal(report.portions.length, 2);
     assert_true(loss_of(report.totals) == 2);
-    assert_true(report.derivative_max == 0.75);
+    assert_true(report.maxima.value[0] == 0.75);
     assert_int_equal(report.exceeded, 0);
     assert_int_equal(report.incarnations.length, 2);
     assert_int_equal(report.incarnations.items[0], 100);
@@ -225,7 +225,7 @@ static void beyond_the_bound_only_losses_are_computed_and_flushed_without_elemen
     staged(&bench, 1, id);
     struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_int_equal(report.exceeded, 1);
-    assert_true(report.derivative_max == 9);
+    assert_true(report.maxima.value[0] == 9);
 
     evaluate(&bench, 2); /* the sums of the first portion are of no use to it */
     portion(&bench, 2, 0, PORTION_LAST);
@@ -238,6 +238,18 @@ static void beyond_the_bound_only_losses_are_computed_and_flushed_without_elemen
     bench_free(&bench);
 }
 
+static void bounds_of_another_number_than_the_parameters_have_are_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 2);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_EVALUATE,
+                          .evaluate = {ATTEMPT, 1, {2, {0}}, gradient_parts, 0, 1, 0}});
+    struct message_failed failed = sent(&bench, COORDINATOR, MESSAGE_FAILED).failed;
+    assert_non_null(strstr(failed.reason, "bounds"));
+    bench_free(&bench);
+}
+
 static void an_evaluation_of_the_loss_alone_is_flushed_without_elements(void **state) {
     (void)state;
     const struct evaluation_part loss = {EVALUATION_LOSS, 0, 1000};
@@ -245,7 +257,7 @@ static void an_evaluation_of_the_loss_alone_is_flushed_without_elements(void **s
     bench_ready(&bench, 2);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT, 1, 0, {&loss, 1}, 0, 1, 0}});
+                          .evaluate = {ATTEMPT, 1, {1, {0}}, {&loss, 1}, 0, 1, 0}});
     portion(&bench, 1, 0, PORTION_LAST);
     fetch(&bench, 1);
     struct computation computation = started(&bench, 0);
@@ -344,7 +356,7 @@ static void a_new_evaluation_abandons_the_computation_in_hand(void **state) {
     staged(&bench, 0, stage.flush);
     struct message_flushed report = sent(&bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(loss_of(report.totals) == 1);
-    assert_true(report.derivative_max == 0.5);
+    assert_true(report.maxima.value[0] == 0.5);
     bench_free(&bench);
 }
 
@@ -377,7 +389,7 @@ static void messages_of_another_evaluation_or_attempt_are_ignored(void **state) 
     parameters(&bench, 4, 0);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT - 1, 9, 0, gradient_parts, 0, 1, 0}});
+                          .evaluate = {ATTEMPT - 1, 9, {1, {0}}, gradient_parts, 0, 1, 0}});
     verdict(&bench, (struct flush_id){ATTEMPT, 5, INCARNATION, 1}, true);
     nothing_more(&bench);
     assert_int_equal(replica_counters(bench.replica)->stale, 7);
@@ -409,6 +421,7 @@ int main(void) {
         cmocka_unit_test(a_solo_portion_is_a_flush_of_its_own),
         cmocka_unit_test(what_is_accrued_is_flushed_after_flush_ms),
         cmocka_unit_test(few_values_travel_sparse),
+        cmocka_unit_test(bounds_of_another_number_than_the_parameters_have_are_refused),
         cmocka_unit_test(an_evaluation_of_the_loss_alone_is_flushed_without_elements),
         cmocka_unit_test(beyond_the_bound_only_losses_are_computed_and_flushed_without_elements),
         cmocka_unit_test(computing_waits_for_a_verdict_when_every_buffer_is_in_flight),

@@ -259,8 +259,10 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
     greet_anew(bench, EPOCH + 2);
     struct bytes program;
     bytes_init(&program);
-    program_add(&program, &(struct operation){
-                              .code = OPERATION_BEGIN, .evaluation = 3, .sums = SUMS_PARAMETERS});
+    program_add(&program, &(struct operation){.code = OPERATION_BEGIN,
+                                              .evaluation = 3,
+                                              .sums = SUMS_PARAMETERS,
+                                              .bounds.count = 1});
     struct message message = program_message(1, &program);
     message.epoch = EPOCH + 2;
     tell(bench, NEXT_LINK, message);

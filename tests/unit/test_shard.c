@@ -95,7 +95,7 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
     run_one(&bench, (struct operation){.code = OPERATION_BEGIN,
                                        .evaluation = 1,
                                        .sums = SUMS_PARAMETERS,
-                                       .derivative_exponent = 2});
+                                       .bounds = bounds_of_one(2)});
     int64_t slice[OUTPUTS * FEATURES];
     for (int64_t i = 0; i < OUTPUTS * FEATURES; i++)
         slice[i] = 640 * i;
@@ -298,11 +298,12 @@ static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     assert_int_equal(bench.out.count, 0);
     begin(&bench, 1);
     assert_int_equal(bench.out.count, 1);
-    run_operations(&bench,
-                   (const struct operation[]){
-                       {.code = OPERATION_BEGIN, .evaluation = 2, .sums = SUMS_PARAMETERS},
-                       {.code = OPERATION_ZERO, .a = REGISTER_T}},
-                   2);
+    run_operations(
+        &bench,
+        (const struct operation[]){
+            {.code = OPERATION_BEGIN, .evaluation = 2, .sums = SUMS_PARAMETERS, .bounds.count = 1},
+            {.code = OPERATION_ZERO, .a = REGISTER_T}},
+        2);
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
     assert_answer(&bench, 1, REPLICA_LINK, MESSAGE_PARAMETERS);
     assert_int_equal(answer(&bench, 1).parameters.evaluation, 2);

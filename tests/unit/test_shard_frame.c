@@ -248,7 +248,7 @@ static void biases_that_share_a_weight_turn_its_gradient_together(void **state) 
     assert_true(frame_is_complete(&frame));
     for (int k = 0; k < BIASES; k++)
         frame.bias_sum[k] = INT64_C(1) << (20 + k);
-    frame_read_biases(&frame, 0, 1);
+    frame_read_biases(&frame, &(struct bounds){.count = 1}, 1);
     double gradient[] = {1, 2, 3, 1, 2, 4, 8}, step[] = {5, -6, 7, -8, 9, 10, 11}, by = 0, to = 0;
     frame_turn_gradient(&frame, 0, FEW + BIASES, gradient);
     for (int i = 0; i < FEW + BIASES; i++) {

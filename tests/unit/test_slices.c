@@ -124,7 +124,8 @@ static void an_evaluation_without_sums_takes_flushes_but_no_elements(void **stat
     struct bench bench;
     int64_t slice[N] = {7};
     bench_init(&bench, setup(N, 0, N));
-    run_one(&bench, (struct operation){.code = OPERATION_BEGIN, .evaluation = 1});
+    run_one(&bench,
+            (struct operation){.code = OPERATION_BEGIN, .evaluation = 1, .bounds.count = 1});
     struct message sparse = stage(flush(1, 1), slice, 2), none = stage(flush(1, 1), NULL, 0);
     sparse.stage.encoding = STAGE_SPARSE;
     sparse.stage.entries = 1;

@@ -124,7 +124,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
     {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
     {.type = MESSAGE_RESULT, .result = {.attempt = 1, .number = 1}},
-    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, -40, {parts, 2}, 8, 0.25, 7}},
+    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, {2, {-40, 3}}, {parts, 2}, 8, 0.25, 7}},
     {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
@@ -139,7 +139,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_FLUSHED,
      .flushed = {.flush = A_FLUSH,
                  .portions = {runs, 2},
-                 .derivative_max = INFINITY,
+                 .maxima = {2, {INFINITY, 0}},
                  .incarnations = {incarnations, 2}}},
     {.type = MESSAGE_VERDICT, .verdict = {.flush = A_FLUSH, .accepted = 1}},
     {.type = MESSAGE_FOLD, .fold = {A_FLUSH}},
@@ -302,13 +302,18 @@ static void malformed_flushes_are_refused(void **state) {
     REFUSES(STAGE, stage.portions.items = none, "no chunks");
     REFUSES(STAGE, stage.portions.items = beyond, "beyond the last");
     REFUSES(FLUSHED, flushed.portions.length = 0, "no chunks");
-    REFUSES(FLUSHED, flushed.derivative_max = NAN, "derivative");
+    REFUSES(FLUSHED, flushed.maxima.value[0] = NAN, "maximum");
+    REFUSES(FLUSHED, flushed.maxima.value[1] = -1, "maximum");
+    REFUSES(FLUSHED, flushed.maxima.count = TENSORS_MAX + 1, "more maxima");
     REFUSES(FLUSHED, flushed.exceeded = 2, "flag");
     REFUSES(FLUSHED, flushed.incarnations.length = SHARDS_MAX + 1, "shards");
     REFUSES(PORTION, portion.count = 0, "no chunks");
     REFUSES(PORTION, portion.first = UINT32_MAX, "beyond the last");
     REFUSES(PORTION, portion.flags = 4, "flags");
-    REFUSES(EVALUATE, evaluate.derivative_exponent = INT64_MIN, "exponent");
+    REFUSES(EVALUATE, evaluate.bounds.exponent[0] = INT32_MIN, "exponent");
+    REFUSES(EVALUATE, evaluate.bounds.exponent[1] = 1023, "exponent");
+    REFUSES(EVALUATE, evaluate.bounds.count = 0, "no bounds");
+    REFUSES(EVALUATE, evaluate.bounds.count = TENSORS_MAX + 1, "more than");
     REFUSES(EVALUATE, evaluate.parts.length = 0, "no part");
     REFUSES(EVALUATE, evaluate.parts.items = overlapping, "do not rise");
     REFUSES(EVALUATE, evaluate.rate = -1, "rate");
@@ -419,9 +424,11 @@ static void a_program_that_factors_does_so_once_and_neither_clears_nor_applies(v
     assert_non_null(strstr(fault_of_program(used, 2), "also preconditions"));
     const struct operation after[] = {PRECONDITION_BY_1, FACTOR_AS_1};
     assert_non_null(strstr(fault_of_program(after, 2), "also preconditions"));
-    const struct operation cleared[] = {{.code = OPERATION_BEGIN, .evaluation = 1}, FACTOR_AS_1};
+    const struct operation cleared[] = {
+        {.code = OPERATION_BEGIN, .evaluation = 1, .bounds.count = 1}, FACTOR_AS_1};
     assert_non_null(strstr(fault_of_program(cleared, 2), "clears them"));
-    const struct operation lost[] = {FACTOR_AS_1, {.code = OPERATION_BEGIN, .evaluation = 1}};
+    const struct operation lost[] = {FACTOR_AS_1,
+                                     {.code = OPERATION_BEGIN, .evaluation = 1, .bounds.count = 1}};
     assert_non_null(strstr(fault_of_program(lost, 2), "clears them"));
 }
 
