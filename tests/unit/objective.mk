@@ -1,6 +1,6 @@
 # unit tests of objective/
 if HAVE_CMOCKA
-OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_drawing tests/unit/test_losses tests/unit/test_network tests/unit/test_network_layout tests/unit/test_objective tests/unit/test_robust
+OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_drawing tests/unit/test_losses tests/unit/test_network tests/unit/test_network_layout tests/unit/test_network_oracle tests/unit/test_objective tests/unit/test_robust
 check_PROGRAMS += $(OBJECTIVE_TESTS)
 TESTS += $(OBJECTIVE_TESTS)
 OBJECTIVE_TEST_LIBS = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -18,6 +18,10 @@ tests_unit_test_losses_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_network_SOURCES = tests/unit/test_network.c tests/unit/network_fixture.c \
 	tests/unit/network_fixture.h tests/unit/canned.c tests/unit/canned.h
 tests_unit_test_network_LDADD = $(OBJECTIVE_TEST_LIBS)
+tests_unit_test_network_oracle_SOURCES = tests/unit/test_network_oracle.c tests/unit/network_oracle.def \
+	tests/unit/network_fixture.c tests/unit/network_fixture.h tests/unit/canned.c tests/unit/canned.h
+tests_unit_test_network_oracle_LDADD = $(OBJECTIVE_TEST_LIBS)
+EXTRA_DIST += tests/unit/network_oracle.py
 tests_unit_test_network_layout_SOURCES = tests/unit/test_network_layout.c
 tests_unit_test_network_layout_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_objective_SOURCES = tests/unit/test_objective.c tests/unit/canned.c \
