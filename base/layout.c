@@ -144,9 +144,7 @@ void layout_advance(const struct layout *layout, struct layout_place *place) {
         place->tensor = NULL;
 }
 
-/* The part of a tensor in elements [first, first + count), counted from `first`. */
-static struct layout_span part_of(const struct layout_tensor *tensor, uint64_t first,
-                                  uint64_t count) {
+struct layout_span layout_part(const struct layout_tensor *tensor, uint64_t first, uint64_t count) {
     uint64_t begin = tensor->first > first ? tensor->first : first;
     uint64_t end = tensor->first + elements_of(tensor), most = first + count;
     if (end > most)
@@ -158,7 +156,7 @@ uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t fi
                       struct layout_span spans[TENSORS_MAX]) {
     uint32_t found = 0;
     for (uint32_t i = 0; i < layout->count; i++) {
-        struct layout_span part = part_of(&layout->tensor[i], first, count);
+        struct layout_span part = layout_part(&layout->tensor[i], first, count);
         if (layout->tensor[i].regularized != regularized || !part.count)
             continue;
         if (found && spans[found - 1].first + spans[found - 1].count == part.first)
@@ -190,7 +188,7 @@ static double uniform(uint64_t key, uint64_t element, double bound) {
 void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements) {
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];
-        struct layout_span part = part_of(tensor, first, count);
+        struct layout_span part = layout_part(tensor, first, count);
         uint64_t key = mix(mix(layout->seed + GOLDEN) + GOLDEN * (t + 1));
         for (uint64_t i = part.first; i < part.first + part.count; i++)
             elements[i] = tensor->start == LAYOUT_START_UNIFORM

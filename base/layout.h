@@ -84,12 +84,16 @@ uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
 /* Goes to the next element. After the last one `tensor` is NULL. */
 void layout_advance(const struct layout *layout, struct layout_place *place);
 
-/* The elements among [first, first + count) that are regularised, or those that are not, as spans
- * counted from `first`. Spans rise and do not touch each other. Returns how many spans there are.
- */
 struct layout_span {
     uint64_t first, count;
 };
+
+/* The elements of a tensor among [first, first + count), counted from `first`. */
+struct layout_span layout_part(const struct layout_tensor *tensor, uint64_t first, uint64_t count);
+
+/* The elements among [first, first + count) that are regularised, or those that are not, as spans
+ * counted from `first`. Spans rise and do not touch each other. Returns how many spans there are.
+ */
 uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t first, uint64_t count,
                       struct layout_span spans[TENSORS_MAX]);
 

@@ -34,8 +34,8 @@
 #define HISTORY_AUTO_MAX 200
 #define HISTORY_AUTO_MIN 10
 #define SLOTS_MAX (HISTORY_MAX + 2)
-#define OPERATIONS_MAX 256               /* of a program */
-#define SCALARS_MAX (4 * SLOTS_MAX + 16) /* that a program yields */
+#define OPERATIONS_MAX 256                                 /* of a program */
+#define SCALARS_MAX (4 * SLOTS_MAX + 2 * TENSORS_MAX + 16) /* that a program yields */
 
 /* Cluster. */
 #define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */

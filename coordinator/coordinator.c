@@ -13,14 +13,21 @@
 
 /* ---- life ---- */
 
+/* Norms are measured where there are layers to compare. A linear model, of two tensors at most, has
+ * no use for them, and need not pay for them. */
+static uint32_t tensors_to_measure(const struct layout *layout) {
+    return layout->count > 2 ? layout->count : 0;
+}
+
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
     struct coordinator *c = memory_new(1, sizeof *c);
     c->settings = *settings;
     c->settings.saved = NULL;
     c->parameters = layout_parameters(&settings->layout);
     assert(c->parameters); /* one that is forgotten would be an empty layout */
+    c->settings.optimizer.tensors = tensors_to_measure(&settings->layout);
     membership_init(c);
-    c->steering = steering_new(settings);
+    c->steering = steering_new(&c->settings);
     if (settings->saved)
         recovery_take_saved(c, settings->saved);
     return c;

@@ -40,7 +40,7 @@ enum coordinator_phase {
 };
 
 struct coordinator_settings {
-    struct optimizer_settings optimizer;
+    struct optimizer_settings optimizer; /* without `tensors`, which follow from the layout */
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;
@@ -154,6 +154,7 @@ struct coordinator_view {
     uint64_t step;
     double loss, gradient_max;
     struct held holdout; /* with patience */
+    struct tensor_norms norms;
     double l1, l2;
     uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
     double gap_bound;              /* with l1: of F above its minimum; NaN: not known */

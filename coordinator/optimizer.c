@@ -251,7 +251,8 @@ static void judge_on_holdout(struct optimizer *o) {
                                            .gradient_max = o->gradient_max,
                                            .holdout = o->holdout,
                                            .nonzero = o->nonzero,
-                                           .gap_bound = o->gap_bound};
+                                           .gap_bound = o->gap_bound,
+                                           .norms = o->norms};
     else
         o->leaves_best = o->best.step + 1 == o->step;
 }
@@ -273,6 +274,7 @@ static enum optimizer_want accepted(struct optimizer *o, const struct measured *
     o->gradient_max = m->max;
     o->nonzero = m->nonzero;
     o->gap_bound = m->gap_bound;
+    o->norms = m->norms;
     o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     if (o->settings.patience)
         judge_on_holdout(o);
@@ -383,7 +385,8 @@ struct optimizer_point optimizer_answer(const struct optimizer *o) {
                                     .gradient_max = o->gradient_max,
                                     .holdout = {INFINITY, NAN},
                                     .nonzero = o->nonzero,
-                                    .gap_bound = o->gap_bound};
+                                    .gap_bound = o->gap_bound,
+                                    .norms = o->norms};
 }
 
 bool optimizer_keeps_best(const struct optimizer *o) {

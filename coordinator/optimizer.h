@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "coordinator/lbfgs.h"
 #include "coordinator/linesearch.h"
 #include "coordinator/preconditioner.h"
@@ -57,7 +58,14 @@ struct optimizer_settings {
     uint32_t patience; /* steps without a better loss on the holdout before the end; 0: no early
                           stopping */
     struct preconditioner_settings preconditioner;
-    bool single; /* losses and gradients are computed in single precision */
+    bool single;      /* losses and gradients are computed in single precision */
+    uint32_t tensors; /* of the layout, if their norms are wanted; else 0 */
+};
+
+/* |x_t| and |∂F_t| of each tensor t of the layout, in the coordinates of the run. */
+struct tensor_norms {
+    uint32_t count; /* 0: they are not measured */
+    double point[TENSORS_MAX], gradient[TENSORS_MAX];
 };
 
 /* What an evaluation finds on the holdout. */
@@ -74,6 +82,7 @@ struct optimizer_point {
     struct held holdout; /* a loss of infinity if it is not finite */
     uint64_t nonzero;    /* with l1: regularised parameters that are not 0 */
     double gap_bound;    /* F is this much above its minimum at most; NaN: not known */
+    struct tensor_norms norms;
 };
 
 enum optimizer_want {
@@ -108,7 +117,6 @@ struct optimizer {
     uint64_t rounds;         /* programs that return scalars */
     uint64_t retries;        /* evaluations beyond the first of a line search */
     double mean_loss;        /* of the trial, without L2 */
-    struct held trial_holdout; /* of the trial, as in struct optimizer_point */
     double loss;             /* F at x */
     double gradient_max;     /* max|∂F| at x */
     double gradient_square;  /* g·g at x */
@@ -119,8 +127,9 @@ struct optimizer {
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
-    struct held holdout;            /* at x */
-    struct optimizer_point best;    /* on the holdout; with patience, and once started */
+    struct held holdout, trial_holdout; /* at x, and at the trial */
+    struct tensor_norms norms;          /* at x */
+    struct optimizer_point best;        /* on the holdout; with patience, and once started */
     struct preconditioner preconditioner;
     struct drawn drawn; /* of the refresh under way, once its evaluation is complete */
     uint64_t safeguards[SAFEGUARDS];

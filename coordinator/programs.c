@@ -159,11 +159,16 @@ enum {
     MEASURED_GAP_EXCESS,
 };
 
-/* Where the products with the history begin. */
-static unsigned products_at(const struct optimizer *o) {
+/* Where the squares of the tensors begin. */
+static unsigned tensors_at(const struct optimizer *o) {
     if (o->settings.l1 <= 0)
         return MEASURED_NORM + 1;
     return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
+}
+
+/* Where the products with the history begin. */
+static unsigned products_at(const struct optimizer *o) {
+    return tensors_at(o) + 2 * o->settings.tensors;
 }
 
 /* At the start, pairs that were given need their products with the gradient. */
@@ -192,6 +197,13 @@ static void add_orthant_measures(const struct optimizer *o, struct bytes *progra
         add_gap(o, program);
 }
 
+static void add_tensors(const struct optimizer *o, struct bytes *program, uint8_t a) {
+    if (o->settings.tensors)
+        program_add(program, &(struct operation){.code = OPERATION_TENSOR_SQUARES,
+                                                 .a = a,
+                                                 .tensors = o->settings.tensors});
+}
+
 void programs_measures(const struct optimizer *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
@@ -211,6 +223,8 @@ void programs_measures(const struct optimizer *o, struct bytes *program) {
     add(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
     if (orthants)
         add_orthant_measures(o, program);
+    add_tensors(o, program, REGISTER_T);
+    add_tensors(o, program, gradient);
     if (wants_products(o))
         programs_pair(o, program, REGISTER_X, REGISTER_G);
 }
@@ -242,12 +256,22 @@ static void read_orthant_measures(const struct optimizer *o, const double *scala
     measured->gap_bound = gap_bound(o, scalars);
 }
 
+static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
+    struct tensor_norms norms = {.count = tensors};
+    for (uint32_t i = 0; i < tensors; i++) {
+        norms.point[i] = sqrt(squares[i]);
+        norms.gradient[i] = sqrt(squares[tensors + i]);
+    }
+    return norms;
+}
+
 struct measured programs_measured(const struct optimizer *o, const double *scalars) {
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
     struct measured measured = {.loss = loss,
                                 .slope = scalars[MEASURED_SLOPE],
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
+                                .norms = norms_of(o->settings.tensors, scalars + tensors_at(o)),
                                 .gap_bound = NAN};
     if (o->settings.l1 > 0)
         read_orthant_measures(o, scalars, &measured);

@@ -40,6 +40,7 @@ struct measured {
     double square, max; /* of the gradient there; with l1 of the pseudo-gradient */
     const struct lbfgs_products *products; /* of the pairs and the candidate; NULL if none were
                                               asked for */
+    struct tensor_norms norms;             /* of the tensors, at t */
     /* the rest with l1 only; s = t − x */
     double falls, ends; /* the slopes of F along s, at x and at t; NaN as above */
     double step_square; /* s·s */

@@ -60,6 +60,16 @@ static void code_held(struct coder *coder, struct held *held) {
     code_f64(coder, &held->accuracy);
 }
 
+/* They are of all tensors, or of none. */
+static void code_norms(struct coder *coder, struct tensor_norms *norms, uint32_t tensors) {
+    code_u32(coder, &norms->count);
+    code_fails_if(coder, norms->count && norms->count != tensors);
+    for (uint32_t i = 0; i < norms->count && !coder->in.failed; i++) {
+        code_f64(coder, &norms->point[i]);
+        code_f64(coder, &norms->gradient[i]);
+    }
+}
+
 static void code_drawn(struct coder *coder, struct drawn *drawn) {
     code_f64(coder, &drawn->rows);
     code_f64(coder, &drawn->terms);
@@ -114,12 +124,14 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     for (unsigned i = 0; i <= LOSSES_KEPT; i++)
         code_f64(coder, &o->losses[i]);
     code_held(coder, &o->holdout);
+    code_norms(coder, &o->norms, o->settings.tensors);
     code_u64(coder, &o->best.step);
     code_f64(coder, &o->best.loss);
     code_f64(coder, &o->best.gradient_max);
     code_held(coder, &o->best.holdout);
     code_u64(coder, &o->best.nonzero);
     code_f64(coder, &o->best.gap_bound);
+    code_norms(coder, &o->best.norms, o->settings.tensors);
     code_preconditioner(coder, &o->preconditioner);
     code_drawn(coder, &o->drawn);
     for (unsigned i = 0; i < SAFEGUARDS; i++)

@@ -56,6 +56,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .loss = o->loss,
         .gradient_max = o->gradient_max,
         .holdout = o->holdout,
+        .norms = o->norms,
         .l1 = o->settings.l1,
         .l2 = o->settings.l2,
         .nonzero = o->nonzero,

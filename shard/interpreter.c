@@ -187,6 +187,17 @@ static void run_max_abs(const struct operation *operation, struct block *block) 
     block->yields->max = fmax(block->yields->max, max);
 }
 
+static void run_tensor_squares(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    uint64_t first = registers->first + block->offset;
+    for (uint32_t i = 0; i < operation->tensors; i++) {
+        struct layout_span part = layout_part(&registers->layout.tensor[i], first, block->count);
+        const double *a = block_elements(block, operation->a) + part.first;
+        if (part.count)
+            exact_add(&block->yields[i].sum, vector_dot(part.count, a, a));
+    }
+}
+
 /* One call for all vectors of the history: they are read side by side. */
 static void run_history_dots(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
@@ -227,6 +238,7 @@ static void (*const runs[OPERATIONS])(const struct operation *, struct block *) 
     [OPERATION_NORM_1] = run_norm_1,
     [OPERATION_DESCENT] = run_descent,
     [OPERATION_EXCESS] = run_excess,
+    [OPERATION_TENSOR_SQUARES] = run_tensor_squares,
 };
 
 /* Part of a program: the operations of a sweep, and where their yields are. */

@@ -45,6 +45,15 @@ static int check_registers(const struct shard *shard, const struct operation_lis
     return 0;
 }
 
+static int check_tensors(const struct shard *shard, const struct operation_list *list) {
+    uint32_t tensors = shard->registers.layout.count;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_TENSOR_SQUARES && list->items[i].tensors != tensors)
+            return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",
+                             list->items[i].tensors, tensors);
+    return 0;
+}
+
 /* The preconditioner must be the one that the coordinator believes to be here. */
 static int check_serials(const struct shard *shard, const struct operation_list *list) {
     uint64_t serial = registers_factor_serial(&shard->registers);
@@ -163,6 +172,8 @@ static int run(struct shard *shard, const struct message_program *program) {
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
     if (!code)
         code = check_registers(shard, &list);
+    if (!code)
+        code = check_tensors(shard, &list);
     if (!code)
         code = check_serials(shard, &list);
     if (!code)

@@ -96,11 +96,11 @@ int store_run_restarts(struct store *store, int64_t run, const char *role);
 struct store_step {
     uint64_t step; /* 0 is the starting point */
     double loss, gradient_max, step_length;
-    double holdout_loss; /* mean over the holdout; NaN without early stopping */
+    double holdout_loss;     /* mean over the holdout; NaN without early stopping */
     double holdout_accuracy; /* NaN without early stopping or without classes */
-    uint32_t trials;     /* evaluations this step took */
-    uint32_t history;    /* pairs in use */
-    const char *note;    /* safeguards that fired, or "" */
+    uint32_t trials;         /* evaluations this step took */
+    uint32_t history;        /* pairs in use */
+    const char *note;        /* safeguards that fired, or "" */
     int64_t wall_ms;
 };
 int store_step(struct store *store, int64_t run, const struct store_step *step);

@@ -41,7 +41,7 @@ PRIVATE = {
     'coordinator/recovery.h': r'coordinator/\w+\.[ch]',
     'coordinator/steering.h': r'coordinator/\w+\.[ch]',
     'coordinator/coder.h': r'coordinator/\w+\.[ch]',
-    'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_takeover\.c',
+    'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_(takeover|tensors)\.c',
     'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c|bench/efficiency\.c',
 }
 

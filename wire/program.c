@@ -19,6 +19,7 @@ enum part {
     PART_SERIAL = 1 << 12,
     PART_BETA = 1 << 13,
     PART_L1 = 1 << 14,
+    PART_TENSORS = 1 << 15,
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -46,6 +47,7 @@ static const unsigned parts[] = {
     [OPERATION_NORM_1] = PART_A,
     [OPERATION_DESCENT] = PART_A | PART_B | PART_C | PART_D | PART_L1,
     [OPERATION_EXCESS] = PART_A | PART_B | PART_ALPHA | PART_L1,
+    [OPERATION_TENSOR_SQUARES] = PART_A | PART_TENSORS,
 };
 
 static unsigned parts_of(unsigned code) {
@@ -66,6 +68,8 @@ uint32_t operation_scalars(const struct operation *operation) {
         return 3;
     case OPERATION_HISTORY_DOTS:
         return 4 * operation->count;
+    case OPERATION_TENSOR_SQUARES:
+        return operation->tensors;
     default:
         return 0;
     }
@@ -111,6 +115,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
     }
     if (has & PART_SERIAL)
         bytes_put_u64(program, operation->serial);
+    if (has & PART_TENSORS)
+        bytes_put_u32(program, operation->tensors);
 }
 
 static uint8_t read_register(struct cursor *program) {
@@ -142,6 +148,14 @@ static void read_evaluation(struct cursor *program, struct operation *operation)
     operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
 }
 
+static void read_tensors(struct cursor *program, struct operation *operation) {
+    operation->tensors = cursor_u32(program);
+    if (!operation->tensors || operation->tensors > TENSORS_MAX) {
+        operation->tensors = 0;
+        program->failed = true;
+    }
+}
+
 static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {
     uint8_t *registers[OPERANDS] = {&operation->a, &operation->b, &operation->c,
                                     &operation->d, &operation->e, &operation->f};
@@ -153,7 +167,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
     if (program->failed || !cursor_left(program))
         return false;
     operation->code = cursor_u8(program);
-    operation->count = 0;
+    operation->count = operation->tensors = 0;
     unsigned has = parts_of(operation->code);
     if (!has)
         program->failed = true;
@@ -183,6 +197,8 @@ bool program_next(struct cursor *program, struct operation *operation) {
         read_evaluation(program, operation);
     if (has & PART_SERIAL)
         operation->serial = cursor_u64(program);
+    if (has & PART_TENSORS)
+        read_tensors(program, operation);
     return !program->failed;
 }
 

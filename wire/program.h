@@ -38,6 +38,7 @@
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
+ *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
  *                                  (y is of the last PAIR, which must be of `slot` and in the same
  *                                  sweep)
@@ -104,6 +105,7 @@ enum operation_code {
     OPERATION_NORM_1,
     OPERATION_DESCENT,
     OPERATION_EXCESS,
+    OPERATION_TENSOR_SQUARES,
     OPERATIONS, /* one more than the last */
 };
 
@@ -115,7 +117,8 @@ struct operation {
     double l1;
     uint64_t serial; /* of P */
     uint32_t slot;
-    uint32_t count; /* of slots */
+    uint32_t count;   /* of slots */
+    uint32_t tensors; /* of the layout */
     uint16_t slots[SLOTS_MAX];
     double u[SLOTS_MAX], w[SLOTS_MAX];
     uint64_t hash, folds;  /* CHECK */
@@ -134,8 +137,8 @@ bool operation_yields_max(const struct operation *operation);
 void program_add(struct bytes *program, const struct operation *operation);
 
 /* Reads the next operation; false at the end or if it is malformed (then cursor->failed is set):
- * an unknown code, a register or slot out of range, too many slots. Registers that the operation
- * does not have are 0. */
+ * an unknown code, a register or slot out of range, too many slots or tensors. Registers that the
+ * operation does not have are 0. */
 bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has

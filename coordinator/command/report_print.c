@@ -147,6 +147,21 @@ static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
                 print_host, out, colors);
 }
 
+static void print_tensor(const json_t *tensor, FILE *out, bool colors) {
+    char shape[48], norm[16], gradient[16];
+    snprintf(shape, sizeof shape, "%lld x %lld", member_count(tensor, "rows"),
+             member_count(tensor, "columns"));
+    write_number(tensor, "norm", "%.4g", norm, sizeof norm);
+    write_number(tensor, "gradient_norm", "%.4g", gradient, sizeof gradient);
+    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(tensor, "name"), 23);
+    fprintf(out, " %20s %10s %10s\n", shape, norm, gradient);
+}
+
+static void print_tensors(const json_t *tensors, FILE *out, bool colors) {
+    print_table(tensors, "tensor                                 shape       norm   gradient",
+                print_tensor, out, colors);
+}
+
 void report_print_status(const json_t *status, FILE *out, bool colors) {
     char loss[32], gradient[32], holdout[32], accuracy[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
@@ -168,6 +183,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
               "where it was if evaluations take over 100 ms and the workers still wait, else from "
               "the last durable step\n",
               out);
+    print_tensors(json_object_get(status, "tensors"), out, colors);
     print_processes(json_object_get(status, "processes"), out, colors);
     print_hosts(json_object_get(status, "hosts"), out, colors);
 }

@@ -143,6 +143,7 @@ static json_t *full_json(const struct live *live) {
     json_t *status = progress_json(live, &view);
     json_object_update_new(status, result_penalty_json(&view, &here));
     json_object_update_new(status, problem_json(live, &view));
+    json_object_set_new(status, "tensors", result_tensors_json(live->coordinator, &view.norms));
     json_object_set_new(status, "processes", processes_json(live->coordinator, live->hosts));
     json_object_set_new(status, "waiting",
                         live->waiting ? text_to_json(live->waiting) : json_null());

@@ -35,9 +35,10 @@ const char *live_state(const struct live *live);
  * attempt, waiting, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host,
  * state, portions, chunks, rate, restarts, threads}], objective, examples, features, parameters,
  * history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
- * holdout_loss, holdout_accuracy, settings {key: value}, http, version. `rate` is in chunks a
- * second, null if it is not known. Without a coordinator the members that only the coordinator
- * knows are null, 0 or missing. A new reference. */
+ * tensors (as result_tensors_json() has them), holdout_loss, holdout_accuracy, settings {key:
+ * value}, http, version. `rate` is in chunks a second, null if it is not known. Without a
+ * coordinator the members that only the coordinator knows are null, 0 or missing. A new reference.
+ */
 json_t *live_json(const struct live *live);
 
 /* As report_runs(), but the run that a coordinator works on is "running", and its seconds are those

@@ -124,6 +124,23 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
                        (double)tally->safeguards[i]);
 }
 
+static void write_norms(FILE *out, const char *name, const char *help, const struct layout *layout,
+                        uint32_t count, const double *norms) {
+    if (count)
+        describe(out, name, GAUGE, help);
+    for (uint32_t i = 0; i < count; i++)
+        write_labelled(out, name, "tensor", layout->tensor[i].name, norms[i]);
+}
+
+static void write_tensors(FILE *out, const struct layout *layout,
+                          const struct tensor_norms *norms) {
+    write_norms(out, "dml_tensor_norm", "Euclidean norm of a tensor at the last accepted point.",
+                layout, norms->count, norms->point);
+    write_norms(out, "dml_tensor_gradient_norm",
+                "Euclidean norm of the gradient by a tensor there.", layout, norms->count,
+                norms->gradient);
+}
+
 static void write_evaluation(FILE *out, const struct coordinator_view *view,
                              const struct tally *tally) {
     write_one(out, "dml_evaluations_total", COUNTER, "Evaluations of loss and gradient.",
@@ -290,6 +307,7 @@ char *metrics_text(const struct metrics *metrics, size_t *length) {
         struct coordinator_view view = coordinator_view(c);
         write_optimizer(out, &view, coordinator_settings(c)->optimizer.patience > 0,
                         metrics->tally);
+        write_tensors(out, &coordinator_settings(c)->layout, &view.norms);
         write_evaluation(out, &view, metrics->tally);
         write_checkpoint(out, &view, metrics->durable_ms);
         write_processes(out, c);

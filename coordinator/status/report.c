@@ -68,9 +68,9 @@ static void add_settings(json_t *status, const json_t *settings) {
 /* What else the result says of the run. */
 static void add_result(json_t *status, const struct store_run *run) {
     static const char *const members[] = {
-        "objective",     "network",    "examples",       "features", "parameters", "history",
-        "backup_copies", "safeguards", "preconditioner", "l1",       "l2",         "nonzero",
-        "gap_bound",     NULL};
+        "objective", "network",       "examples",   "features",       "parameters",
+        "history",   "backup_copies", "safeguards", "preconditioner", "l1",
+        "l2",        "nonzero",       "gap_bound",  "tensors",        NULL};
     static const char *const of_best[] = {"holdout_loss", "holdout_accuracy", NULL};
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *settings = json_loads(run->settings, 0, NULL);

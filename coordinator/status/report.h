@@ -13,8 +13,8 @@
  * counted, map}, evaluations, started_ms, seconds, version, processes [{role, index, pid, host,
  * state, portions, rate}], settings; and of the result, null before the end: objective, examples,
  * features, parameters, history, backup_copies, safeguards, preconditioner, l1, l2, nonzero,
- * gap_bound, and with early stopping holdout_loss and holdout_accuracy of the model. What only a
- * live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
+ * gap_bound, tensors, and with early stopping holdout_loss and holdout_accuracy of the model. What
+ * only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
 
 /* Puts into a status what a result says of the end: reason, converged, shortfall, the figures

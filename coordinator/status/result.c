@@ -37,6 +37,22 @@ json_t *result_penalty_json(const struct coordinator_view *view,
                      number_json(counts ? point->gap_bound : NAN));
 }
 
+json_t *result_tensors_json(const struct coordinator *c, const struct tensor_norms *norms) {
+    const struct layout *layout = &coordinator_settings(c)->layout;
+    bool measured = coordinator_settings(c)->optimizer.tensors > 0;
+    json_t *tensors = json_array();
+    for (uint32_t i = 0; measured && i < layout->count; i++) {
+        const struct layout_tensor *tensor = &layout->tensor[i];
+        bool known = i < norms->count;
+        json_array_append_new(
+            tensors, json_pack("{s:s, s:I, s:I, s:o, s:o}", "name", tensor->name, "rows",
+                               (json_int_t)tensor->rows, "columns", (json_int_t)tensor->columns,
+                               "norm", number_json(known ? norms->point[i] : NAN), "gradient_norm",
+                               number_json(known ? norms->gradient[i] : NAN)));
+    }
+    return tensors;
+}
+
 json_t *result_network_json(const struct network *network) {
     if (!network->layers)
         return json_null();
@@ -99,6 +115,7 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         reason_has_converged(view.reason), "network",
         result_network_json(&settings->shape.network));
     json_object_update_new(result, result_penalty_json(&view, &view.answer));
+    json_object_set_new(result, "tensors", result_tensors_json(c, &view.answer.norms));
     return result;
 }
 

@@ -36,6 +36,12 @@ json_t *result_weights_json(const struct set_info *data, const struct job *job);
 json_t *result_penalty_json(const struct coordinator_view *view,
                             const struct optimizer_point *point);
 
+/* The tensors of the parameters, if their norms are measured, else an empty list: [{name, rows,
+ * columns, norm, gradient_norm}]. The norms, |x_t| and |∂F_t|, are null before the first
+ * evaluation. A new reference. */
+json_t *result_tensors_json(const struct coordinator *coordinator,
+                            const struct tensor_norms *norms);
+
 /* The hidden layers of a network: {layers, activation, precision}; null for linear models. A new
  * reference. */
 json_t *result_network_json(const struct network *network);

@@ -166,4 +166,12 @@ tests_unit_test_api_SOURCES = tests/unit/test_api.c \
 tests_unit_test_api_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_api_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) \
 	$(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_tensors
+TESTS += tests/unit/test_tensors
+tests_unit_test_tensors_SOURCES = tests/unit/test_tensors.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_tensors_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_tensors_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) \
+	$(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

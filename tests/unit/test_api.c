@@ -291,6 +291,7 @@ static const char *const status_members[] = {
     "l2",
     "nonzero",
     "gap_bound",
+    "tensors",
     "holdout",
     "test",
     "model",

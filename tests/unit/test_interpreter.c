@@ -201,6 +201,41 @@ static void scalars_of_1_2_and_4_shards_merge_to_the_same_bits(void **state) {
     }
 }
 
+static void measure_tensors(size_t partition, struct yields *yields) {
+    const struct operation operations[] = {
+        {.code = OPERATION_TENSOR_SQUARES, .a = REGISTER_T, .tensors = 5},
+        {.code = OPERATION_TENSOR_SQUARES, .a = REGISTER_H, .tensors = 5}};
+    double *t = memory_new(N, sizeof *t), *h = memory_new(N, sizeof *h);
+    struct layout layout = layout_of_all();
+    struct cluster cluster;
+    struct random random;
+    random_init(&random, 5);
+    cluster_init(&cluster, partition, HISTORY_FLOAT);
+    fill_register(&cluster, &random, REGISTER_T, t);
+    fill_register(&cluster, &random, REGISTER_H, h);
+    run_everywhere(&cluster, operations, 2);
+    collect(&cluster, 10, 10, yields);
+    for (size_t i = 0; i < 5; i++) {
+        const struct layout_tensor *tensor = &layout.tensor[i];
+        size_t count = tensor->rows * tensor->columns;
+        assert_dot(&yields->sums[i], count, t + tensor->first, t + tensor->first);
+        assert_dot(&yields->sums[5 + i], count, h + tensor->first, h + tensor->first);
+    }
+    cluster_release(&cluster);
+    free(t);
+    free(h);
+}
+
+static void squares_are_summed_by_tensor_to_the_same_bits_on_any_shards(void **state) {
+    (void)state;
+    struct yields alone, several;
+    measure_tensors(0, &alone);
+    for (size_t partition = 1; partition < 3; partition++) {
+        measure_tensors(partition, &several);
+        assert_same_yields(&alone, &several, 10);
+    }
+}
+
 /* As with a preconditioner: the second vector of the pair is P·y, and y itself is not stored. */
 static void products_are_taken_with_the_y_that_the_pair_names(void **state) {
     (void)state;
@@ -290,6 +325,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_plain_loops_do),
         cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),
+        cmocka_unit_test(squares_are_summed_by_tensor_to_the_same_bits_on_any_shards),
         cmocka_unit_test(products_are_taken_with_the_y_that_the_pair_names),
         cmocka_unit_test(programs_cannot_name_registers_that_the_set_up_did_not_announce),
         cmocka_unit_test(the_best_point_changes_places),

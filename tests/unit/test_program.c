@@ -19,6 +19,7 @@ static struct operation sample(enum operation_code code) {
                                   .l1 = 0.75,
                                   .slot = SLOTS_MAX - 1,
                                   .count = 3,
+                                  .tensors = 5,
                                   .slots = {5, 0, SLOTS_MAX - 1},
                                   .u = {1, -2, 3},
                                   .w = {4, 5, -6},
@@ -61,7 +62,7 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     assert_int_equal(count, OPERATIONS - 1);
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
-    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3 + 6);
+    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3 + 6 + 5);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
@@ -151,6 +152,11 @@ static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
     assert_malformed(operation);
     operation = sample(OPERATION_BEGIN);
     operation.sums = SUMS_LAYOUTS;
+    assert_malformed(operation);
+    operation = sample(OPERATION_TENSOR_SQUARES);
+    operation.tensors = TENSORS_MAX + 1;
+    assert_malformed(operation);
+    operation.tensors = 0;
     assert_malformed(operation);
     assert_int_equal(scalars_of("\0", 1), -1);
     assert_int_equal(scalars_of("\xff", 1), -1);

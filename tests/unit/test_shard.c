@@ -280,6 +280,7 @@ static void programs_that_do_not_fit_are_refused_whole(void **state) {
         {.code = OPERATION_DIRECTION, .count = 1, .slots = {6}},
         {.code = OPERATION_CHECK, .folds = 1},
         {.code = OPERATION_SWAP, .b = REGISTER_BEST},
+        {.code = OPERATION_TENSOR_SQUARES, .tensors = TENSORS_MAX},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         run_operations(&bench, (const struct operation[]){swap, bad[i]}, 2);
