@@ -11,6 +11,11 @@ bench_bench_matrix_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
 bench_bench_matrix_LDADD = $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
 CLEANFILES += bench/bench_matrix
 
+# The pass over a chunk of a network, and what it is made of.
+EXTRA_PROGRAMS += bench/bench_network
+bench_bench_network_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+CLEANFILES += bench/bench_network
+
 EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass
