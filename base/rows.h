@@ -4,13 +4,39 @@
 #define DML_BASE_ROWS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+/* How the values of a block are stored. A type holds the values of all types before it. */
 enum value_type {
     VALUE_ONES,  /* every stored value is 1; none is stored */
+    VALUE_BYTE,  /* uint8_t: the source has bytes, as images do; never of text */
     VALUE_FLOAT, /* float: exact for what the text said */
     VALUE_DOUBLE,
 };
+
+static inline size_t value_bytes(enum value_type type) {
+    static const unsigned char bytes[] = {[VALUE_BYTE] = sizeof(uint8_t),
+                                          [VALUE_FLOAT] = sizeof(float),
+                                          [VALUE_DOUBLE] = sizeof(double)};
+    return bytes[type];
+}
+
+/* Value `i` of an array of that type. */
+__attribute__((always_inline)) static inline double value_at(enum value_type type,
+                                                             const void *value, size_t i) {
+    switch (type) {
+    case VALUE_ONES:
+        return 1;
+    case VALUE_BYTE:
+        return ((const uint8_t *)value)[i];
+    case VALUE_FLOAT:
+        return (double)((const float *)value)[i];
+    case VALUE_DOUBLE:
+        return ((const double *)value)[i];
+    }
+    return 0;
+}
 
 enum label_kind {
     LABEL_BINARY,  /* 0 or 1: the larger of two classes (or `positive`) is 1 */
@@ -33,11 +59,11 @@ struct rows {
     uint64_t values;   /* stored values: dense, count·features */
     bool dense;
     enum value_type type;
-    const uint32_t *start;   /* sparse: count+1 offsets into `feature` and `value` */
-    const uint32_t *feature; /* sparse: column of each value, rising within a row */
-    const void *value;       /* float or double as `type` says; dense: row-major count×features;
-                                NULL for VALUE_ONES */
-    const double *label;     /* count; what they are says label_kind */
+    const uint32_t *start;           /* sparse: count+1 offsets into `feature` and `value` */
+    const uint32_t *feature;         /* sparse: column of each value, rising within a row */
+    const void *value;               /* as `type` says; dense: row-major count×features; NULL for
+                                        VALUE_ONES */
+    const double *label;             /* count; what they are says label_kind */
     const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
 };

@@ -158,6 +158,9 @@ static void data_pass(const char *name, enum objective_kind kind, bool dense, en
         value[i] = (float)(random_unit(&random) - 0.5);
     for (uint32_t i = 0; i < count; i++)
         label[i] = (double)random_below(&random, outputs > 1 ? outputs : 2);
+    uint8_t *byte = (uint8_t *)value; /* any value will do */
+    for (uint64_t i = 0; type == VALUE_BYTE && i < pass.rows.values; i++)
+        byte[i] = (uint8_t)random_below(&random, 256);
     pass.rows.value = type == VALUE_ONES ? NULL : value;
     pass.rows.label = label;
     uint64_t n = objective_parameters(&pass.shape);
@@ -198,6 +201,8 @@ static void data_passes(void) {
               1);
     data_pass("logistic, dense float, 784", logistic, true, VALUE_FLOAT, 10000, 784, 784, 1, false,
               1);
+    data_pass("logistic, dense bytes, 784", logistic, true, VALUE_BYTE, 10000, 784, 784, 1, false,
+              1);
     data_pass("softmax of 10, sparse float, 75 of 47000", softmax, false, VALUE_FLOAT, 10000, 47000,
               75, 10, false, 1);
     data_pass("softmax of 3, sparse ones, 14 of 123", softmax, false, VALUE_ONES, 32561, 123, 14, 3,
@@ -205,6 +210,8 @@ static void data_passes(void) {
     data_pass("softmax of 7, dense float, 54", softmax, true, VALUE_FLOAT, 100000, 54, 54, 7, false,
               1);
     data_pass("softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784, 784, 10,
+              false, 1);
+    data_pass("softmax of 10, dense bytes, 784", softmax, true, VALUE_BYTE, 10000, 784, 784, 10,
               false, 1);
     data_pass("2 threads: logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT,
               25000, 1500000, 350, 1, true, 2);

@@ -234,6 +234,7 @@ void array_reader_parse(const struct array_reader *reader, struct batch *batch) 
     const char *labels = batch->text + rows * row_bytes;
     batch_clear(batch);
     batch->alike = true;
+    batch->bytes = reader->data.cell == CELL_U8;
     for (uint64_t i = 0; i < rows && batch->bad_count <= reader->options->bad_lines_max; i++) {
         double value = NAN;
         if (reader->input)

@@ -24,6 +24,7 @@ void batch_clear(struct batch *batch) {
     batch->row_weight = 1;
     batch->has_positions = false;
     batch->has_origins = false;
+    batch->bytes = false;
     batch->text_count = 0;
 }
 
@@ -215,6 +216,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .start = batch->start,
         .id = batch->id,
         .alike = batch->alike,
+        .bytes = batch->bytes,
         .value = batch->value,
         .origin = batch->has_origins ? batch->origin : NULL,
         .position = batch->has_positions ? batch->position : NULL,

@@ -31,7 +31,7 @@ struct batch {
     double *weight;
     double row_weight; /* of the row being read: 1 unless its parser sets it */
     uint32_t *position;
-    bool alike; /* as in struct source_rows */
+    bool alike, bytes; /* as in struct source_rows */
     bool has_label_text, has_weights, has_positions, has_origins;
     struct bytes scratch; /* of whoever takes the rows */
     struct batch_text {

@@ -50,6 +50,16 @@ static const uint32_t *columns_of(const struct filling *filling, const struct ro
     return filling->columns->of_pack[walk->pack];
 }
 
+static inline void put_value(const struct filling *filling, enum value_type type, uint64_t place,
+                             double value) {
+    if (type == VALUE_BYTE)
+        ((uint8_t *)filling->value)[place] = (uint8_t)value;
+    else if (type == VALUE_FLOAT)
+        ((float *)filling->value)[place] = (float)value;
+    else
+        ((double *)filling->value)[place] = value;
+}
+
 /* ---- sparse rows ---- */
 
 /* Values of some rows by the order of the text, while they are sorted. */
@@ -176,10 +186,8 @@ static inline void hand_over(const struct filling *filling, const struct gathere
         uint32_t from = (uint32_t)key[i];
         uint32_t at = next[row[from]]++;
         feature[at] = (uint32_t)(key[i] >> 32);
-        if (type == VALUE_DOUBLE)
-            ((double *)filling->value)[at] = value[from];
-        else if (type == VALUE_FLOAT)
-            ((float *)filling->value)[at] = (float)value[from];
+        if (type != VALUE_ONES)
+            put_value(filling, type, at, value[from]);
     }
 }
 
@@ -191,7 +199,7 @@ static void put_sparse(const struct filling *filling, const struct gathered *gat
     else if (filling->type == VALUE_FLOAT)
         hand_over(filling, gathered, next, VALUE_FLOAT);
     else
-        hand_over(filling, gathered, next, VALUE_ONES);
+        hand_over(filling, gathered, next, filling->type);
 }
 
 /* Sorts what was gathered and empties it. */
@@ -223,14 +231,6 @@ static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
 
 /* ---- dense rows ---- */
 
-static inline void put_value(const struct filling *filling, enum value_type type, uint64_t place,
-                             double value) {
-    if (type == VALUE_FLOAT)
-        ((float *)filling->value)[place] = (float)value;
-    else
-        ((double *)filling->value)[place] = value;
-}
-
 /* Puts a row's values to their columns; the types are constants for the compiler. */
 static inline void put_dense(const struct filling *filling, const struct row_walk *walk,
                              uint64_t at, enum value_type from, enum value_type to) {
@@ -248,7 +248,9 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
 static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
                            uint64_t at) {
     enum value_type from = walk->rows.type;
-    if (filling->type == VALUE_FLOAT && from == VALUE_FLOAT)
+    if (filling->type == VALUE_BYTE && from == VALUE_BYTE)
+        put_dense(filling, walk, at, VALUE_BYTE, VALUE_BYTE);
+    else if (filling->type == VALUE_FLOAT && from == VALUE_FLOAT)
         put_dense(filling, walk, at, VALUE_FLOAT, VALUE_FLOAT);
     else if (filling->type == VALUE_DOUBLE && from == VALUE_DOUBLE)
         put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);

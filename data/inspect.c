@@ -16,7 +16,7 @@
 #define LISTED_MAX 20 /* members of a list that are printed for people */
 
 static const char *type_name(uint32_t type) {
-    static const char *const name[] = {"ones", "float", "double"};
+    static const char *const name[] = {"ones", "byte", "float", "double"};
     return name[type];
 }
 

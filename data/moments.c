@@ -37,13 +37,6 @@ struct pass {
 
 /* ---- one group ---- */
 
-static inline double value_at(const struct rows *rows, uint64_t i) {
-    if (rows->type == VALUE_ONES)
-        return 1;
-    return rows->type == VALUE_FLOAT ? (double)((const float *)rows->value)[i]
-                                     : ((const double *)rows->value)[i];
-}
-
 static inline void add_value(const struct pass *pass, struct group *group, uint32_t column,
                              double value, double weight) {
     if (!pass->mean) {
@@ -64,7 +57,7 @@ static void add_rows(const struct pass *pass, struct group *group, const struct 
         uint64_t end = rows->dense ? first + pass->columns : rows->start[row + 1];
         for (uint64_t i = first; i < end; i++)
             add_value(pass, group, rows->dense ? (uint32_t)(i - first) : rows->feature[i],
-                      value_at(rows, i), weight);
+                      value_at(rows->type, rows->value, i), weight);
     }
 }
 

@@ -58,8 +58,12 @@ static bool any(const half_words *words) {
     return ((*words)[0] | (*words)[1] | (*words)[2] | (*words)[3]) != 0;
 }
 
-enum value_type pack_block_type(const double *value, uint64_t count) {
+enum value_type pack_block_type(const struct source_rows *rows) {
+    const double *value = rows->value;
+    uint64_t count = rows->start[rows->count];
     struct run_facts facts = {0};
+    if (rows->bytes)
+        return VALUE_BYTE;
     for (uint64_t first = 0; first < count && !any(&facts.doubles); first += RUN)
         look_at_run(&facts, value + first, count - first < RUN ? count - first : RUN);
     return any(&facts.doubles) ? VALUE_DOUBLE : any(&facts.others) ? VALUE_FLOAT : VALUE_ONES;
@@ -107,6 +111,8 @@ static void put_values(const struct pack_block *block, const struct pack_block_l
     uint64_t count = block->values;
     if (block->type == VALUE_DOUBLE)
         put_array(data, layout->value, layout->label, value, count * sizeof *value);
+    for (uint64_t i = 0; block->type == VALUE_BYTE && i < count; i++)
+        data[layout->value + i] = (uint8_t)value[i];
     if (block->type != VALUE_FLOAT)
         return;
     float *narrow = (float *)(void *)(data + layout->value);

@@ -5,7 +5,7 @@
 #include "data/pack_file.h"
 
 /* The narrowest type that holds all values. */
-enum value_type pack_block_type(const double *value, uint64_t count);
+enum value_type pack_block_type(const struct source_rows *rows);
 
 /* What is put into a block. */
 struct pack_block_content {

@@ -57,10 +57,10 @@ struct pack_facts {
 _Static_assert(sizeof(struct pack_facts) == 376, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
- * only if not `dense`: then a row has features 0 … values/rows−1), value float or double × values,
- * label f64 × rows (NaN: a text or absent), weight f64 × rows (only if `weighted`), label_text u32
- * × rows (only if `texts`: number of the text + 1, or 0), position u32 × values (only if
- * `positions`: place of each value in its row's text; else they stand as in the text). */
+ * only if not `dense`: then a row has features 0 … values/rows−1), value as `type` says ×
+ * values, label f64 × rows (NaN: a text or absent), weight f64 × rows (only if `weighted`),
+ * label_text u32 × rows (only if `texts`: number of the text + 1, or 0), position u32 × values
+ * (only if `positions`: place of each value in its row's text; else they stand as in the text). */
 struct pack_block {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
@@ -113,23 +113,12 @@ static inline uint32_t pack_feature(const struct pack_rows *rows, uint64_t first
 }
 
 static inline double pack_value(const struct pack_rows *rows, uint64_t i) {
-    switch (rows->type) {
-    case VALUE_ONES:
-        return 1;
-    case VALUE_FLOAT:
-        return (double)((const float *)rows->value)[i];
-    default:
-        return ((const double *)rows->value)[i];
-    }
+    return value_at(rows->type, rows->value, i);
 }
 
 /* Whether a float holds a value exactly. */
 static inline bool pack_is_float(double value) {
     return fabs(value) <= (double)3.4028234663852886e38f && (double)(float)value == value;
-}
-
-static inline size_t value_bytes(enum value_type type) {
-    return type == VALUE_ONES ? 0 : type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
 }
 
 /* Reads `source` into a new pack in folder `packs`. `known` gives the hashes of the source's path

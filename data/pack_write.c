@@ -176,7 +176,7 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
         bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
     *pending = (struct pending){.block = {.rows = rows->count,
                                           .values = (uint32_t)values,
-                                          .type = (uint8_t)pack_block_type(rows->value, values),
+                                          .type = (uint8_t)pack_block_type(rows),
                                           .texts = rows->label_text != NULL,
                                           .positions = rows->position != NULL},
                                 .alike = alike};

@@ -60,7 +60,8 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
             continue;
         part->values++;
         if (part->type < rows->type) {
-            enum value_type type = type_of(pack_value(rows, i));
+            enum value_type type =
+                rows->type == VALUE_BYTE ? VALUE_BYTE : type_of(pack_value(rows, i));
             part->type = type > part->type ? type : part->type;
         }
     }
@@ -104,10 +105,12 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
         }
 }
 
-/* The bytes of a row, without the padding between arrays. */
+/* The bytes of a row, without the padding between arrays. Bytes count as floats: so chunks, and
+ * with them the bits of a model, are those of the same numbers as text. */
 static uint64_t row_bytes(bool dense, enum value_type type, uint64_t values) {
     uint64_t index = dense ? 0 : sizeof(uint32_t);
-    return sizeof(double) + index + values * (index + value_bytes(type));
+    uint64_t value = value_bytes(type == VALUE_BYTE ? VALUE_FLOAT : type);
+    return sizeof(double) + index + values * (index + value);
 }
 
 /* The aim follows from the training rows, and holds for chunks of the holdout too. */

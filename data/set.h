@@ -20,7 +20,7 @@ struct set_info {
     uint32_t features; /* columns, without an intercept */
     uint32_t chunks;
     bool dense;
-    enum value_type type;
+    enum value_type type; /* VALUE_BYTE: every value is a byte of an image, 0 to 255 */
     enum label_kind labels;
     uint32_t classes;                    /* 2 for binary, 0 for targets */
     const char *const *class_names;      /* `classes` texts, as in the data: "1", "-1", "M" */

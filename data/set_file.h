@@ -10,7 +10,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
  * same packs would give another set: sets are made again from packs. */
-#define SET_VERSION 5
+#define SET_VERSION 6
 extern const struct container_kind set_kind;
 
 enum set_section {
@@ -52,7 +52,7 @@ struct set_weights {
 };
 
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
- * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value float or double ×
+ * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value as `type` says ×
  * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none). */
 struct set_chunk {
     uint64_t offset, bytes, checksum;

@@ -34,16 +34,12 @@ struct set_writer {
 /* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
 #define AHEAD 32
 
-static inline double value_at(const void *values, enum value_type type, uint64_t i) {
-    return type == VALUE_FLOAT ? (double)((const float *)values)[i] : ((const double *)values)[i];
-}
-
 static inline void sum_sparse(double *sum, const uint32_t *feature, const void *value,
                               enum value_type type, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         if (i + AHEAD < count)
             __builtin_prefetch(&sum[feature[i + AHEAD]], 1);
-        sum[feature[i]] += fabs(value_at(value, type, i));
+        sum[feature[i]] += fabs(value_at(type, value, i));
     }
 }
 
@@ -51,7 +47,7 @@ static inline void sum_dense(double *restrict sum, uint32_t columns, const void 
                              enum value_type type, uint64_t count) {
     for (uint64_t first = 0; first < count; first += columns)
         for (uint32_t column = 0; column < columns; column++)
-            sum[column] += fabs(value_at(value, type, first + column));
+            sum[column] += fabs(value_at(type, value, first + column));
 }
 
 /* The same for rows with weights, of any kind. */
@@ -69,9 +65,7 @@ static void sum_weighted(struct set_writer *writer, const struct set_chunk *chun
         uint64_t end = writer->plan.dense ? i + columns : start[row + 1];
         for (uint64_t first = i; i < end; i++) {
             uint64_t column = writer->plan.dense ? i - first : feature[i];
-            double value =
-                chunk->type == VALUE_ONES ? 1 : fabs(value_at(data + layout.value, chunk->type, i));
-            sum[column] += counted * value;
+            sum[column] += counted * fabs(value_at(chunk->type, data + layout.value, i));
         }
         sum[columns] += counted;
     }
@@ -91,14 +85,17 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
     const uint32_t *feature = (const void *)(data + layout.feature);
     const void *value = data + layout.value;
     uint32_t columns = writer->columns.count;
-    if (dense && chunk->type == VALUE_FLOAT)
-        sum_dense(writer->absolute_sum, columns, value, VALUE_FLOAT, chunk->values);
+    double *sum = writer->absolute_sum;
+    if (dense && chunk->type == VALUE_BYTE)
+        sum_dense(sum, columns, value, VALUE_BYTE, chunk->values);
+    else if (dense && chunk->type == VALUE_FLOAT)
+        sum_dense(sum, columns, value, VALUE_FLOAT, chunk->values);
     else if (dense)
-        sum_dense(writer->absolute_sum, columns, value, VALUE_DOUBLE, chunk->values);
+        sum_dense(sum, columns, value, VALUE_DOUBLE, chunk->values);
     else if (chunk->type == VALUE_FLOAT)
-        sum_sparse(writer->absolute_sum, feature, value, VALUE_FLOAT, chunk->values);
+        sum_sparse(sum, feature, value, VALUE_FLOAT, chunk->values);
     else
-        sum_sparse(writer->absolute_sum, feature, value, VALUE_DOUBLE, chunk->values);
+        sum_sparse(sum, feature, value, chunk->type, chunk->values);
 }
 
 static bool take_chunk(struct set_writer *writer, uint32_t *number) {

@@ -73,6 +73,7 @@ struct source_rows {
                               text was not) */
     bool alike;            /* every row has the ids of the first, and `id` has those alone */
     const double *value;
+    bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */

@@ -76,7 +76,10 @@ LANES_INLINE void add_sizes(half_lanes *sum, enum value_type type, const void *v
     half_float_lanes narrow;
     half_words bits;
     memcpy(&size, power, sizeof size);
-    if (type == VALUE_FLOAT) {
+    if (type == VALUE_BYTE) {
+        load_values(type, &by, value, i);
+        size *= by;
+    } else if (type == VALUE_FLOAT) {
         memcpy(&narrow, (const float *)value + i, sizeof narrow);
         size *= __builtin_convertvector(narrow, half_lanes);
     } else if (type == VALUE_DOUBLE) {
@@ -116,6 +119,9 @@ static void sizes(const struct batch *batch, const double *power, double *size) 
     switch (batch->rows->type) {
     case VALUE_ONES:
         typed_sizes(VALUE_ONES, batch, power, size);
+        break;
+    case VALUE_BYTE:
+        typed_sizes(VALUE_BYTE, batch, power, size);
         break;
     case VALUE_FLOAT:
         typed_sizes(VALUE_FLOAT, batch, power, size);
@@ -164,6 +170,7 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct curving *curving) {
     size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, curving)
+                   : rows->type == VALUE_BYTE  ? typed_values(VALUE_BYTE, rows, row, curving)
                    : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, curving)
                                                : typed_values(VALUE_DOUBLE, rows, row, curving);
     if (shape->intercept) {

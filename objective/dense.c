@@ -152,6 +152,7 @@ LANES_INLINE void row_widen(enum value_type type, size_t n, const void *value, s
         row_widen(type, n, value, begin, out);                                                     \
     }
 FOR_TYPE(VALUE_ONES)
+FOR_TYPE(VALUE_BYTE)
 FOR_TYPE(VALUE_FLOAT)
 FOR_TYPE(VALUE_DOUBLE)
 
@@ -163,6 +164,7 @@ static const struct dense_kernels {
     void (*widen)(size_t n, const void *value, size_t begin, double *out);
 } kernels[] = {
     [VALUE_ONES] = {dots_VALUE_ONES, sums_VALUE_ONES, widen_VALUE_ONES},
+    [VALUE_BYTE] = {dots_VALUE_BYTE, sums_VALUE_BYTE, widen_VALUE_BYTE},
     [VALUE_FLOAT] = {dots_VALUE_FLOAT, sums_VALUE_FLOAT, widen_VALUE_FLOAT},
     [VALUE_DOUBLE] = {dots_VALUE_DOUBLE, sums_VALUE_DOUBLE, widen_VALUE_DOUBLE},
 };
@@ -237,7 +239,7 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
                     struct objective_scratch *scratch) {
     size_t n = shape->features;
     if (shape->outputs > 1) {
-        size_t size = batch->rows->type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
+        size_t size = value_bytes(batch->rows->type);
         const double *now = first_value(shape, batch, scratch);
         const char *next = batch->rows->value;
         next = next ? next + (size_t)(batch->first + batch->count) * n * size : (const char *)now;

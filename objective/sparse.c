@@ -110,6 +110,9 @@ void sparse_margins(const struct objective_shape *shape, const struct batch *bat
     case VALUE_ONES:
         margins_of(VALUE_ONES, shape->outputs, batch, parameters, margins);
         break;
+    case VALUE_BYTE:
+        margins_of(VALUE_BYTE, shape->outputs, batch, parameters, margins);
+        break;
     case VALUE_FLOAT:
         margins_of(VALUE_FLOAT, shape->outputs, batch, parameters, margins);
         break;
@@ -211,6 +214,9 @@ void sparse_gradient(const struct objective_shape *shape, const struct objective
     switch (batch->rows->type) {
     case VALUE_ONES:
         gradient_of(VALUE_ONES, outputs, scale->exponent, batch, derivatives, sum);
+        break;
+    case VALUE_BYTE:
+        gradient_of(VALUE_BYTE, outputs, scale->exponent, batch, derivatives, sum);
         break;
     case VALUE_FLOAT:
         gradient_of(VALUE_FLOAT, outputs, scale->exponent, batch, derivatives, sum);

@@ -73,24 +73,12 @@ static uint64_t part(uint64_t *used, uint64_t count, size_t size) {
     return at;
 }
 
-static double value_of(const struct rows *rows, uint64_t i) {
-    switch (rows->type) {
-    case VALUE_ONES:
-        return 1;
-    case VALUE_FLOAT:
-        return ((const float *)rows->value)[i];
-    case VALUE_DOUBLE:
-        return ((const double *)rows->value)[i];
-    }
-    return 0;
-}
-
 static void copy_values(const struct rows *rows, uint64_t from, uint64_t count, double *to) {
     if (rows->type == VALUE_DOUBLE)
         memcpy(to, (const double *)rows->value + from, count * sizeof *to);
     else
         for (uint64_t i = 0; i < count; i++)
-            to[i] = value_of(rows, from + i);
+            to[i] = value_at(rows->type, rows->value, from + i);
 }
 
 static bool is_given(const struct rows *rows, uint32_t row, bool weighed) {

@@ -54,6 +54,8 @@ static void add_row(struct canned *canned, const double *scale, struct random *r
         float value = (float)(random_unit(random) - 0.5);
         if (canned->rows.type == VALUE_ONES)
             value = 1;
+        if (canned->rows.type == VALUE_BYTE)
+            value = canned->byte[at] = (uint8_t)(4 * (value + 0.5f));
         canned->feature[at] = j;
         canned->wide[at] = scale ? (double)value * scale[j] : (double)value;
         canned->narrow[at] = (float)canned->wide[at];
@@ -113,14 +115,16 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
         add_row(canned, scale, &random);
         canned->start[i + 1] = (uint32_t)canned->rows.values;
     }
-    if (type != VALUE_ONES)
-        canned->rows.value =
-            type == VALUE_FLOAT ? (const void *)canned->narrow : (const void *)canned->wide;
+    const void *const values[] = {
+        [VALUE_BYTE] = canned->byte, [VALUE_FLOAT] = canned->narrow, [VALUE_DOUBLE] = canned->wide};
+    canned->rows.value = values[type];
     for (uint64_t p = 0; p < objective_parameters(&shape); p++) {
         uint64_t j = canned_column(&shape, p);
         canned->parameters[p] = 4 * (random_unit(&random) - 0.5);
         if (objective_of(shape.kind)->label_fits) /* whose losses grow exponentially */
             canned->parameters[p] /= 8;
+        if (type == VALUE_BYTE) /* values are up to 3 */
+            canned->parameters[p] /= 4;
         if (scale && j < CANNED_FEATURES)
             canned->parameters[p] /= scale[j];
     }

@@ -23,6 +23,7 @@ struct canned {
     struct rows rows;
     uint32_t start[CANNED_ROWS + 1];
     uint32_t feature[CANNED_VALUES];
+    uint8_t byte[CANNED_VALUES];
     float narrow[CANNED_VALUES];
     double wide[CANNED_VALUES]; /* the values whatever the type */
     double label[CANNED_ROWS];

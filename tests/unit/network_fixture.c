@@ -33,7 +33,9 @@ static void fill_row(struct net *net, uint32_t i, struct random *random) {
         float value = (float)(4 * random_unit(random) - 2);
         net->feature[v] = j;
         net->narrow[v] = value;
+        net->byte[v] = (uint8_t)(v % 3);
         net->wide[v] = net->rows.type == VALUE_ONES    ? 1
+                       : net->rows.type == VALUE_BYTE  ? net->byte[v]
                        : net->rows.type == VALUE_FLOAT ? value
                                                        : value * (1 + 0x1p-40);
         v++;
@@ -77,6 +79,7 @@ struct net *net_new(struct objective_shape shape, uint32_t rows, bool dense, enu
     net->rows.start = dense ? NULL : net->start;
     net->rows.feature = dense ? NULL : net->feature;
     net->rows.value = type == VALUE_ONES    ? NULL
+                      : type == VALUE_BYTE  ? (const void *)net->byte
                       : type == VALUE_FLOAT ? (const void *)net->narrow
                                             : net->wide;
     net->rows.label = net->label;

@@ -14,6 +14,7 @@ struct net {
     uint64_t n; /* parameters */
     struct rows rows;
     uint32_t start[NET_ROWS_MAX + 1], feature[NET_VALUES_MAX];
+    uint8_t byte[NET_VALUES_MAX];
     float narrow[NET_VALUES_MAX];
     double wide[NET_VALUES_MAX]; /* the values whatever the type */
     double label[NET_ROWS_MAX];

@@ -1,5 +1,6 @@
 /* Arrays as data: IDX and .npy are read as they are, and what is wrong with them is named. */
 #include "data/pack_file.h"
+#include "data/set.h"
 #include "tests/unit/data_fixture.h"
 
 /* ---- files ---- */
@@ -337,6 +338,117 @@ static void a_pack_is_made_again_when_its_labels_change(void **state) {
     }
 }
 
+/* ---- sets ---- */
+
+static struct pack *pack_it(const char *path, const char *labels) {
+    struct source_options options = {.labels = labels};
+    struct pack *pack;
+    bool made;
+    if (pack_of_source(fixture_path("packs"), path, &options, 2, &pack, &made))
+        fail_msg("%s", error_text());
+    return pack;
+}
+
+/* The set of one or two files. */
+static struct set *merge(struct pack *one, struct pack *other) {
+    struct pack *packs[] = {one, other};
+    struct set_options options = {.labels = LABEL_CLASSES, .threads = 2};
+    struct set *set;
+    bool made;
+    if (set_of_packs(fixture_path("sets"), packs, other ? 2 : 1, &options, &set, &made))
+        fail_msg("%s", error_text());
+    pack_close(one);
+    pack_close(other);
+    return set;
+}
+
+enum { IMAGES = 2000, PIXELS = 40 };
+
+/* The same images as bytes and as CSV, with the remainder of their numbers by 3 as labels. */
+static void write_images(const char **bytes, const char **labels, const char **csv) {
+    static uint8_t cells[IMAGES * PIXELS], classes[IMAGES];
+    struct bytes text;
+    bytes_init(&text);
+    for (unsigned i = 0; i < IMAGES; i++) {
+        char word[16];
+        for (unsigned j = 0; j < PIXELS; j++) {
+            uint8_t cell = cells[i * PIXELS + j] = (uint8_t)((i * 37 + j * j * 11) % 251);
+            int length = snprintf(word, sizeof word, "%u,", cell);
+            bytes_append(&text, word, (size_t)length);
+        }
+        classes[i] = (uint8_t)(i % 3);
+        int length = snprintf(word, sizeof word, "%u\n", i % 3);
+        bytes_append(&text, word, (size_t)length);
+    }
+    *bytes = npy("images", "|u1", "(2000, 40)", cells, sizeof cells);
+    *labels = npy("classes", "|u1", "(2000,)", classes, sizeof classes);
+    *csv = fixture_bytes("csv", text.data, text.length);
+    bytes_release(&text);
+}
+
+static void bytes_are_chunks_of_the_same_rows_as_text(void **state) {
+    (void)state;
+    const char *images, *labels, *csv;
+    write_images(&images, &labels, &csv);
+    struct set *bytes = merge(pack_it(images, labels), NULL),
+               *text = merge(pack_it(csv, NULL), NULL);
+    const struct set_info *a = set_info(bytes), *b = set_info(text);
+    assert_int_equal(a->type, VALUE_BYTE);
+    assert_int_equal(b->type, VALUE_FLOAT);
+    assert_true(a->dense && a->chunks > 3 && a->chunks == b->chunks);
+    assert_memory_equal(a->exponent, b->exponent, (a->features + 1) * sizeof *a->exponent);
+    for (uint32_t chunk = 0; chunk < a->chunks; chunk++) {
+        struct rows x, y;
+        assert_int_equal(set_chunk(bytes, chunk, &x), 0);
+        assert_int_equal(set_chunk(text, chunk, &y), 0);
+        assert_int_equal(x.type, VALUE_BYTE);
+        assert_int_equal(x.count, y.count);
+        assert_memory_equal(x.label, y.label, x.count * sizeof *x.label);
+        for (uint64_t i = 0; i < x.values; i++)
+            assert_true(value_at(x.type, x.value, i) == value_at(y.type, y.value, i));
+    }
+    set_close(bytes);
+    set_close(text);
+}
+
+/* Rows of many other columns make the set sparse. */
+static void bytes_beside_text_take_the_wider_type(void **state) {
+    (void)state;
+    const uint8_t cells[] = {0, 1, 255, 3}, classes[] = {0, 1};
+    const char *images = npy("x", "|u1", "(2, 2)", cells, sizeof cells);
+    const char *labels = npy("classes", "|u1", "(2,)", classes, sizeof classes);
+    const char *ones = "0 3:1\n1 4:1\n0 5:1\n1 6:1\n0 7:1\n1 8:1\n0 9:1\n1 10:1\n";
+    for (int wide = 0; wide < 2; wide++) {
+        const char *text = wide ? "0 3:0.5\n1 4:1\n0 5:1\n1 6:1\n0 7:1\n1 8:1\n" : ones;
+        struct set *set = merge(pack_it(images, labels), pack_it(fixture_text("more", text), NULL));
+        struct rows rows;
+        assert_int_equal(set_chunk(set, 0, &rows), 0);
+        assert_false(rows.dense);
+        assert_int_equal(rows.type, wide ? VALUE_FLOAT : VALUE_BYTE);
+        double sum = 0;
+        for (uint32_t i = 0; i < rows.start[2]; i++)
+            sum += value_at(rows.type, rows.value, i);
+        assert_true(sum == 259);
+        assert_true(value_at(rows.type, rows.value, 4) == (wide ? 0.5 : 1));
+        set_close(set);
+    }
+}
+
+static void only_bytes_are_packed_as_bytes(void **state) {
+    (void)state;
+    const uint8_t cells[] = {1, 1};
+    const struct {
+        const char *type;
+        enum value_type packed;
+    } cases[] = {{"|u1", VALUE_BYTE}, {"|i1", VALUE_ONES}, {"|b1", VALUE_ONES}};
+    const char *labels = npy("classes", "|u1", "(2,)", cells, sizeof cells);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pack *pack = pack_it(npy("x", cases[i].type, "(2,)", cells, 2), labels);
+        assert_int_equal(pack->facts->type, cases[i].packed);
+        pack_close(pack);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_dimensions_beyond_the_first_of_idx_are_flattened),
@@ -356,6 +468,9 @@ int main(void) {
         cmocka_unit_test(labels_that_do_not_fit_are_refused),
         cmocka_unit_test(rows_of_another_width_than_trained_on_are_refused),
         cmocka_unit_test(a_pack_is_made_again_when_its_labels_change),
+        cmocka_unit_test(bytes_are_chunks_of_the_same_rows_as_text),
+        cmocka_unit_test(bytes_beside_text_take_the_wider_type),
+        cmocka_unit_test(only_bytes_are_packed_as_bytes),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }

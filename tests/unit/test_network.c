@@ -17,8 +17,8 @@
 static const struct format {
     bool dense;
     enum value_type type;
-} formats[] = {{true, VALUE_DOUBLE},  {true, VALUE_FLOAT},  {true, VALUE_ONES},
-               {false, VALUE_DOUBLE}, {false, VALUE_FLOAT}, {false, VALUE_ONES}};
+} formats[] = {{true, VALUE_DOUBLE}, {true, VALUE_FLOAT}, {true, VALUE_ONES}, {false, VALUE_DOUBLE},
+               {false, VALUE_FLOAT}, {false, VALUE_ONES}, {true, VALUE_BYTE}, {false, VALUE_BYTE}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* ---- against the definitions ---- */

@@ -90,8 +90,6 @@ static struct set *merge(const char *const *files, struct set_options options) {
 /* ---- comparing ---- */
 
 static void append_rows(struct bytes *all, const struct rows *rows) {
-    static const size_t sizes[] = {
-        [VALUE_ONES] = 0, [VALUE_FLOAT] = sizeof(float), [VALUE_DOUBLE] = sizeof(double)};
     bytes_put_u32(all, rows->count);
     bytes_put_u32(all, rows->type);
     bytes_append(all, rows->label, rows->count * sizeof *rows->label);
@@ -100,7 +98,7 @@ static void append_rows(struct bytes *all, const struct rows *rows) {
         bytes_append(all, rows->feature, rows->values * sizeof *rows->feature);
     }
     if (rows->value)
-        bytes_append(all, rows->value, rows->values * sizes[rows->type]);
+        bytes_append(all, rows->value, rows->values * value_bytes(rows->type));
 }
 
 /* All that training sees of a set. */
