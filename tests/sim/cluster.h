@@ -43,6 +43,7 @@ struct cluster_shape {
     X(takeovers, "locks lost to another coordinator")                                              \
     X(early_ends, "runs that ended early and were given again")                                    \
     X(refusals, "runs refused because checkpoints were damaged")                                   \
+    X(redone, "evaluations made again under other bounds")                                         \
     X(backups, "backup copies")
 
 struct tally {

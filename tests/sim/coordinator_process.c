@@ -9,6 +9,7 @@
 #include "coordinator/hosts.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/network.h"
+#include "tests/sim/outcome.h"
 #include "wire/program.h"
 
 enum { ALARM_TICK, ALARM_START };
@@ -35,47 +36,6 @@ struct coordinator_process {
 static const char *const addresses[] = {"shard 0", "shard 1", "shard 2", "shard 3"};
 
 /* ---- records ---- */
-
-static void take_step(struct process *process, const struct store_step *step) {
-    struct outcome *outcome = &cluster_of(process)->outcome;
-    world_say(process->world, "step %llu accepted, loss %.17g", (unsigned long long)step->step,
-              step->loss);
-    if (step->step > JOB_STEPS_MAX)
-        world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
-    else
-        outcome->step[step->step] = (struct job_step){true, step->loss, step->gradient_max,
-                                                      step->holdout_loss, step->holdout_accuracy};
-}
-
-static void take_slice(struct process *process, const struct record *record) {
-    if (record->slice.vector == 0)
-        memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
-               record->slice.count * sizeof(double));
-}
-
-static void undo_steps(struct process *process, const struct record *record) {
-    struct outcome *outcome = &cluster_of(process)->outcome;
-    uint64_t first = record->roll_back.to_start ? 0 : record->roll_back.step + 1;
-    for (uint64_t step = first; step <= JOB_STEPS_MAX; step++)
-        outcome->step[step] = (struct job_step){0};
-}
-
-/* Records that are only shown or checked here. */
-static void tell(struct process *process, const struct record *record) {
-    if (record->kind == RECORD_EVENT) {
-        world_say(process->world, "event: %s", record->event.text);
-        cluster_of(process)->tally.rejoined += strstr(record->event.text, "going on") != NULL;
-    }
-    if (record->kind != RECORD_EVALUATION)
-        return;
-    if (record->evaluation.examples != cluster_of(process)->job->to_train_on)
-        world_fail(process->world, "evaluation %llu counted %llu examples",
-                   (unsigned long long)record->evaluation.evaluation,
-                   (unsigned long long)record->evaluation.examples);
-    world_say(process->world, "evaluation %llu: %s, loss %.17g",
-              (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
-              record->evaluation.loss);
-}
 
 /* Replaces a start that is still to come. */
 static void start_soon(struct process *process, uint32_t number, int64_t delay_ns) {
@@ -113,7 +73,7 @@ static int store_record(struct process *process, const struct record *record) {
     default: /* RECORD_ROLL_BACK */
         cluster->tally.to_starts += record->roll_back.to_start;
         cluster->tally.to_steps += !record->roll_back.to_start;
-        undo_steps(process, record);
+        outcome_undo(process, record);
         virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.step);
         return 0;
     }
@@ -156,12 +116,8 @@ static int take_record(struct process *process, const struct record *record) {
         note_worker(process, record->worker.link);
     else if (!owns_store(process))
         return 0;
-    else if (record->kind == RECORD_STEP)
-        take_step(process, &record->step);
-    else if (record->kind == RECORD_SLICE)
-        take_slice(process, record);
     else
-        tell(process, record);
+        outcome_take(process, record);
     return 0;
 }
 
@@ -394,6 +350,7 @@ static struct coordinator *new_machine(struct process *process) {
         .coordinates = job->columns,
         .history_type = job->history_type,
         .data = &job->data,
+        .exponents = job->own_exponents,
         .set_path = "the set",
         .run = "run",
         .epoch = self->epoch,

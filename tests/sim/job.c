@@ -28,6 +28,26 @@ static void choose_shape(struct job *job, struct random *random) {
         shape->features += (blocks - 1) * BLOCK_ELEMENTS / shape->outputs;
 }
 
+/* A third are networks, some of them on values so far apart in scale that bounds are exceeded.
+ * Drawn from a generator of its own, so that the other jobs are what they would be without. */
+static void choose_network(struct job *job) {
+    struct random random;
+    struct objective_shape *shape = &job->shape;
+    struct network *network = &shape->network;
+    random_init(&random, job->seed ^ UINT64_C(0x4e7));
+    if (random_below(&random, 3))
+        return;
+    network->layers = between(&random, 1, 3);
+    for (uint32_t i = 0; i < network->layers; i++)
+        network->units[i] = between(&random, 1, 4);
+    network->activation = (enum activation)random_below(&random, ACTIVATIONS);
+    network->precision = random_below(&random, 4) ? PRECISION_DOUBLE : PRECISION_FLOAT;
+    network->seed = random_next(&random);
+    shape->features = 3 + shape->features * shape->outputs / network->units[0];
+    shape->intercept = true;
+    job->rough = random_below(&random, 2);
+}
+
 static void choose_settings(struct job *job, struct random *random) {
     job->optimizer = (struct optimizer_settings){
         .memory = between(random, 1, 5),
@@ -35,6 +55,7 @@ static void choose_settings(struct job *job, struct random *random) {
         .bias_scale = random_below(random, 2) ? 1 : 0.25,
         .gradient_tolerance = random_below(random, 4) ? 1e-12 : 1e-2,
         .steps_max = between(random, 4, JOB_STEPS_MAX),
+        .single = job->shape.network.precision == PRECISION_FLOAT,
     };
     job->history_type = random_below(random, 2) ? HISTORY_FLOAT : HISTORY_DOUBLE;
 }
@@ -48,7 +69,8 @@ static void make_row(struct job *job, struct random *random, uint32_t row, uint3
         if (feature > features)
             break;
         job->feature[*values] = feature - 1;
-        job->value[*values] = ldexp(random_unit(random) - 0.4, (int)(feature % 7) - 3);
+        job->value[*values] =
+            ldexp(random_unit(random) - 0.4, (int)(feature % 7) * (job->rough ? 4 : 1) - 3);
         (*values)++;
     }
     job->start[row + 1] = *values;
@@ -156,6 +178,8 @@ static void find_exponents(struct job *job, struct random *random) {
         job->exponent[i] = (int16_t)fixed_exponent(sum[i], count[i]);
     job->data.uniform = random_below(random, 3) && fixed_uniform(columns, job->exponent, sum, count,
                                                                  &job->data.uniform_exponent);
+    if (job->shape.network.layers)
+        job->own_exponents = objective_exponents(&job->shape, job->exponent, job->data.chunks);
     free(sum);
     free(count);
 }
@@ -179,13 +203,14 @@ static void choose_start(struct job *job) {
         job->origin[i] = ldexp(random_unit(&random) - 0.5, -3);
 }
 
-/* A third have a preconditioner, if the model is small enough for one. Prices are so low that it is
- * refreshed often, with samples that need not grow far to have all rows. Drawn from a generator of
- * its own. */
+/* A third have a preconditioner, if the model is linear and small enough for one. Prices are so low
+ * that it is refreshed often, with samples that need not grow far to have all rows. Drawn from a
+ * generator of its own. */
 static void choose_preconditioner(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc0dd));
-    if (random_below(&random, 3) || job->parameters > PRECONDITION_PARAMETERS_MAX)
+    if (random_below(&random, 3) || job->parameters > PRECONDITION_PARAMETERS_MAX ||
+        job->shape.network.layers)
         return;
     job->optimizer.preconditioner = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,
@@ -237,6 +262,7 @@ void job_init(struct job *job, uint64_t seed) {
     random_init(&random, seed);
     *job = (struct job){.seed = seed};
     choose_shape(job, &random);
+    choose_network(job);
     choose_settings(job, &random);
     make_rows(job, &random);
     hold_out(job, seed);
@@ -263,6 +289,7 @@ void job_release(struct job *job) {
     free(job->label);
     free(job->weight);
     free(job->exponent);
+    free(job->own_exponents);
     free(job->columns);
     free(job->origin);
     free(job->pairs);

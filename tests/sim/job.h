@@ -32,6 +32,7 @@ struct outcome {
 struct job {
     uint64_t seed;
     struct objective_shape shape;
+    bool rough; /* columns of very different scales */
     struct optimizer_settings optimizer;
     enum history_type history_type;
     struct coordinate *columns; /* the coordinates that it is trained in, or NULL; owned */
@@ -40,7 +41,7 @@ struct job {
     struct rows *chunks;  /* [data.chunks] */
     uint32_t to_count;    /* of them, from the first: what an evaluation covers */
     uint64_t to_train_on; /* rows */
-    double *origin;       /* [parameters] where it starts, or NULL: at zero; owned */
+    double *origin;       /* [parameters] where it starts, or NULL: as the layout says; owned */
     double *pairs;        /* curvature pairs to start with: s and y, [parameters] each; owned */
     uint32_t pair_count;
     struct outcome expected;
@@ -49,6 +50,7 @@ struct job {
     uint32_t *start, *feature;
     double *value, *label, *weight;
     int16_t *exponent;
+    int16_t *own_exponents; /* of a network's parameters, or NULL */
 };
 
 void job_init(struct job *job, uint64_t seed);

@@ -29,6 +29,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/ledger.c tests/sim/ledger.h \
 	tests/sim/memory.c tests/sim/memory.h \
 	tests/sim/network.c tests/sim/network.h \
+	tests/sim/outcome.c tests/sim/outcome.h \
 	tests/sim/replica_process.c \
 	tests/sim/schedule.c tests/sim/schedule.h \
 	tests/sim/shard_process.c \

@@ -94,7 +94,9 @@ static void open_set(struct process *process) {
 
 static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
     const struct computation *computation = &self->action.computation;
-    const struct objective_scale scale = {.exponent = job->data.uniform ? NULL : job->exponent,
+    const int16_t *linear = job->data.uniform ? NULL : job->exponent;
+    const struct objective_scale scale = {.exponent =
+                                              job->own_exponents ? job->own_exponents : linear,
                                           .uniform = job->data.uniform_exponent,
                                           .bounds = computation->bounds};
     const struct objective_sample sample = {.exponent = job->exponent,

@@ -1,0 +1,57 @@
+#include "tests/sim/outcome.h"
+
+#include <string.h>
+
+#include "tests/sim/cluster.h"
+
+static void take_step(struct process *process, const struct store_step *step) {
+    struct outcome *outcome = &cluster_of(process)->outcome;
+    world_say(process->world, "step %llu accepted, loss %.17g", (unsigned long long)step->step,
+              step->loss);
+    if (step->step > JOB_STEPS_MAX)
+        world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
+    else
+        outcome->step[step->step] = (struct job_step){true, step->loss, step->gradient_max,
+                                                      step->holdout_loss, step->holdout_accuracy};
+}
+
+static void take_slice(struct process *process, const struct record *record) {
+    if (record->slice.vector == 0)
+        memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
+               record->slice.count * sizeof(double));
+}
+
+void outcome_undo(struct process *process, const struct record *record) {
+    struct outcome *outcome = &cluster_of(process)->outcome;
+    uint64_t first = record->roll_back.to_start ? 0 : record->roll_back.step + 1;
+    for (uint64_t step = first; step <= JOB_STEPS_MAX; step++)
+        outcome->step[step] = (struct job_step){0};
+}
+
+/* Records that are only shown or checked here. */
+static void tell(struct process *process, const struct record *record) {
+    if (record->kind == RECORD_EVENT) {
+        world_say(process->world, "event: %s", record->event.text);
+        cluster_of(process)->tally.rejoined += strstr(record->event.text, "going on") != NULL;
+    }
+    if (record->kind != RECORD_EVALUATION)
+        return;
+    if (record->evaluation.examples != cluster_of(process)->job->to_train_on)
+        world_fail(process->world, "evaluation %llu counted %llu examples",
+                   (unsigned long long)record->evaluation.evaluation,
+                   (unsigned long long)record->evaluation.examples);
+    if (strcmp(record->evaluation.outcome, "bound exceeded") == 0)
+        cluster_of(process)->tally.redone++;
+    world_say(process->world, "evaluation %llu: %s, loss %.17g",
+              (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
+              record->evaluation.loss);
+}
+
+void outcome_take(struct process *process, const struct record *record) {
+    if (record->kind == RECORD_STEP)
+        take_step(process, &record->step);
+    else if (record->kind == RECORD_SLICE)
+        take_slice(process, record);
+    else
+        tell(process, record);
+}

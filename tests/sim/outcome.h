@@ -1,0 +1,14 @@
+/* What a run comes to, as the records of its coordinator tell it. */
+#ifndef DML_TESTS_SIM_OUTCOME_H
+#define DML_TESTS_SIM_OUTCOME_H
+
+#include "coordinator/output.h"
+#include "tests/sim/world.h"
+
+/* Takes a step, a slice of the model, or what is only shown or checked. */
+void outcome_take(struct process *process, const struct record *record);
+
+/* Forgets the steps that a roll-back undoes. */
+void outcome_undo(struct process *process, const struct record *record);
+
+#endif
