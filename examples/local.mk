@@ -1,4 +1,4 @@
-EXAMPLES = examples/README.md examples/wdbc.conf examples/wdbc.csv \
+EXAMPLES = examples/README.md examples/wdbc.conf examples/wdbc.csv examples/network.conf \
 	examples/nightly.conf examples/nightly.crontab \
 	examples/dml-retrain.service examples/dml-retrain.timer \
 	examples/train.sbatch

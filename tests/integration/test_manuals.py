@@ -112,9 +112,11 @@ def every_task_trains_with_the_job_file_of_its_page(folder):
     tags = ['', 'blue', '"red,big"', 'red']
     (folder / 'tags.csv').write_text('x,y,tags\n' + ''.join(
         f'{i % 7},{i % 5},{tags[rng.randrange(4)]}\n' for i in range(90)))
+    (folder / 'bends.csv').write_text('x,y,side\n' + ''.join(
+        f'{i % 7},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}\n' for i in range(210)))
     small_data(folder, 'train.libsvm')
     jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
-    assert len(jobs) == 8, jobs
+    assert len(jobs) == 9, jobs
     for number, job in enumerate(jobs):
         path = folder / f'{number}.conf'
         path.write_text(job)
