@@ -36,8 +36,7 @@ static json_t *parameters_json(const struct model_layout *layout) {
     return all;
 }
 
-/* The hidden layers. */
-static json_t *network_json(const struct network *network) {
+json_t *model_network_json(const struct network *network) {
     json_t *layers = json_array();
     for (uint32_t i = 0; i < network->layers; i++)
         json_array_append_new(layers, json_integer((json_int_t)network->units[i]));
@@ -57,7 +56,7 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);
     if (layout->network.layers)
-        json_object_set_new(all, "network", network_json(&layout->network));
+        json_object_set_new(all, "network", model_network_json(&layout->network));
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->separator)

@@ -61,6 +61,9 @@ static inline uint32_t model_rows(const struct model_layout *layout) {
 struct layout model_tensors(const struct model_layout *layout);
 uint64_t model_parameters(const struct model_layout *layout);
 
+/* What model.json says of hidden layers: {layers, activation, precision}. A new reference. */
+json_t *model_network_json(const struct network *network);
+
 /* ---- writing: slices in, files out, bounded memory ---- */
 
 struct model_writer; /* opaque */

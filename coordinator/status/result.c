@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/path_table.h"
+#include "model/model.h"
 
 json_t *result_safeguards_json(const struct coordinator_view *view) {
     json_t *all = json_object();
@@ -54,14 +55,7 @@ json_t *result_tensors_json(const struct coordinator *c, const struct tensor_nor
 }
 
 json_t *result_network_json(const struct network *network) {
-    if (!network->layers)
-        return json_null();
-    json_t *layers = json_array();
-    for (uint32_t i = 0; i < network->layers; i++)
-        json_array_append_new(layers, json_integer(network->units[i]));
-    return json_pack("{s:o, s:s, s:s}", "layers", layers, "activation",
-                     activation_name(network->activation), "precision",
-                     precision_name(network->precision));
+    return network->layers ? model_network_json(network) : json_null();
 }
 
 static void add_texts(json_t *object, const char *name, char *const *texts) {
