@@ -24,7 +24,7 @@ enum { PART_TRAINING, PART_HOLDOUT };
 struct evaluation_part steering_training_part(const struct coordinator_settings *settings,
                                               uint32_t kind) {
     const struct set_info *data = settings->data;
-    return (struct evaluation_part){kind, 0, data->chunks - data->holdout_chunks};
+    return (struct evaluation_part){kind, 0, set_training_chunks(data)};
 }
 
 static struct evaluation_parts parts_to_evaluate(const struct coordinator_settings *settings) {

@@ -56,6 +56,10 @@ struct set_info {
     uint64_t holdout_unseen;   /* and the held-out rows left out: no training row has their label */
 };
 
+static inline uint32_t set_training_chunks(const struct set_info *info) {
+    return info->chunks - info->holdout_chunks;
+}
+
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
 
 /* How a set is made, and from what besides the training packs. */

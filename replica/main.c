@@ -153,7 +153,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         return code;
     if (settings.shape.network.layers)
         settings.exponent = rim->exponents =
-            objective_exponents(&settings.shape, info->exponent, info->chunks);
+            objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
     rim->workers = workers_new(&settings);
     return 0;
 }

@@ -96,7 +96,7 @@ static void find_exponents(struct training *run) {
     const struct set_info *info = set_info(run->set);
     free(run->exponents);
     run->exponents = run->shape.network.layers
-                         ? objective_exponents(&run->shape, info->exponent, info->chunks)
+                         ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
                          : NULL;
 }
 
