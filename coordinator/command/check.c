@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include "base/error.h"
 #include "coordinator/command/command.h"
 #include "coordinator/run/dataset.h"
@@ -29,11 +31,10 @@ static void print_network(const struct job *job) {
     const struct network network = job_network(job);
     if (!network.layers)
         return;
-    printf("# a network: features");
-    for (uint32_t i = 0; i < network.layers; i++)
-        printf(" - %u", network.units[i]);
-    printf(" - outputs, with %s between them, %s\n", activation_name(network.activation),
-           objective_name(job->objective));
+    char *layers = job_layers_text(&network);
+    printf("# a network: features - %s - outputs, with %s between them, %s\n", layers,
+           activation_name(network.activation), objective_name(job->objective));
+    free(layers);
 }
 
 static void print_counts(const struct dataset_paths *paths) {

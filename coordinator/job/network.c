@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "coordinator/job/key.h"
 
 struct network job_network(const struct job *job) {
@@ -14,6 +15,16 @@ struct network job_network(const struct job *job) {
     network.layers = job->layers.count;
     memcpy(network.units, job->layers.value, network.layers * sizeof *network.units);
     return network;
+}
+
+char *job_layers_text(const struct network *network) {
+    char *text = memory_format("%u", network->units[0]);
+    for (uint32_t i = 1; i < network->layers; i++) {
+        char *longer = memory_format("%s - %u", text, network->units[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
 }
 
 /* ---- defaults ---- */

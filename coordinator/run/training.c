@@ -95,9 +95,9 @@ static int work_on_checks(void *context) {
 static void find_exponents(struct training *run) {
     const struct set_info *info = set_info(run->set);
     free(run->exponents);
-    run->exponents = run->shape.network.layers
-                         ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
-                         : NULL;
+    run->exponents = run->shape.network.layers ? objective_exponents(&run->shape, info->exponent,
+                                                                     set_training_chunks(info))
+                                               : NULL;
 }
 
 /* Finds the coordinates to train in, and checks. */
@@ -135,32 +135,31 @@ static int refuse_size(const struct training *run) {
                      run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
 }
 
-/* What follows from the data: shape, layout of the model, sizes. */
-static int size_up(struct training *run) {
+static void find_shape(struct training *run) {
     const struct set_info *info = set_info(run->set);
-    if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
-        return error_set(ERROR_DATA,
-                         "%s: key `early_stopping`: the holdout has no row with a label that "
-                         "training knows%s; give it others, or set early_stopping = off",
-                         run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
+    const struct objective *objective = objective_of(run->job->objective);
     run->shape = (struct objective_shape){
         .kind = run->job->objective,
         .features = info->features,
-        .outputs = objective_outputs(objective_of(run->job->objective), info->classes),
+        .outputs = objective_outputs(objective, info->classes),
         .intercept = run->job->intercept,
         .loss = run->job->loss[run->job->objective],
         .network = job_network(run->job),
     };
-    const struct objective *objective = objective_of(run->shape.kind);
     if (objective->complete)
         objective->complete(&run->shape.loss, info->targets);
     if (objective->start && run->shape.intercept)
         run->shape.start = objective->start(&run->shape.loss, info->targets);
+    run->parameters = objective_layout(&run->shape);
+}
+
+static void describe_model(struct training *run) {
+    const struct set_info *info = set_info(run->set);
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
         .loss = run->shape.loss,
         .outputs = run->shape.outputs,
-        .shared = objective->shares_weights,
+        .shared = objective_of(run->shape.kind)->shares_weights,
         .intercept = run->shape.intercept,
         .network = run->shape.network,
         .features = info->features,
@@ -172,14 +171,38 @@ static int size_up(struct training *run) {
         .class_names = info->class_names,
         .separator = run->job->source.separator,
     };
-    run->parameters = objective_layout(&run->shape);
-    if (!layout_parameters(&run->parameters))
-        return refuse_size(run);
+}
+
+static void tell_sizes(const struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    const struct network *network = &run->shape.network;
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
+    if (!network->layers)
+        return;
+    char *layers = job_layers_text(network);
+    log_info("network: %u features - %s - %u outputs, %s, %llu parameters", info->features, layers,
+             run->shape.outputs, activation_name(network->activation),
+             (unsigned long long)layout_parameters(&run->parameters));
+    free(layers);
+}
+
+/* What follows from the data: shape, layout of the model, sizes. */
+static int size_up(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
+        return error_set(ERROR_DATA,
+                         "%s: key `early_stopping`: the holdout has no row with a label that "
+                         "training knows%s; give it others, or set early_stopping = off",
+                         run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
+    find_shape(run);
+    describe_model(run);
+    if (!layout_parameters(&run->parameters))
+        return refuse_size(run);
+    tell_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);
     int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     if (!code)

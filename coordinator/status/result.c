@@ -147,6 +147,19 @@ static void print_figures(const json_t *result, const char *over) {
     putchar('\n');
 }
 
+static void print_network(const json_t *result) {
+    const json_t *network = json_object_get(result, "network");
+    const json_t *layers = json_object_get(network, "layers");
+    if (!json_is_array(layers))
+        return;
+    printf("%-12s ", "network");
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        printf("%s%lld", i ? " - " : "", json_integer_value(json_array_get(layers, i)));
+    printf(" units, %s, %lld parameters\n",
+           json_string_value(json_object_get(network, "activation")),
+           member_count(result, "parameters"));
+}
+
 static void print_weights(const json_t *result) {
     const json_t *weights = json_object_get(result, "weights");
     if (json_is_object(weights))
@@ -226,6 +239,7 @@ static void print_table(const json_t *result) {
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            member_count(result, "examples"), member_count(result, "features"),
            member_count(result, "values"));
+    print_network(result);
     print_weights(result);
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
