@@ -154,7 +154,7 @@ static struct bounds bounds_over(const struct coordinator *c, const struct maxim
 static struct bounds first_bounds(const struct coordinator *c) {
     const struct set_info *data = c->settings.data;
     return objective_first_bounds(&c->settings.shape, data->label_max_abs, data->weight_sum,
-                                  data->chunks - data->holdout_chunks);
+                                  set_training_chunks(data));
 }
 
 /* The bounds of an evaluation depend on completed evaluations and the data alone: so they are the
