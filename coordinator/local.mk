@@ -89,6 +89,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \
 	coordinator/run/hosting.c coordinator/run/hosting.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
+	coordinator/run/shape.c coordinator/run/shape.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
 	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \
 	coordinator/run/sockets.c coordinator/run/sockets.h \

@@ -13,11 +13,11 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/job/network.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/progress.h"
+#include "coordinator/run/shape.h"
 #include "coordinator/run/showing.h"
 #include "coordinator/run/workers.h"
 #include "numeric/setup.h"
@@ -91,22 +91,12 @@ static int work_on_checks(void *context) {
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
-/* Of linear models they are those of the columns. */
-static void find_exponents(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    free(run->exponents);
-    run->exponents = run->shape.network.layers ? objective_exponents(&run->shape, info->exponent,
-                                                                     set_training_chunks(info))
-                                               : NULL;
-}
-
 /* Finds the coordinates to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
     struct moments moments = {0};
     int code = 0;
-    find_exponents(run);
     if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = moments_find(run->set, cpus_usable(), &moments);
         if (!code)
@@ -117,101 +107,6 @@ static int work_on_scaling(void *context) {
     /* Centred columns share nothing with the biases, and have their scale. */
     run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
     return code ? code : work_on_checks(run);
-}
-
-static int refuse_size(const struct training *run) {
-    const struct network *network = &run->shape.network;
-    if (network->layers)
-        return error_set(
-            ERROR_DATA,
-            "%s: key `network.layers`: with %u features, a first layer of %u units and "
-            "%u outputs the network has more than the %llu parameters that a model "
-            "may have; make its layers smaller",
-            run->job->file, run->shape.features, network->units[0], run->shape.outputs,
-            (unsigned long long)PARAMETERS_MAX);
-    return error_set(ERROR_DATA,
-                     "%u features of %u outputs each are more than the %llu parameters that a "
-                     "model may have",
-                     run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
-}
-
-static void find_shape(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    const struct objective *objective = objective_of(run->job->objective);
-    run->shape = (struct objective_shape){
-        .kind = run->job->objective,
-        .features = info->features,
-        .outputs = objective_outputs(objective, info->classes),
-        .intercept = run->job->intercept,
-        .loss = run->job->loss[run->job->objective],
-        .network = job_network(run->job),
-    };
-    if (objective->complete)
-        objective->complete(&run->shape.loss, info->targets);
-    if (objective->start && run->shape.intercept)
-        run->shape.start = objective->start(&run->shape.loss, info->targets);
-    run->parameters = objective_layout(&run->shape);
-}
-
-static void describe_model(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    run->layout = (struct model_layout){
-        .objective = objective_name(run->shape.kind),
-        .loss = run->shape.loss,
-        .outputs = run->shape.outputs,
-        .shared = objective_of(run->shape.kind)->shares_weights,
-        .intercept = run->shape.intercept,
-        .network = run->shape.network,
-        .features = info->features,
-        .feature_id = info->feature_id,
-        .original_order = info->original_order,
-        .feature_names = info->feature_names,
-        .table = info->table,
-        .classes = info->classes,
-        .class_names = info->class_names,
-        .separator = run->job->source.separator,
-    };
-}
-
-static void tell_sizes(const struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    const struct network *network = &run->shape.network;
-    log_info("data: %llu examples, %u features, %llu values in %u chunks",
-             (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
-             info->chunks);
-    if (info->weighted)
-        log_info("rows have weights, %.12g in all", info->weight_total);
-    if (!network->layers)
-        return;
-    char *layers = job_layers_text(network);
-    log_info("network: %u features - %s - %u outputs, %s, %llu parameters", info->features, layers,
-             run->shape.outputs, activation_name(network->activation),
-             (unsigned long long)layout_parameters(&run->parameters));
-    free(layers);
-}
-
-/* What follows from the data: shape, layout of the model, sizes. */
-static int size_up(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
-        return error_set(ERROR_DATA,
-                         "%s: key `early_stopping`: the holdout has no row with a label that "
-                         "training knows%s; give it others, or set early_stopping = off",
-                         run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
-    find_shape(run);
-    describe_model(run);
-    if (!layout_parameters(&run->parameters))
-        return refuse_size(run);
-    tell_sizes(run);
-    uint64_t parameters = layout_parameters(&run->parameters);
-    int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
-    if (!code)
-        code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
-    if (!code)
-        code = hosting_find(run->job, &run->loop, &run->hosts);
-    if (!code && run->hosts.count)
-        sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
-    return code;
 }
 
 /* Workers on hosts have other working folders. */
@@ -430,7 +325,7 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     run->data = data;
     run->set = set;
     run->seconds.pack = data->seconds;
-    int code = size_up(run);
+    int code = shape_up(run);
     if (!code)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
