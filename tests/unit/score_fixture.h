@@ -150,6 +150,18 @@ static const struct model squared = {
     .weight = weights,
 };
 
+/* The predictions as text; free it. */
+__attribute__((unused)) static char *predictions_of(const struct model *model,
+                                                    struct score_output output) {
+    struct source_options options = {0};
+    char *paths[] = {(char *)"data", NULL}, *text;
+    size_t length;
+    output.file = open_memstream(&text, &length);
+    assert_int_equal(score_files(model, paths, NULL, &options, 1, &output, NULL), 0);
+    fclose(output.file);
+    return text;
+}
+
 __attribute__((unused)) static struct score_figures figures_of(const struct model *model) {
     struct source_options options = {0};
     struct score_figures figures;

@@ -8,17 +8,6 @@
 #define PLAIN ((struct score_output){.json = false})
 #define JSON ((struct score_output){.json = true})
 
-/* The predictions as text; free it. */
-static char *predictions_of(const struct model *model, struct score_output output) {
-    struct source_options options = {0};
-    char *paths[] = {(char *)"data", NULL}, *text;
-    size_t length;
-    output.file = open_memstream(&text, &length);
-    assert_int_equal(score_files(model, paths, NULL, &options, 1, &output, NULL), 0);
-    fclose(output.file);
-    return text;
-}
-
 static void expect_predictions(const struct model *model, struct score_output output,
                                const char *expected) {
     char *text = predictions_of(model, output);

@@ -71,14 +71,7 @@ static void margins_by_hand(enum activation activation, uint32_t row, double val
 
 /* The lines of margins of all rows of the table; free them. */
 static char *margins_of(const struct model *model) {
-    struct score_output output = {.shown = SCORE_MARGINS};
-    struct source_options options = {0};
-    char *paths[] = {(char *)"data", NULL}, *text;
-    size_t length;
-    output.file = open_memstream(&text, &length);
-    assert_int_equal(score_files(model, paths, NULL, &options, 1, &output, NULL), 0);
-    fclose(output.file);
-    return text;
+    return predictions_of(model, (struct score_output){.shown = SCORE_MARGINS});
 }
 
 static void margins_of_a_network_are_those_of_its_layers(void **state) {
