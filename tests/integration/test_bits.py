@@ -7,10 +7,12 @@ With DML_BITS=all every combination is; with DML_BITS=few a handful, enough to n
 depend on their order.
 """
 
+import contextlib
 import functools
 import itertools
 import os
 import random
+import sqlite3
 import sys
 
 from harness import Skip, dml, main, test, train, words, write_job
@@ -219,6 +221,58 @@ for objective in 'logistic', 'squared', 'softmax':
         behaviour.__name__ = (f'preconditioned_{objective}_on_{kind}_rows_has_the_same_bits_'
                               'however_divided')
         test(behaviour)
+
+
+# ---- networks ----
+
+NETWORKS = {'sparse': {'layers': [5], 'loss': 'softmax'},
+            'dense': {'layers': [6, 3], 'loss': 'logistic', 'activation': 'relu',
+                      'precision': 'float'}}
+
+
+def make_network_job(folder, kind, lines):
+    (folder / 'data').write_text(''.join(lines))
+    return write_job(folder, data=['data'], format='libsvm' if kind == 'sparse' else 'csv',
+                     objective='network', network=NETWORKS[kind], history=4, max_steps=5,
+                     gradient_tolerance=1e-12, loss_tolerance=0, early_stopping=20)
+
+
+def same_bits_of_a_network(kind, folder):
+    loss = NETWORKS[kind]['loss']
+    lines = (sparse_rows(loss, 5000) if kind == 'sparse' else dense_rows(loss, 3000, 400))
+    job = make_network_job(folder, kind, lines)
+    results = {str(s): train(job, '--fresh', *words(s)) for s in further_combinations()}
+    assert_large_enough(folder, next(iter(results.values())))
+    assert_same_bits(results)
+
+
+for kind in NETWORKS:
+    def behaviour(folder, kind=kind):
+        same_bits_of_a_network(kind, folder)
+    behaviour.__name__ = f'a_network_on_{kind}_rows_has_the_same_bits_however_divided'
+    test(behaviour)
+
+
+def evaluations_made_again(folder):
+    """Of the last run."""
+    with contextlib.closing(sqlite3.connect(folder / 'job.state' / 'dml.db')) as database:
+        return database.execute(
+            "SELECT count(*) FROM evaluations WHERE outcome = 'bound exceeded' AND "
+            'run = (SELECT max(run) FROM runs)').fetchone()[0]
+
+
+@test
+def bounds_of_a_network_are_raised_to_the_same_bits_in_any_order(folder):
+    """Columns of very different scales, into units without a limit."""
+    lines = [','.join([f'{value}e{j % 9}' for j, value in enumerate(row.split(',')[:-1])] +
+                      row.split(',')[-1:])
+             for row in (line.replace('e-2', '') for line in dense_rows('logistic', 30, 3000))]
+    job = make_network_job(folder, 'dense', lines)
+    results = {}
+    for number, settings in enumerate(further_combinations()[::2]):
+        results[str(settings)] = train(job, '--fresh', *words(settings), DML_SHUFFLE=str(number))
+        assert evaluations_made_again(folder) > 0
+    assert_same_bits(results)
 
 
 # ---- order, packing ----
