@@ -90,10 +90,6 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     if (kind < 0)
         return error_set(ERROR_INTERNAL, "this replica does not know the objective `%s`",
                          setup->objective);
-    if (setup->precondition != PRECONDITION_NONE &&
-        !objective_of((enum objective_kind)kind)->second)
-        return error_set(ERROR_INTERNAL, "the objective `%s` has no second derivatives",
-                         setup->objective);
     const struct loss_parameter *amiss =
         objective_parameter_amiss((enum objective_kind)kind, &setup->loss);
     if (amiss)
@@ -110,6 +106,10 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
                     .precision = (enum precision)setup->precision},
     };
     objective_read_layout(shape, &setup->layout);
+    bool second = objective_of(shape->kind)->second && !shape->network.layers;
+    if (setup->precondition != PRECONDITION_NONE && !second)
+        return error_set(ERROR_INTERNAL, "the objective `%s`%s has no second derivatives",
+                         setup->objective, shape->network.layers ? " of a network" : "");
     return 0;
 }
 
