@@ -17,14 +17,16 @@
 #define HEIGHT 96 /* rows of a that are packed at once */
 #define BLOCK_BYTES (384 << 10) /* of a block of b: with the rows in the second cache */
 #define ROWS_BYTES (HEIGHT * DEPTH * sizeof(double))
-#define AT_ONCE 8 /* columns that are packed at once: they fill whole lines of the cache */
+#define AT_ONCE 8     /* columns that are packed at once: they fill whole lines of the cache */
+#define GATHERED 12   /* registers for a row with few values */
+#define FETCH_AHEAD 4 /* values */
 #define ALIGNMENT 64
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define UNROLL_ROWS _Pragma("clang loop unroll(full)")
 #else
-#define UNROLL_ROWS _Pragma("GCC unroll 8")
+#define UNROLL_ROWS _Pragma("GCC unroll 16")
 #endif
 
 /* Operands of a product in one type: a and b by the elements between rows and between columns, of
@@ -51,35 +53,74 @@ struct float_call {
     bool fresh;
 };
 
+/* Those of a product by rows with few values. */
+struct double_sparse {
+    const struct matrix_sparse *a;
+    const double *value;
+    size_t n;
+    const double *b;
+    size_t ldb;
+    double *c;
+    size_t ldc;
+};
+
+struct float_sparse {
+    const struct matrix_sparse *a;
+    const float *value;
+    size_t n;
+    const float *b;
+    size_t ldb;
+    float *c;
+    size_t ldc;
+};
+
 struct kernels {
     void (*product_double)(const struct double_call *call, void *block, void *rows);
     void (*product_float)(const struct float_call *call, void *block, void *rows);
+    void (*sparse_double)(const struct double_sparse *call);
+    void (*sparse_float)(const struct float_sparse *call);
+    void (*transposed_double)(const struct double_sparse *call);
+    void (*transposed_float)(const struct float_sparse *call);
 };
+
+#define KERNELS(processor)                                                                         \
+    static const struct kernels processor = {                                                      \
+        product_double_##processor,           product_float_##processor,                           \
+        sparse_product_double_##processor,    sparse_product_float_##processor,                    \
+        sparse_transposed_double_##processor, sparse_transposed_float_##processor}
 
 /* ---- Any processor: an instruction for a number, or the library's software ---- */
 
 #define NUMBER double
 #define CALL double_call
+#define SPARSE double_sparse
+#define FUSED_ONE fma
 #define NAME(function) function##_double_any
 #define TARGET
 #define VECTOR_BYTES 16
 #define GROUP 4
 #define FUSED(sum, a, b)                                                                           \
-    (sum)[0] = fma((a)[0], (b)[0], (sum)[0]), (sum)[1] = fma((a)[1], (b)[1], (sum)[1])
+    (sum) = (NAME(vector)) {                                                                       \
+        fma((a)[0], (b)[0], (sum)[0]), fma((a)[1], (b)[1], (sum)[1])                               \
+    }
 #include "numeric/matrix_kernel.def"
 
 #define NUMBER float
 #define CALL float_call
+#define SPARSE float_sparse
+#define FUSED_ONE fmaf
 #define NAME(function) function##_float_any
 #define TARGET
 #define VECTOR_BYTES 16
 #define GROUP 4
 #define FUSED(sum, a, b)                                                                           \
-    UNROLL_ROWS for (size_t lane = 0; lane < 4; lane++)(sum)[lane] =                               \
-        fmaf((a)[lane], (b)[lane], (sum)[lane])
+    (sum) = (NAME(vector)) {                                                                       \
+        fmaf((a)[0], (b)[0], (sum)[0]), fmaf((a)[1], (b)[1], (sum)[1]),                            \
+            fmaf((a)[2], (b)[2], (sum)[2]), fmaf((a)[3], (b)[3], (sum)[3])                         \
+    }
 #include "numeric/matrix_kernel.def"
 
-static const struct kernels any = {product_double_any, product_float_any};
+KERNELS(any);
 
 #if defined(__x86_64__)
 
@@ -87,6 +128,8 @@ static const struct kernels any = {product_double_any, product_float_any};
 
 #define NUMBER double
 #define CALL double_call
+#define SPARSE double_sparse
+#define FUSED_ONE fma
 #define NAME(function) function##_double_avx2
 #define TARGET __attribute__((target("avx2,fma")))
 #define VECTOR_BYTES 32
@@ -96,6 +139,8 @@ static const struct kernels any = {product_double_any, product_float_any};
 
 #define NUMBER float
 #define CALL float_call
+#define SPARSE float_sparse
+#define FUSED_ONE fmaf
 #define NAME(function) function##_float_avx2
 #define TARGET __attribute__((target("avx2,fma")))
 #define VECTOR_BYTES 32
@@ -103,12 +148,14 @@ static const struct kernels any = {product_double_any, product_float_any};
 #define FUSED(sum, a, b) (sum) = _mm256_fmadd_ps(a, b, sum)
 #include "numeric/matrix_kernel.def"
 
-static const struct kernels avx2 = {product_double_avx2, product_float_avx2};
+KERNELS(avx2);
 
 /* ---- AVX-512: thirty-two registers ---- */
 
 #define NUMBER double
 #define CALL double_call
+#define SPARSE double_sparse
+#define FUSED_ONE fma
 #define NAME(function) function##_double_avx512
 #define TARGET __attribute__((target("avx512f,fma")))
 #define VECTOR_BYTES 64
@@ -118,6 +165,8 @@ static const struct kernels avx2 = {product_double_avx2, product_float_avx2};
 
 #define NUMBER float
 #define CALL float_call
+#define SPARSE float_sparse
+#define FUSED_ONE fmaf
 #define NAME(function) function##_float_avx512
 #define TARGET __attribute__((target("avx512f,fma")))
 #define VECTOR_BYTES 64
@@ -125,7 +174,7 @@ static const struct kernels avx2 = {product_double_avx2, product_float_avx2};
 #define FUSED(sum, a, b) (sum) = _mm512_fmadd_ps(a, b, sum)
 #include "numeric/matrix_kernel.def"
 
-static const struct kernels avx512 = {product_double_avx512, product_float_avx512};
+KERNELS(avx512);
 
 #endif
 
@@ -221,4 +270,28 @@ void matrix_add_transposed_float(struct matrix_scratch *scratch, size_t m, size_
                                  size_t ldc) {
     const struct float_call call = {m, n, k, a, 1, lda, b, ldb, 1, c, ldc, false};
     kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
+}
+
+void matrix_sparse_product(const struct matrix_sparse *a, const double *value, size_t n,
+                           const double *b, size_t ldb, double *c, size_t ldc) {
+    const struct double_sparse call = {a, value, n, b, ldb, c, ldc};
+    kernels_chosen()->sparse_double(&call);
+}
+
+void matrix_sparse_product_float(const struct matrix_sparse *a, const float *value, size_t n,
+                                 const float *b, size_t ldb, float *c, size_t ldc) {
+    const struct float_sparse call = {a, value, n, b, ldb, c, ldc};
+    kernels_chosen()->sparse_float(&call);
+}
+
+void matrix_sparse_add_transposed(const struct matrix_sparse *a, const double *value, size_t n,
+                                  const double *b, size_t ldb, double *c, size_t ldc) {
+    const struct double_sparse call = {a, value, n, b, ldb, c, ldc};
+    kernels_chosen()->transposed_double(&call);
+}
+
+void matrix_sparse_add_transposed_float(const struct matrix_sparse *a, const float *value, size_t n,
+                                        const float *b, size_t ldb, float *c, size_t ldc) {
+    const struct float_sparse call = {a, value, n, b, ldb, c, ldc};
+    kernels_chosen()->transposed_float(&call);
 }

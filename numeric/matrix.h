@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Memory that the products work in, whatever the shapes: one for each thread that computes, used
  * again for any number of products. Holds nothing between calls. Mostly untouched if all matrices
@@ -43,6 +44,26 @@ void matrix_add_transposed(struct matrix_scratch *scratch, size_t m, size_t n, s
 void matrix_add_transposed_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                                  const float *a, size_t lda, const float *b, size_t ldb, float *c,
                                  size_t ldc);
+
+/* Rows with few values: those of row i are number start[i] … start[i + 1] − 1, in the columns
+ * column[…], and value[…] itself is given beside. */
+struct matrix_sparse {
+    size_t rows;
+    const uint32_t *start; /* rows + 1 */
+    const uint32_t *column;
+};
+
+/* c (rows×n) = a · b, from 0: to the bits of the product with a written out, if all is finite. */
+void matrix_sparse_product(const struct matrix_sparse *a, const double *value, size_t n,
+                           const double *b, size_t ldb, double *c, size_t ldc);
+void matrix_sparse_product_float(const struct matrix_sparse *a, const float *value, size_t n,
+                                 const float *b, size_t ldb, float *c, size_t ldc);
+
+/* c += aᵀ · b with b rows×n, from c; rows of c where a has no value are not touched. */
+void matrix_sparse_add_transposed(const struct matrix_sparse *a, const double *value, size_t n,
+                                  const double *b, size_t ldb, double *c, size_t ldc);
+void matrix_sparse_add_transposed_float(const struct matrix_sparse *a, const float *value, size_t n,
+                                        const float *b, size_t ldb, float *c, size_t ldc);
 
 /* Processors that there is code of its own for. */
 enum matrix_processor { MATRIX_ANY, MATRIX_AVX2, MATRIX_AVX512 };

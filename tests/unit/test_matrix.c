@@ -233,6 +233,72 @@ static void rows_can_be_cut_into_chunks_that_add_up(void **state) {
     matrix_scratch_free(scratch);
 }
 
+/* Rows of which most values are 0: as they are, and only the others. */
+struct sparse {
+    struct matrix_sparse rows;
+    uint32_t start[60], column[60 * 40];
+    double wide[60 * 40], full_wide[60 * 40];
+    float narrow[60 * 40], full_narrow[60 * 40];
+};
+
+static void draw_sparse(struct sparse *made, size_t rows, size_t columns, struct random *random) {
+    memset(made, 0, sizeof *made);
+    made->rows = (struct matrix_sparse){rows, made->start, made->column};
+    for (size_t i = 0; i < rows; i++) {
+        uint32_t v = made->start[i];
+        for (size_t j = 0; j < columns; j++)
+            if (random_below(random, 4) == 0) {
+                made->column[v] = (uint32_t)j;
+                made->wide[v] = number(EXTREME, false, random) * 0x1p-300;
+                made->narrow[v] = (float)number(USUAL, true, random);
+                made->full_wide[i * columns + j] = made->wide[v];
+                made->full_narrow[i * columns + j] = made->narrow[v++];
+            }
+        made->start[i + 1] = v;
+    }
+}
+
+/* Both products by `made`, as the dense ones find them. */
+static void check_sparse(struct matrix_scratch *scratch, const struct sparse *made, size_t columns,
+                         size_t n, struct random *random) {
+    const size_t rows = made->rows.rows, lda = columns;
+    struct array b = array_new(columns * n, USUAL, random), d = array_new(rows * n, USUAL, random);
+    struct array c = array_new(rows * n, USUAL, random), dense = array_copy(&c);
+    struct array g = array_new(columns * n, USUAL, random), dense_g = array_copy(&g);
+    matrix_product(scratch, rows, n, columns, made->full_wide, lda, b.wide, n, dense.wide, n);
+    matrix_product_float(scratch, rows, n, columns, made->full_narrow, lda, b.narrow, n,
+                         dense.narrow, n);
+    matrix_add_transposed(scratch, columns, n, rows, made->full_wide, lda, d.wide, n, dense_g.wide,
+                          n);
+    matrix_add_transposed_float(scratch, columns, n, rows, made->full_narrow, lda, d.narrow, n,
+                                dense_g.narrow, n);
+    matrix_sparse_product(&made->rows, made->wide, n, b.wide, n, c.wide, n);
+    matrix_sparse_product_float(&made->rows, made->narrow, n, b.narrow, n, c.narrow, n);
+    matrix_sparse_add_transposed(&made->rows, made->wide, n, d.wide, n, g.wide, n);
+    matrix_sparse_add_transposed_float(&made->rows, made->narrow, n, d.narrow, n, g.narrow, n);
+    check_same(&c, &dense);
+    check_same(&g, &dense_g);
+    struct array *all[] = {&b, &d, &c, &dense, &g, &dense_g};
+    for (size_t i = 0; i < LENGTH(all); i++)
+        array_free(all[i]);
+}
+
+static void rows_with_few_values_give_the_bits_of_those_written_out(void **state) {
+    (void)state;
+    const size_t widths[] = {1, 2, 3, 4, 5, 8, 15, 16, 17, 31, 48, 60, 100, 197, 210};
+    static struct sparse made;
+    struct matrix_scratch *scratch = matrix_scratch_new();
+    struct random random;
+    random_init(&random, 11);
+    for (size_t p = 0; p < LENGTH(processors); p++)
+        for (size_t w = 0; w < LENGTH(widths) && matrix_choose(processors[p]); w++) {
+            const size_t columns = 1 + random_below(&random, 40);
+            draw_sparse(&made, random_below(&random, 59), columns, &random);
+            check_sparse(scratch, &made, columns, widths[w], &random);
+        }
+    matrix_scratch_free(scratch);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_is_the_loop_with_fma_on_every_processor),
@@ -240,6 +306,7 @@ int main(void) {
         cmocka_unit_test(a_transposed_product_goes_on_from_what_it_adds_to),
         cmocka_unit_test(products_of_hundreds_in_every_direction_cross_all_blocks),
         cmocka_unit_test(rows_can_be_cut_into_chunks_that_add_up),
+        cmocka_unit_test(rows_with_few_values_give_the_bits_of_those_written_out),
     };
     return cmocka_run_group_tests_name("matrix", tests, NULL, NULL);
 }
