@@ -113,7 +113,7 @@ static void room_for_first(struct network_scratch *scratch) {
     if (rows <= scratch->first_rows)
         return;
     scratch->gradient[0] = memory_resize(scratch->gradient[0], rows * scratch->width[1], size);
-    if (!scratch->dense)
+    if (!scratch->dense && scratch->kernels == &network_float)
         scratch->used = memory_resize(scratch->used, rows * scratch->width[1], size);
     scratch->first_rows = rows;
 }
@@ -129,7 +129,7 @@ static const void *as_reals(struct network_scratch *scratch, const double *param
 static void take_parameters(struct network_scratch *scratch, const double *parameters) {
     const struct network_kernels *kernels = scratch->kernels;
     const struct layout *layout = &scratch->layout;
-    size_t n = layout_parameters(layout), width = scratch->width[1];
+    size_t n = layout_parameters(layout);
     uint64_t skipped = scratch->dense ? 0 : layout->tensor[1].first;
     if (kernels == &network_float) {
         if (!scratch->rounded)
@@ -140,37 +140,26 @@ static void take_parameters(struct network_scratch *scratch, const double *param
         scratch->weight[l] = as_reals(scratch, parameters, layout->tensor[l].first);
         scratch->bias[l] = as_reals(scratch, parameters, layout->tensor[scratch->layers + l].first);
     }
-    for (uint32_t c = 0; !scratch->dense && c < scratch->columns; c++)
-        kernels->convert(width, parameters + scratch->column[c] * width,
-                         (char *)scratch->used + c * width * kernels->size);
 }
 
-static void begin(struct network_scratch *scratch, const struct rows *rows,
-                  const double *parameters) {
-    scratch->dense = rows->dense;
-    scratch->from = NULL;
-    if (!rows->dense)
-        find_columns(scratch, rows);
-    room_for_first(scratch);
-    take_parameters(scratch, parameters);
+/* The rows of W1 that sparse values are multiplied by: where they are, or as floats. */
+static void take_first_rows(struct network_scratch *scratch, const struct rows *rows,
+                            const double *parameters) {
+    size_t width = scratch->width[1];
+    scratch->weight_row = rows->feature;
+    if (scratch->kernels == &network_double)
+        return;
+    for (uint32_t c = 0; c < scratch->columns; c++)
+        scratch->kernels->convert(width, parameters + scratch->column[c] * width,
+                                  (float *)scratch->used + c * width);
+    scratch->weight[0] = scratch->used;
+    scratch->weight_row = scratch->place;
 }
 
-static void clear_gradient(struct network_scratch *scratch) {
-    size_t size = scratch->kernels->size, first = network_first_rows(scratch);
-    if (first)
-        memset(scratch->gradient[0], 0, first * scratch->width[1] * size);
-    for (uint32_t t = 1; t < scratch->layout.count; t++) {
-        const struct layout_tensor *tensor = &scratch->layout.tensor[t];
-        memset(scratch->gradient[t], 0, tensor->rows * tensor->columns * size);
-    }
-}
-
-/* Dense rows as reals: where they are, or converted. */
-static void take_input(struct network_scratch *scratch, const struct batch *batch) {
-    const struct rows *rows = batch->rows;
+/* Values from number `begin` on as reals: where they are, or converted. */
+static void take_values(struct network_scratch *scratch, const struct rows *rows, size_t begin,
+                        size_t values) {
     const struct network_kernels *kernels = scratch->kernels;
-    size_t begin = (size_t)batch->first * rows->features;
-    size_t values = (size_t)batch->count * rows->features;
     if (rows->type == kernels->type) {
         scratch->from = (const char *)rows->value + begin * kernels->size;
         return;
@@ -183,17 +172,45 @@ static void take_input(struct network_scratch *scratch, const struct batch *batc
     scratch->from = scratch->input;
 }
 
+static void begin(struct network_scratch *scratch, const struct rows *rows,
+                  const double *parameters) {
+    scratch->dense = rows->dense;
+    if (!rows->dense)
+        find_columns(scratch, rows);
+    room_for_first(scratch);
+    take_parameters(scratch, parameters);
+    if (rows->dense)
+        return;
+    take_first_rows(scratch, rows, parameters);
+    take_values(scratch, rows, 0, rows->start[rows->count]);
+}
+
+static void clear_gradient(struct network_scratch *scratch) {
+    size_t size = scratch->kernels->size, first = network_first_rows(scratch);
+    if (first)
+        memset(scratch->gradient[0], 0, first * scratch->width[1] * size);
+    for (uint32_t t = 1; t < scratch->layout.count; t++) {
+        const struct layout_tensor *tensor = &scratch->layout.tensor[t];
+        memset(scratch->gradient[t], 0, tensor->rows * tensor->columns * size);
+    }
+}
+
 static void forward(struct network_scratch *scratch, const struct batch *batch, double *margins) {
     if (scratch->dense)
-        take_input(scratch, batch);
+        take_values(scratch, batch->rows, (size_t)batch->first * batch->rows->features,
+                    (size_t)batch->count * batch->rows->features);
     scratch->kernels->forward(scratch, batch, margins);
 }
 
 /* What a row of weight 0 has may be beyond all numbers, and times a derivative of 0 no number. */
-static void clear_row(struct network_scratch *scratch, size_t i) {
-    size_t size = scratch->kernels->size;
-    if (scratch->from && scratch->from == scratch->input)
-        memset((char *)scratch->input + i * scratch->width[0] * size, 0, scratch->width[0] * size);
+static void clear_row(struct network_scratch *scratch, const struct batch *batch, size_t i) {
+    size_t size = scratch->kernels->size, from = i * scratch->width[0], values = scratch->width[0];
+    if (!scratch->dense) {
+        from = batch->rows->start[batch->first + i];
+        values = batch->rows->start[batch->first + i + 1] - from;
+    }
+    if (scratch->from == scratch->input)
+        memset((char *)scratch->input + from * size, 0, values * size);
     for (uint32_t l = 1; l <= scratch->layers; l++) {
         size_t bytes = scratch->width[l] * size;
         memset((char *)scratch->units[l - 1] + i * bytes, 0, bytes);
@@ -207,7 +224,7 @@ static void weigh(struct objective_scratch *scratch, const struct batch *batch, 
         return;
     for (size_t i = 0; i < batch->count; i++)
         if (batch->rows->weight[batch->first + i] == 0)
-            clear_row(scratch->network, i);
+            clear_row(scratch->network, batch, i);
     batch_weigh_derivatives(batch, outputs, scratch->margins);
 }
 

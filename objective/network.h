@@ -27,9 +27,9 @@ struct network_scratch {
     void *rounded; /* of floats: the parameters; NULL until needed */
 
     /* Of a batch, row-major. */
-    void *input;                         /* dense rows as reals, unless they are already */
+    void *input;                         /* values as reals, unless they are already */
     size_t input_values;                 /* that there is room for */
-    const void *from;                    /* the dense rows of this batch; NULL for sparse ones */
+    const void *from;                    /* the dense rows of this batch, or all sparse values */
     void *units[NETWORK_LAYERS_MAX + 1]; /* layer l's at [l − 1]: rows × width, also the margins */
     void *sums[NETWORK_LAYERS_MAX];      /* the same before the activation, for gelu; or NULL */
     void *error[2];                      /* derivatives by the sums, of two layers in turn */
@@ -45,8 +45,9 @@ struct network_scratch {
     uint32_t *column, *place;
     uint32_t *number; /* of each feature: its place in `column`, from 1; 0: not used */
     uint32_t columns;
-    size_t values; /* that `column` and `place` have room for */
-    void *used;    /* the rows of W1 of these columns */
+    size_t values;              /* that `column` and `place` have room for */
+    void *used;                 /* of floats: the rows of W1 of these columns */
+    const uint32_t *weight_row; /* the row of weight[0] that each value is multiplied by */
 
     struct matrix_scratch *matrix;
 };
@@ -60,7 +61,7 @@ struct network_kernels {
 
     enum value_type type; /* of values that are reals already */
 
-    /* `n` values of dense rows, from number `begin` on, as reals. */
+    /* `n` values of the rows, from number `begin` on, as reals. */
     void (*read)(const struct rows *rows, size_t begin, size_t n, void *to);
 
     /* From the rows to the margins: count × K doubles. */

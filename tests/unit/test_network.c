@@ -248,6 +248,35 @@ static void a_chunk_is_added_up_row_by_row_with_fused_products(void **state) {
     net_free(net);
 }
 
+/* The same rows written out. */
+static struct net *made_dense(const struct net *sparse) {
+    struct net *net = net_new(sparse->shape, sparse->rows.count, true, VALUE_DOUBLE, 1);
+    memset(net->wide, 0, sizeof net->wide);
+    for (uint32_t i = 0; i < net->rows.count; i++)
+        for (uint32_t v = sparse->start[i]; v < sparse->start[i + 1]; v++)
+            net->wide[i * net->shape.features + sparse->feature[v]] = sparse->wide[v];
+    memcpy(net->label, sparse->label, sizeof net->label);
+    memcpy(net->parameters, sparse->parameters, sizeof net->parameters);
+    net_measure(net);
+    return net;
+}
+
+static void sparse_rows_give_the_bits_of_dense_ones(void **state) {
+    (void)state;
+    for (int precision = 0; precision < 2; precision++)
+        for (int type = VALUE_FLOAT; type <= VALUE_DOUBLE; type++) {
+            struct objective_shape shape =
+                net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_TANH, (enum precision)precision);
+            struct net *sparse = net_new(shape, 1500, false, (enum value_type)type, 15);
+            struct net *dense = made_dense(sparse);
+            double gradient[NET_PARAMETERS_MAX];
+            struct objective_result result = net_gradient(sparse, gradient);
+            assert_same(dense, gradient, result.loss);
+            net_free(sparse);
+            net_free(dense);
+        }
+}
+
 static uint64_t hash_by(enum matrix_processor processor) {
     return matrix_choose(processor) ? objective_proof() : 0;
 }
@@ -402,6 +431,7 @@ int main(void) {
         cmocka_unit_test(rows_without_values_have_a_gradient),
         cmocka_unit_test(a_model_without_features_has_a_gradient),
         cmocka_unit_test(a_chunk_is_added_up_row_by_row_with_fused_products),
+        cmocka_unit_test(sparse_rows_give_the_bits_of_dense_ones),
         cmocka_unit_test(every_processor_computes_the_same_bits),
         cmocka_unit_test(maxima_belong_to_the_chunk_whatever_the_bounds),
         cmocka_unit_test(a_chunk_within_its_bounds_adds_at_most_its_share),
