@@ -30,12 +30,19 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
 /* A column of a job, and what is asked of it. */
 struct column {
     double mean, variance, density;
-    bool standardised, diagonal, centred;
+    bool standardised, bytes, diagonal, centred;
     double ridge; /* l2/h */
 };
 
+/* What is 1 in the column's coordinate. */
+static double unit_of(const struct column *column) {
+    if (column->standardised && column->variance > 0)
+        return sqrt(column->variance);
+    return column->bytes ? UINT8_MAX : 1;
+}
+
 static struct coordinate coordinate_of(const struct column *column) {
-    double unit = column->standardised && column->variance > 0 ? sqrt(column->variance) : 1;
+    double unit = unit_of(column);
     struct coordinate found = {
         .mean = column->centred ? column->mean : 0, .scale = 1 / unit, .penalty = 1};
     if (!column->diagonal)
@@ -102,12 +109,14 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     bool automatic = job->precondition == PRECONDITION_AUTO;
     const struct column wanted = {
         .standardised = job->standardise,
+        .bytes = job_is_network(job) && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
                                 .standardised = wanted.standardised,
+                                .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
     bool needed = job_is_network(job) || job->standardise || !automatic;
@@ -124,7 +133,9 @@ int scaling_choose(const struct job *job, const struct set_info *data,
 }
 
 uint32_t scaling_form(const struct scaling *scaling) {
-    return scaling->columns ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal : 0;
+    return scaling->columns ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
+                                  4 * (uint32_t)scaling->bytes
+                            : 0;
 }
 
 void scaling_release(struct scaling *scaling) {

@@ -14,10 +14,12 @@ struct scaling {
     struct coordinate *columns; /* [features]; owned. NULL: the weights are their own coordinates */
     bool standardised;          /* l2 and l1 are meant for standardised columns */
     bool diagonal;              /* they precondition */
+    bool bytes;                 /* of a network: 255 is 1 where a column is not standardised */
 };
 
 /* Which these are, as files name them: 0 if there are none, else 1 if standardised, plus 2 if they
- * precondition. Vectors in coordinates of one form suit those of the same form on other rows. */
+ * precondition, plus 4 if bytes are scaled. Vectors in coordinates of one form suit those of the
+ * same form on other rows. */
 uint32_t scaling_form(const struct scaling *scaling);
 
 /* Whether the moments of the columns must be found to choose: from the job and the data's shape. */

@@ -18,8 +18,9 @@ tests_fuzz_fuzz_roles_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) 
 	$(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 
 # `make fuzz` builds fuzzers with clang: ./fuzz_csv -max_total_time=60
-EXTRA_DIST += tests/fuzz/fuzz_text.h tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_csv.c
-TEXT_FUZZERS = fuzz_libsvm fuzz_csv
+EXTRA_DIST += tests/fuzz/fuzz_text.h tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_csv.c \
+	tests/fuzz/fuzz_array.c
+TEXT_FUZZERS = fuzz_libsvm fuzz_csv fuzz_array
 CLEANFILES += $(TEXT_FUZZERS) fuzz_roles
 FUZZ_CC = clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 	-ffp-contract=off -DLIBFUZZER -I$(srcdir) -I.
@@ -29,7 +30,7 @@ WIRE_OF_CONNECTIONS = wire/address.c wire/channel.c wire/connecting.c wire/failp
 fuzz: $(TEXT_FUZZERS) fuzz_roles
 $(TEXT_FUZZERS):
 	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
-	    $(addprefix $(srcdir)/, $(filter %.c,$(filter data/batch.c data/blocks.c data/csv% \
+	    $(addprefix $(srcdir)/, $(filter %.c,$(filter data/array% data/batch.c data/blocks.c data/csv% \
 	        data/format.c data/input.c data/libsvm.c data/list.c data/number.c data/source_paths.c \
 	        data/table.c data/weights.c,$(libdata_a_SOURCES)) $(libbase_a_SOURCES))) \
 	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) -lm -o $@

@@ -115,6 +115,24 @@ def images_are_scored_like_the_same_csv(folder):
 
 
 @test
+def a_network_sees_bytes_as_0_to_1(folder):
+    for name, rows, seed in (('some', 300, 1), ('held', 100, 2)):
+        write_images(folder, name, rows, seed)
+        images, digits = made_images(rows, seed)
+        (folder / f'{name}.scaled').write_text(
+            ''.join(','.join(repr(cell / 255) for cell in image) + f',{digit}\n'
+                    for image, digit in zip(images, digits)))
+    settings = {'objective': 'network', 'network': {'layers': [4]}, 'max_steps': 4}
+    bytes_ = train(write_job(folder, 'bytes', data=['some.idx.gz'], labels=['some.digits'],
+                             holdout=['held.idx.gz'], holdout_labels=['held.digits'], **settings))
+    scaled = train(write_job(folder, 'scaled', data=['some.scaled'], holdout=['held.scaled'],
+                             **settings))
+    for a, b in ((bytes_['loss'], scaled['loss']),
+                 (bytes_['holdout']['loss'], scaled['holdout']['loss'])):
+        assert abs(a / b - 1) < 1e-6, (bytes_, scaled)
+
+
+@test
 def images_of_another_size_are_not_scored(folder):
     write_images(folder, 'some', 200)
     train(write_job(folder, data=['some.idx.gz'], labels=['some.digits'], objective='softmax', **CLOSE))

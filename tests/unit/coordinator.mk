@@ -16,8 +16,8 @@ check_PROGRAMS += tests/unit/test_scaling
 TESTS += tests/unit/test_scaling
 tests_unit_test_scaling_SOURCES = tests/unit/test_scaling.c
 tests_unit_test_scaling_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_scaling_LDADD = $(COORDINATOR_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
-	$(CMOCKA_LIBS)
+tests_unit_test_scaling_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+	$(JANSSON_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_awaiting
 TESTS += tests/unit/test_awaiting

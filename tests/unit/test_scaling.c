@@ -51,6 +51,29 @@ static void standardised_columns_have_deviation_1_and_are_regularised_alike(void
     scaling_release(&scaling);
 }
 
+static void bytes_are_0_to_1_for_networks_alone(void **state) {
+    (void)state;
+    struct set_info images = data;
+    struct job job = {.precondition = PRECONDITION_OFF, .trains = TRAINS_NETWORK};
+    struct scaling scaling;
+    for (int network = 0; network < 2; network++)
+        for (int standardised = 0; standardised < 2; standardised++)
+            for (int bytes = 0; bytes < 2; bytes++) {
+                job.trains = network ? TRAINS_NETWORK : OBJECTIVE_LOGISTIC;
+                job.standardise = standardised;
+                images.type = bytes ? VALUE_BYTE : VALUE_FLOAT;
+                assert_int_equal(
+                    scaling_choose(&job, &images, &logistic, PRECONDITION_NONE, &moments, &scaling),
+                    0);
+                double rest = network && bytes ? 1 / 255.0 : 1;
+                assert_near(scaling.columns[0].scale, standardised ? 0.2 : rest);
+                assert_near(scaling.columns[2].scale, rest); /* it is constant */
+                assert_true(scaling.columns[0].mean == means[0]);
+                assert_true(scaling.columns[0].penalty == 1);
+                scaling_release(&scaling);
+            }
+}
+
 /* With h = 1/4 for the logistic loss. The weights themselves are regularised. */
 static void a_diagonal_has_the_curvature_of_centred_columns(void **state) {
     (void)state;
@@ -151,6 +174,7 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standardised_columns_have_deviation_1_and_are_regularised_alike),
+        cmocka_unit_test(bytes_are_0_to_1_for_networks_alone),
         cmocka_unit_test(a_diagonal_has_the_curvature_of_centred_columns),
         cmocka_unit_test(a_standardised_diagonal_regularises_what_is_standardised),
         cmocka_unit_test(without_an_intercept_nothing_is_shifted),
