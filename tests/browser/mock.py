@@ -46,13 +46,14 @@ class Mock:
         self.lost = ()              # indices of replicas that are lost
         self.loss_shift = 0         # added to every loss
         self.nulls = False          # whatever may be null is
-        self.holdout = False        # the steps carry a holdout loss
+        self.holdout = False        # the steps carry what the holdout says
         self.events, self.safeguards = [], {}
         self.preconditioner = {'kind': 'none', 'in_force': False, 'refreshes': 0, 'passes': 0}
         self.notes = {}             # by step
         self.earlier = 2            # runs before this one
         self.host = 'vm'
         self.hosts = []             # that workers are started on
+        self.tensors = []           # of a model with layers
         self.settings = dict(SETTINGS)
         self.outcome = {}           # further members of the status: figures, model
         self.asked = []             # every path that was asked for
@@ -158,7 +159,7 @@ class Mock:
             'seconds_left': None if nulls else max(0, .05 * (self.steps_whole - self.step)),
             'objective': 'logistic', 'examples': 32561, 'features': 123, 'parameters': 124,
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,
-            'preconditioner': self.preconditioner,
+            'preconditioner': self.preconditioner, 'tensors': self.tensors,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             **{name: self.row(self.step).get(name)
                for name in ('holdout_loss', 'holdout_accuracy')},

@@ -40,6 +40,30 @@ def hosts_are_shown_with_why_they_are_of_no_use_and_those_first(mock, page):
 
 
 @in_browser
+def layers_are_shown_with_their_norms_where_there_are_any(mock, page):
+    job = mock(step=40)
+    tab = page(job)
+    assert not tab.run("document.getElementById('layers-section').offsetHeight")
+    job.tensors = [{'name': f'W{i}', 'rows': 784 // i, 'columns': 100, 'norm': 2.5 * i,
+                    'gradient_norm': .01 if i < 9 else None} for i in range(1, 17)]
+    tab.until("document.getElementById('layers-section').offsetHeight > 0")
+    shown_in_every_way(tab)
+    rows = tab.run("[...document.querySelectorAll('#layers tbody tr')]"
+                   ".map(row => [...row.cells].map(cell => cell.textContent))")
+    assert len(rows) == 16 and rows[1] == ['W2', '392 × 100', '5', '0.01', '0.002'], rows
+    assert rows[15][3:] == ['–', '–'], rows
+
+
+@in_browser
+def accuracy_on_the_holdout_is_drawn_beside_its_loss(mock, page):
+    tab = page(mock(step=40, holdout=True))
+    shown_in_every_way(tab)
+    assert colours_in(tab, 'accuracy-chart') > 4
+    assert tab.text('holdout-note') == 'accuracy 0.85122', tab.text('holdout-note')
+    assert not page(mock(step=40)).run("document.getElementById('accuracy-figure').offsetHeight")
+
+
+@in_browser
 def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
     job = mock(step=10000, steps_whole=10000, replicas=200, shards=8, chunks=100000, lost=(17,),
                events=EVENTS * 200, holdout=True, earlier=30, run=40)
