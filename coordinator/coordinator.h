@@ -46,6 +46,10 @@ struct coordinator_settings {
     enum history_type history_type;
     const struct coordinate *coordinates; /* of each column; outlives the coordinator. NULL: none */
     bool diagonal;                        /* they are there to precondition */
+    const double *factors; /* of a network that is mixed: kronecker_size() doubles, outlive the
+                              coordinator; then replicas add l2, and the optimizer has none */
+    uint64_t factor_count;
+    double l2_of_replicas;
     const struct set_info *data;          /* outlives the coordinator, as do the strings */
     const int16_t *exponents; /* base exponents as the layout numbers them; outlive the coordinator.
                                  NULL: those of the data's columns */

@@ -94,6 +94,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \
 	coordinator/run/sockets.c coordinator/run/sockets.h \
 	coordinator/run/start.c coordinator/run/start.h \
+	coordinator/run/mixture.c coordinator/run/mixture.h \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/run/workers.c coordinator/run/workers.h \
 	coordinator/sweep/plan.c coordinator/sweep/plan.h \

@@ -86,6 +86,7 @@ static bool starts(const struct coordinator *c) {
     return c->settings.start && !c->recovery.restoring && !forgotten;
 }
 
+/* Those of columns are the replicas' alone where factors are on top of them. */
 static bool has_coordinates(const struct coordinator *c) {
     bool forgotten = c->recovery.attempt > 1 && mutant(COORDINATES_FORGOTTEN);
     return c->settings.coordinates && !forgotten;
@@ -118,7 +119,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
-        .coordinates = has_coordinates(c),
+        .coordinates = has_coordinates(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,
     };
@@ -147,6 +148,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .layout = {layout.data, (uint32_t)layout.length},
         .activation = (uint8_t)c->settings.shape.network.activation,
         .precision = (uint8_t)c->settings.shape.network.precision,
+        .l2 = c->settings.l2_of_replicas,
         .shards = c->settings.shards,
         .threads = c->settings.replica_threads
                        ? c->settings.replica_threads[link - c->settings.shards]
@@ -160,6 +162,13 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
     bytes_release(&layout);
     if (message.replica_setup.coordinates)
         send_coordinates(c, link, 0, c->settings.layout.tensor[0].rows, out);
+    if (c->settings.factors) {
+        message = (struct message){.type = MESSAGE_FACTORS};
+        message.factors.attempt = c->recovery.attempt;
+        message.bulk = (struct bulk){.data = c->settings.factors,
+                                     .length = c->settings.factor_count * sizeof(double)};
+        send_to(c, link, message, out);
+    }
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);

@@ -4,6 +4,7 @@ libnumeric_a_SOURCES = \
 	numeric/cholesky.c numeric/cholesky.h \
 	numeric/clones.h \
 	numeric/dense.c numeric/dense.h \
+	numeric/eigen.c numeric/eigen.h \
 	numeric/exact.c numeric/exact.h \
 	numeric/exp_lanes.def \
 	numeric/fixed.c numeric/fixed.h \

@@ -83,7 +83,8 @@ static bool add_weight(struct layout *layout, const struct objective_shape *shap
         .rows = in,
         .columns = out,
         .regularized = true,
-        .exponents = number == 1 ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
+        .exponents =
+            number == 1 && !shape->network.mixed ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
         .start = LAYOUT_START_UNIFORM,
         .bound = weight_bound(shape->network.activation, in, out),
     };
@@ -117,6 +118,14 @@ static struct layout network_layout(const struct objective_shape *shape) {
     return fits ? layout : (struct layout){0};
 }
 
+static bool is_network(const struct layout *layout) {
+    return layout->count >= 4 && strcmp(layout->tensor[0].name, "W1") == 0;
+}
+
+bool objective_is_mixed(const struct layout *layout) {
+    return is_network(layout) && layout->tensor[0].exponents == LAYOUT_ONE_EXPONENT;
+}
+
 /* Half of the tensors are weights, and the last of them leads to the outputs. Widths may be
  * anything that a blob says: what does not fit 32 bits is no network that objective_layout() makes.
  */
@@ -126,6 +135,7 @@ static void read_network(struct objective_shape *shape, const struct layout *lay
     memset(network->units, 0, sizeof network->units);
     network->layers = layers - 1;
     network->seed = layout->seed;
+    network->mixed = objective_is_mixed(layout);
     for (uint32_t i = 0; i + 1 < layers; i++)
         network->units[i] = (uint32_t)layout->tensor[i].columns;
     const struct layout_tensor *last = &layout->tensor[layout->count - 1];
@@ -146,7 +156,7 @@ uint64_t objective_parameters(const struct objective_shape *shape) {
 }
 
 void objective_read_layout(struct objective_shape *shape, const struct layout *layout) {
-    if (layout->count >= 4 && strcmp(layout->tensor[0].name, "W1") == 0)
+    if (is_network(layout))
         read_network(shape, layout);
     else
         read_linear(shape, layout);
@@ -163,12 +173,12 @@ int16_t *objective_exponents(const struct objective_shape *shape, const int16_t 
                              uint64_t chunks) {
     struct layout layout = objective_layout(shape);
     uint64_t count = layout_exponents(&layout);
-    bool network = shape->network.layers > 0;
+    bool network = shape->network.layers > 0, by_column = network && !shape->network.mixed;
     int16_t *exponents = memory_new(count, sizeof *exponents);
     int share = 61 - ceil_log2(chunks); /* so that terms of all chunks stay below 2⁶² */
     for (uint64_t i = 0; i < count; i++) {
         int exponent = network ? share : columns[i];
-        if (network && i < shape->features)
+        if (by_column && i < shape->features)
             exponent += columns[i] - 62;
         exponents[i] = (int16_t)(exponent < FIXED_EXPONENT_MIN ? FIXED_EXPONENT_MIN : exponent);
     }
@@ -192,6 +202,7 @@ struct bounds objective_first_bounds(const struct objective_shape *shape, double
     for (uint32_t t = 0; t < bounds.count; t++)
         bounds.exponent[t] = each;
     /* What a chunk adds to W1 counts in shares of all that its columns hold. */
-    bounds.exponent[0] = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative, DBL_MAX));
+    if (!shape->network.mixed)
+        bounds.exponent[0] = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative, DBL_MAX));
     return bounds;
 }

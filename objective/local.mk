@@ -5,6 +5,8 @@ libobjective_a_SOURCES = \
 	objective/dense.c \
 	objective/gamma.c \
 	objective/huber.c \
+	objective/kronecker.c objective/kronecker.h \
+	objective/kronecker_parts.h objective/kronecker_sample.c \
 	objective/layout.c \
 	objective/log_link.c \
 	objective/logistic.c \
@@ -14,7 +16,7 @@ libobjective_a_SOURCES = \
 	objective/multilabel.c \
 	objective/network.c objective/network.h \
 	objective/network_double.c objective/network_float.c objective/network_pass.def \
-	objective/network_round.c \
+	objective/network_mixed.c objective/network_round.c \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
 	objective/poisson.c \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "objective/kronecker.h"
 
 /* Units and margins of a batch: with their derivatives they fill a share of the last cache.
  * Products are slow over few rows, so wide networks get more memory instead. */
@@ -75,6 +76,8 @@ void network_scratch_free(struct network_scratch *scratch) {
     free(scratch->place);
     free(scratch->number);
     free(scratch->used);
+    free(scratch->mixed);
+    kronecker_work_free(scratch->mixing);
     matrix_scratch_free(scratch->matrix);
     free(scratch);
 }
@@ -247,8 +250,17 @@ static void batch_forward(const struct objective_shape *shape, const struct batc
         result->loss += scratch->loss[i];
 }
 
+static double weight_of(const struct rows *rows) {
+    double weight = 0;
+    for (uint32_t i = 0; i < rows->count; i++)
+        weight += weight_at(rows, i);
+    return weight;
+}
+
 static void finish(struct network_scratch *scratch, const struct objective_scale *scale,
-                   int64_t *sum, struct objective_result *result) {
+                   const struct rows *rows, int64_t *sum, struct objective_result *result) {
+    if (scale->change)
+        network_mix(scratch, scale->change, weight_of(rows), result);
     result->maxima = network_maxima(scratch, scale);
     for (uint32_t t = 0; !isfinite(result->loss) && t < result->maxima.count; t++)
         result->maxima.value[t] = INFINITY;
@@ -276,7 +288,7 @@ void network_block(const struct objective_shape *shape, const struct objective_s
         network->kernels->backward(network, &batch, scratch->margins);
     }
     if (scale)
-        finish(network, scale, sum, result);
+        finish(network, scale, rows, sum, result);
 }
 
 void network_margins(const struct objective_shape *shape, const struct rows *rows,

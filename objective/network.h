@@ -50,6 +50,10 @@ struct network_scratch {
     const uint32_t *weight_row; /* the row of weight[0] that each value is multiplied by */
 
     struct matrix_scratch *matrix;
+
+    /* Of a network that is mixed: the chunk's gradient in its coordinates; NULL until needed. */
+    double *mixed;
+    struct kronecker_work *mixing;
 };
 
 /* What is made once for double and once for float. */
@@ -86,6 +90,11 @@ void network_block(const struct objective_shape *shape, const struct objective_s
                    struct objective_scratch *scratch, struct objective_result *result);
 void network_margins(const struct objective_shape *shape, const struct rows *rows,
                      const double *parameters, struct objective_scratch *scratch, double *margins);
+
+/* Of a network that is mixed: makes `mixed` of the chunk's gradient, and adds to it and to the loss
+ * what its rows, which weigh `weight`, have of what weights cost. */
+void network_mix(struct network_scratch *scratch, const struct objective_change *change,
+                 double weight, struct objective_result *result);
 
 /* The largest elements of the chunk's gradient, as struct objective_result says, and the gradient
  * added to `sum`: network_round.c. */

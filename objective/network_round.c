@@ -34,6 +34,8 @@ static size_t stretches_of(const struct network_scratch *scratch, uint32_t t) {
 /* Elements of a tensor's gradient as doubles: where they are, or in the piece. */
 static const double *as_doubles(const struct network_scratch *scratch, uint32_t t, size_t at,
                                 size_t count, double piece[PIECE_ELEMENTS]) {
+    if (scratch->mixed)
+        return scratch->mixed + scratch->layout.tensor[t].first + at;
     if (scratch->kernels == &network_double)
         return (const double *)scratch->gradient[t] + at;
     scratch->kernels->widen(count, (const float *)scratch->gradient[t] + at, piece);

@@ -191,6 +191,8 @@ struct network {
     enum activation activation;
     enum precision precision;
     uint64_t seed; /* of the start */
+    bool mixed;    /* trained in coordinates that mix rows and columns (objective/kronecker.h): then
+                      W1 has one exponent, as all others have */
 };
 
 struct objective_shape {
@@ -226,10 +228,13 @@ double objective_second_bound(const struct objective_shape *shape, double deriva
  * not this program's, objective_layout() then makes another one. */
 void objective_read_layout(struct objective_shape *shape, const struct layout *layout);
 
+/* Whether it is the layout of a network whose `mixed` is set. */
+bool objective_is_mixed(const struct layout *layout);
+
 /* The base exponents of all parameters, as the layout numbers them, from those of the data's
  * columns and the intercept; free() them. A linear model has the same ones. In a network a chunk's
  * gradient is rounded as a whole: with c = ⌈log₂ chunks⌉ those of W1 are e_j − 1 − c, and all
- * others 61 − c. */
+ * others 61 − c, as is that of W1 if it has but one. */
 int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
                              uint64_t chunks);
 
@@ -238,8 +243,21 @@ int16_t *objective_exponents(const struct objective_shape *shape, const int16_t 
 struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                      double weight, uint64_t chunks);
 
+/* In which coordinates the gradient of a network is wanted whose `mixed` is set, and what weights
+ * cost there: shards cannot regularise what only all of them together would know. */
+struct kronecker;
+struct objective_change {
+    const struct kronecker *kronecker;
+    const struct coordinate *columns; /* [features] */
+    const double *pull;               /* [n]: l2·penalty·weight, of biases 0 */
+    double penalty;                   /* l2/2·Σ penalty·weight² */
+};
+
 /* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {
+    const struct objective_change *change; /* of a network that is mixed, else NULL: the gradient is
+                                              by the parameters themselves. A chunk adds pull and
+                                              penalty as many times as its rows weigh */
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
                                 that of the bias; NULL: `uniform` for all */
     int uniform;

@@ -112,12 +112,18 @@ static void leave_coordinates(struct replica *replica) {
     if (!replica->setup.coordinates)
         return;
     struct coordinates_walk walk = {0};
+    const struct layout *layout = &replica->setup.layout;
+    uint64_t n = layout_parameters(layout);
     make_own_parameters(replica);
-    coordinates_begin(&walk, &replica->setup.layout, replica->columns);
-    coordinates_leave(&walk, 0, layout_parameters(&replica->setup.layout), replica->parameters,
-                      replica->own_parameters);
+    double *own = replica->own_parameters;
+    if (replica->parameters != own && n)
+        memcpy(own, replica->parameters, n * sizeof *own);
+    if (replica->mixing.used)
+        mixing_leave(&replica->mixing, layout, replica->columns, replica->setup.l2, own);
+    coordinates_begin(&walk, layout, replica->columns);
+    coordinates_leave(&walk, 0, n, own, own);
     coordinates_end(&walk);
-    replica->parameters = replica->own_parameters;
+    replica->parameters = own;
 }
 
 void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
@@ -196,17 +202,19 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
     replica->started_ns = now_ns;
-    replica_act(replica, &(struct action){.kind = ACTION_COMPUTE,
-                                          .computation = {
-                                              .first = replica->computing.chunks.first,
-                                              .count = replica->computing.chunks.count,
-                                              .parts = evaluation->parts,
-                                              .parameters = replica->parameters,
-                                              .bounds = evaluation->bounds,
-                                              .drawing = evaluation->drawing,
-                                              .sums = sums,
-                                              .clear = clear,
-                                          }});
+    replica_act(replica, &(struct action){
+                             .kind = ACTION_COMPUTE,
+                             .computation = {
+                                 .first = replica->computing.chunks.first,
+                                 .count = replica->computing.chunks.count,
+                                 .parts = evaluation->parts,
+                                 .parameters = replica->parameters,
+                                 .change = replica->mixing.used ? &replica->mixing.change : NULL,
+                                 .bounds = evaluation->bounds,
+                                 .drawing = evaluation->drawing,
+                                 .sums = sums,
+                                 .clear = clear,
+                             }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
 }
@@ -296,7 +304,8 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->sums_dirty = false;
     if (wanted) {
         const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
-        if (replica->setup.coordinates && replica->gathering->sums == SUMS_PARAMETERS && bias)
+        bool turned = replica->setup.coordinates && !replica->mixing.used; /* by the shards */
+        if (turned && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
                      replica->setup.layout.tensor[0].columns);

@@ -3,6 +3,7 @@ libreplica_a_SOURCES = \
 	replica/accrual.c replica/accrual.h \
 	replica/evaluation.c replica/state.h \
 	replica/flush.c replica/flush.h \
+	replica/mixing.c replica/mixing.h \
 	replica/kernels.c replica/kernels.h \
 	replica/replica.c replica/replica.h \
 	replica/setup.c \

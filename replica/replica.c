@@ -134,6 +134,9 @@ static void step_coordinator(struct replica *replica, const struct message *mess
     case MESSAGE_COORDINATES:
         replica_on_coordinates(replica, message, now_ns, out);
         break;
+    case MESSAGE_FACTORS:
+        replica_on_factors(replica, message, now_ns, out);
+        break;
     case MESSAGE_SHARD_AT:
         replica_on_shard_at(replica, &message->shard_at, now_ns, out);
         break;

@@ -57,6 +57,7 @@ static void forget_columns(struct replica *replica) {
 
 void replica_release_setup(struct replica *replica) {
     forget_columns(replica);
+    mixing_release(&replica->mixing);
     forget_shards(replica);
     release_work(replica);
     release_texts(replica);
@@ -164,7 +165,8 @@ static uint64_t columns_of(const struct replica *replica) {
 }
 
 static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    bool ready = replica->opened && replica->columns_set == columns_of(replica);
+    bool ready = replica->opened && replica->columns_set == columns_of(replica) &&
+                 replica->mixing.used == replica->mixing.set;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         ready &= replica->shards[i].placed && replica->shards[i].greeted;
     bool became = ready && !replica->ready;
@@ -191,7 +193,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
-           setup->coordinates == message->coordinates;
+           setup->coordinates == message->coordinates && setup->l2 == message->l2;
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -214,9 +216,11 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .threads = message->threads,
         .precondition = message->precondition,
         .coordinates = message->coordinates,
+        .l2 = message->l2,
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);
+    mixing_set_up(&replica->mixing, layout);
     if (message->coordinates)
         replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
@@ -239,6 +243,7 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
     if (!open)
         open_anew(replica, message, &layout);
     replica->columns_set = 0;
+    replica->mixing.set = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         replica->shards[i].placed = false;
 }
@@ -262,6 +267,19 @@ void replica_on_coordinates(struct replica *replica, const struct message *messa
                piece->count * sizeof *replica->columns);
     replica->columns_set += piece->count;
     check_ready(replica, now_ns, out);
+}
+
+void replica_on_factors(struct replica *replica, const struct message *message, int64_t now_ns,
+                        struct outbox *out) {
+    if (message->factors.attempt != replica->attempt) {
+        replica->counters.stale++;
+        return;
+    }
+    const char *fault = mixing_take(&replica->mixing, &replica->setup.layout, &message->bulk);
+    if (fault)
+        replica_fail(replica, ERROR_INTERNAL, fault, out);
+    else
+        check_ready(replica, now_ns, out);
 }
 
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,

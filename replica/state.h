@@ -6,6 +6,7 @@
 #include "base/coordinates.h"
 #include "replica/accrual.h"
 #include "replica/flush.h"
+#include "replica/mixing.h"
 #include "replica/replica.h"
 #include "wire/bulk.h"
 
@@ -72,6 +73,7 @@ struct replica {
     struct range *ranges;       /* a shard each */
     struct coordinate *columns; /* the coordinates of the point that is fetched; NULL: none */
     uint64_t columns_set;       /* of them, those that came since the last REPLICA_SETUP */
+    struct mixing mixing;
 
     /* the trial point */
     double *own_parameters; /* n elements: the parts of several shards are copied here, and what a
@@ -140,6 +142,8 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
 void replica_on_setup(struct replica *replica, const struct message_replica_setup *message);
 void replica_on_coordinates(struct replica *replica, const struct message *message, int64_t now_ns,
                             struct outbox *out);
+void replica_on_factors(struct replica *replica, const struct message *message, int64_t now_ns,
+                        struct outbox *out);
 void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
                          int64_t now_ns, struct outbox *out);
 void replica_on_greeted(struct replica *replica, uint32_t index,

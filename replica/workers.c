@@ -80,6 +80,7 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
     struct workers *pool = worker->pool;
     const struct computation *computation = &pool->computation;
     const struct objective_scale scale = {
+        .change = computation->change,
         .exponent = pool->settings.exponent,
         .uniform = pool->settings.uniform,
         .bounds = computation->bounds,

@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/totals.h', 'numeric/vector.h',
-                    'objective/objective.h', 'objective/objectives.def',
+                    'objective/kronecker.h', 'objective/objective.h', 'objective/objectives.def',
                     'objective/parameters.def', 'plugin/plugin.h'],
     'shard': ['base', 'wire', 'numeric'],
     'replica': ['base', 'wire', 'numeric', 'data', 'objective', 'plugin/plugin.h'],

@@ -107,8 +107,9 @@ static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *
     struct layout parameters;
     if (!coordinates || layout_decode(layout->data, layout->length, &parameters))
         return fault_of_flag(coordinates);
-    return FIRST_OF(fault_of_flag(coordinates),
-                    unless(coordinates_suit(&parameters), "coordinates of parameters that can have none"));
+    return FIRST_OF(
+        fault_of_flag(coordinates),
+        unless(coordinates_suit(&parameters), "coordinates of parameters that can have none"));
 }
 
 /* Not a number is refused as well. */
@@ -202,6 +203,12 @@ FAULT_IN(coordinates) {
     return fault;
 }
 
+FAULT_IN(factors) {
+    return FIRST_OF(
+        fault_of_attempt(body->attempt),
+        unless(bulk->length && bulk->length % sizeof(double) == 0, "factors that are no numbers"));
+}
+
 FAULT_IN(exponents) {
     return FIRST_OF(fault_of_attempt(body->attempt),
                     fault_of_elements(body->first, body->count, sizeof(int16_t), bulk));
@@ -223,6 +230,7 @@ FAULT_IN_BODY(replica_setup) {
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),
+        unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
         fault_of_precondition(body->precondition, &body->layout),
         fault_of_coordinates(body->coordinates, &body->layout));
 }

@@ -69,6 +69,7 @@ struct job {
         PRECONDITION_OFF,
         PRECONDITION_BLOCK,
         PRECONDITION_DIAGONAL,
+        PRECONDITION_KRONECKER,
     } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
     double gradient_tolerance;

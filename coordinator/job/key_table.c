@@ -65,13 +65,14 @@ static const char *const objectives[] = {
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
-static const char *const preconditions[] = {"auto", "none", "block", "diagonal", NULL};
+static const char *const preconditions[] = {"auto", "none", "block", "diagonal",
+                                             "kronecker", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
-                   PRECONDITION_DIAGONAL == 3,
+                   PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
                "as `preconditions`");
 _Static_assert(sizeof objectives / sizeof *objectives == TRAINS_NETWORK + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,

@@ -66,6 +66,10 @@ static int refuse(const struct job *job, const char *key, const char *why) {
 }
 
 int job_check_network(const struct job *job) {
+    if (job->precondition == PRECONDITION_KRONECKER && !job_is_network(job))
+        return refuse(job, "precondition",
+                      "only networks have Kronecker factors; allowed here: auto, none, block, "
+                      "diagonal");
     if (!job_is_network(job))
         return 0;
     if (!job->intercept)
@@ -73,6 +77,10 @@ int job_check_network(const struct job *job) {
     if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
         return refuse(job, "precondition",
                       "the Hessian of a network is neither sampled nor estimated; allowed: auto, "
-                      "none");
+                      "none, kronecker");
+    if (job->precondition == PRECONDITION_KRONECKER && job->l1.value > 0)
+        return refuse(job, "precondition",
+                      "`kronecker` and l1 do not go together, because no weight is zero in mixed "
+                      "coordinates; take `auto` or `none`, or no l1");
     return 0;
 }

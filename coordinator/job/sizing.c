@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "numeric/fixed.h"
+#include "objective/kronecker.h"
 
 #define FLUSH_MS_MAX 1e6
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
@@ -202,6 +203,18 @@ static void set_prices(const struct set_info *data, const struct objective_shape
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
+int sizing_mixes(const struct job *job, const struct objective_shape *shape, bool *mixes) {
+    bool suits = shape->features && kronecker_suits(shape);
+    *mixes = suits && job->precondition == PRECONDITION_KRONECKER;
+    if (suits || job->precondition != PRECONDITION_KRONECKER)
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `precondition`: `kronecker` is for networks of at most %u features "
+                     "and as many units in a layer, and not for the losses ordinal and "
+                     "multilabel; take `auto` or `none`",
+                     job->file, KRONECKER_WIDTH_MAX);
+}
+
 /* A model that fits, and whose refreshes cost less than what they save: those of a few rows cost
  * nothing, so there is no least size. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
@@ -224,8 +237,8 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
             "`none`, or no l1",
             job->file);
-    if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_DIAGONAL ||
-        job->l1.value > 0 || !fits)
+    if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
+        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,

@@ -118,9 +118,9 @@ static int take_without_store(const struct record *record) {
     return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
 }
 
-/* The model is in the coordinates of the run, if it has any: it leaves them here. */
-static int take_slice(struct recorder *recorder, uint64_t first, uint64_t count,
-                      const double *values) {
+/* In the coordinates of the columns, if the run has any: it leaves them here. */
+static int leave_columns(struct recorder *recorder, uint64_t first, uint64_t count,
+                         const double *values) {
     if (!recorder->walk.columns)
         return model_writer_slice(recorder->writer, first, count, values);
     double *left = memory_new(count, sizeof *left);
@@ -128,6 +128,14 @@ static int take_slice(struct recorder *recorder, uint64_t first, uint64_t count,
     int code = model_writer_slice(recorder->writer, first, count, left);
     free(left);
     return code;
+}
+
+static int take_slice(struct recorder *recorder, uint64_t parameters, uint64_t first,
+                      uint64_t count, const double *values) {
+    if (!recorder->mixture)
+        return leave_columns(recorder, first, count, values);
+    const double *all = mixture_take(recorder->mixture, parameters, first, count, values);
+    return all ? leave_columns(recorder, 0, parameters, all) : 0;
 }
 
 static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
@@ -194,7 +202,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                                    record->slice.count, record->slice.values);
             return 0;
         }
-        return take_slice(recorder, record->slice.first, record->slice.count, record->slice.values);
+        return take_slice(recorder, layout_parameters(&coordinator_settings(c)->layout),
+                          record->slice.first, record->slice.count, record->slice.values);
     }
     return 0;
 }

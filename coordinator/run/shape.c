@@ -33,7 +33,7 @@ static int refuse_size(const struct training *run) {
                      run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
 }
 
-static void find_shape(struct training *run) {
+static int find_shape(struct training *run) {
     const struct set_info *info = set_info(run->set);
     const struct objective *objective = objective_of(run->job->objective);
     run->shape = (struct objective_shape){
@@ -48,7 +48,9 @@ static void find_shape(struct training *run) {
         objective->complete(&run->shape.loss, info->targets);
     if (objective->start && run->shape.intercept)
         run->shape.start = objective->start(&run->shape.loss, info->targets);
+    int code = sizing_mixes(run->job, &run->shape, &run->shape.network.mixed);
     run->parameters = objective_layout(&run->shape);
+    return code;
 }
 
 static void describe_model(struct training *run) {
@@ -59,7 +61,7 @@ static void describe_model(struct training *run) {
         .outputs = run->shape.outputs,
         .shared = objective_of(run->shape.kind)->shares_weights,
         .intercept = run->shape.intercept,
-        .network = run->shape.network,
+        .network = job_network(run->job),
         .features = info->features,
         .feature_id = info->feature_id,
         .original_order = info->original_order,
@@ -96,14 +98,16 @@ int shape_up(struct training *run) {
                          "%s: key `early_stopping`: the holdout has no row with a label that "
                          "training knows%s; give it others, or set early_stopping = off",
                          run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
-    find_shape(run);
+    int code = find_shape(run);
+    if (code)
+        return code;
     describe_model(run);
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
     find_exponents(run);
     tell_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);
-    int code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
+    code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     if (!code)
         code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
     if (!code)

@@ -149,13 +149,21 @@ static uint32_t pairs_to_keep(const struct training *run) {
 
 /* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
  * not push them out at once. With a preconditioner there are none, and none are kept: the first
- * refresh would drop them. */
+ * refresh would drop them, and those of a network are in coordinates of one night. */
 static void size_history(struct training *run) {
-    run->pairs_kept = run->preconditioner.form ? 0 : pairs_to_keep(run);
+    bool preconditioned = run->preconditioner.form || run->mixture.factors;
+    run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
     if (run->sizing.history > HISTORY_MAX)
         run->sizing.history = HISTORY_MAX;
+}
+
+/* Whatever the run starts from, its coordinates are those of the start by the seed. */
+static int work_on_mixture(void *context) {
+    struct training *run = context;
+    return mixture_find(&run->mixture, &run->shape, run->set, run->scaling.columns,
+                        run->start.parameters);
 }
 
 static int make_coordinator(struct training *run) {
@@ -164,7 +172,7 @@ static int make_coordinator(struct training *run) {
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l1 = job->l1.value,
-                      .l2 = job->l2.value,
+                      .l2 = run->mixture.factors ? 0 : job->l2.value,
                       .bounds_gap = job->l1.value > 0 && !job->intercept,
                       .bias_scale = run->bias_scale,
                       .gradient_tolerance = job->gradient_tolerance,
@@ -177,6 +185,9 @@ static int make_coordinator(struct training *run) {
         .layout = run->parameters,
         .coordinates = run->scaling.columns,
         .diagonal = run->scaling.diagonal,
+        .factors = run->mixture.factors,
+        .factor_count = run->mixture.count,
+        .l2_of_replicas = run->mixture.factors ? job->l2.value : 0,
         .history_type = job->history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
@@ -199,9 +210,9 @@ static int make_coordinator(struct training *run) {
         .by_hand = {job->shard_addresses[0], job->replica_addresses[0]},
         .on_hosts = run->hosts.count > 0,
         .replica_threads = run->hosts.threads,
-        .start = run->start.parameters,
+        .start = run->mixture.factors ? run->mixture.start : run->start.parameters,
         .start_pairs = run->start.vectors,
-        .start_pair_count = run->start.pairs,
+        .start_pair_count = run->mixture.factors ? 0 : run->start.pairs,
         .pairs_kept = run->pairs_kept,
         .saved = run->resumed ? &run->saved : NULL,
     };
@@ -220,6 +231,7 @@ static int prepare_model(struct training *run) {
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    run->recorder.mixture = run->mixture.factors ? &run->mixture : NULL;
     if (run->scaling.columns)
         coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
@@ -330,6 +342,8 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
         code = training_begin(run);
+    if (!code && run->shape.network.mixed)
+        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_mixture, run);
     if (!code) {
         size_history(run);
         find_places(run);
@@ -373,6 +387,7 @@ void training_release(struct training *run, int code) {
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);
+    mixture_release(&run->mixture);
     scaling_release(&run->scaling);
     free(run->exponents);
     coordinates_end(&run->recorder.walk);

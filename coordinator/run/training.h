@@ -8,6 +8,7 @@
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/holdout.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/mixture.h"
 #include "coordinator/status/http.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/options.h"
@@ -66,6 +67,7 @@ struct training {
     char *shards_folder; /* checkpoints, and where it starts; owned */
     uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
     struct start start;  /* parameters are NULL: at zero */
+    struct mixture mixture;
     char *start_model;   /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run;   /* whose model that is; 0: not known */
     struct launch launch;

@@ -23,11 +23,15 @@ json_t *result_preconditioner_json(const struct coordinator *c,
     const struct preconditioner *p = &view->preconditioner;
     const struct coordinator_settings *settings = coordinator_settings(c);
     bool block = settings->optimizer.preconditioner.form != PRECONDITION_NONE;
-    const char *kind = block ? "block" : settings->diagonal ? "diagonal" : "none";
+    bool mixed = settings->factors != NULL;
+    const char *kind = block                ? "block"
+                       : settings->diagonal ? "diagonal"
+                       : mixed              ? "kronecker"
+                                            : "none";
     return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
-                     p->in_force || settings->diagonal, "refreshes", (json_int_t)p->refreshes,
-                     "evaluations", (json_int_t)p->evaluations, "passes", p->price_total, "rows",
-                     p->drawn.rows);
+                     p->in_force || settings->diagonal || mixed, "refreshes",
+                     (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
+                     p->price_total, "rows", p->drawn.rows);
 }
 
 json_t *result_penalty_json(const struct coordinator_view *view,

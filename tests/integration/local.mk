@@ -22,7 +22,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_state.py \
 	tests/integration/test_streams.py \
 	tests/integration/test_names.py \
-	tests/integration/test_limits.py \
+	tests/integration/test_kronecker.py tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_table_nights.py \
@@ -38,6 +38,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
 	tests/integration/test_precondition.py \
+	tests/integration/test_kronecker.py \
 	tests/integration/test_standardise.py \
 	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \

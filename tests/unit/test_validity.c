@@ -106,6 +106,9 @@ static const struct message samples[] = {
     {.type = MESSAGE_COORDINATES,
      .coordinates = {.attempt = 1, .first = 2, .count = 1},
      .bulk = {.data = &column, .length = sizeof column}},
+    {.type = MESSAGE_FACTORS,
+     .factors = {.attempt = 1},
+     .bulk = {.data = elements, .length = sizeof elements}},
     {.type = MESSAGE_START,
      .start = {.attempt = 1, .program = 1, .register_ = REGISTER_BEST, RANGE},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -273,6 +276,9 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
     REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
     REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
+    REFUSES(REPLICA_SETUP, replica_setup.l2 = -1, "l2");
+    REFUSES(REPLICA_SETUP, replica_setup.l2 = NAN, "l2");
+    REFUSES(FACTORS, bulk.length = 3, "no numbers");
     REFUSES(REPLICA_SETUP, replica_setup.coordinates = 1, "can have none");
     REFUSES(EXPONENTS, bulk.length--, "another number");
     REFUSES(EXPONENTS, exponents.count = 15, "another number");
