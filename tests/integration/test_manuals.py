@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The manual pages are sound and say what the programs say."""
 
+import gzip
 import random
 import re
 import shutil
+import struct
 import sys
 
 from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
@@ -114,9 +116,15 @@ def every_task_trains_with_the_job_file_of_its_page(folder):
         f'{i % 7},{i % 5},{tags[rng.randrange(4)]}\n' for i in range(90)))
     (folder / 'bends.csv').write_text('x,y,side\n' + ''.join(
         f'{i % 7},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}\n' for i in range(210)))
+    for name, rows in (('train', 60), ('t10k', 9)):  # IDX: images of two pixels
+        pixels = bytes((i * 37 + j) % 256 for i in range(rows) for j in range(2))
+        (folder / f'{name}-images-idx3-ubyte.gz').write_bytes(
+            gzip.compress(struct.pack('>4I', 0x803, rows, 1, 2) + pixels))
+        (folder / f'{name}-labels-idx1-ubyte.gz').write_bytes(
+            gzip.compress(struct.pack('>2I', 0x801, rows) + bytes(i % 3 for i in range(rows))))
     small_data(folder, 'train.libsvm')
     jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
-    assert len(jobs) == 9, jobs
+    assert len(jobs) == 10, jobs
     for number, job in enumerate(jobs):
         path = folder / f'{number}.conf'
         path.write_text(job)
