@@ -325,10 +325,6 @@ static char *default_name(const char *path) {
     return name;
 }
 
-bool job_is_network(const struct job *job) {
-    return job->trains == TRAINS_NETWORK;
-}
-
 double job_holdout_share(const struct job *job) {
     double share;
     return job->holdout[0] && key_number(job->holdout[0], &share) ? share : 0;

@@ -116,7 +116,9 @@ int job_set_reading(const char *const *settings, uint32_t count, struct source_o
                     struct source_beside *beside);
 
 /* Whether the job trains a network. */
-bool job_is_network(const struct job *job);
+static inline bool job_is_network(const struct job *job) {
+    return job->trains == TRAINS_NETWORK;
+}
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);

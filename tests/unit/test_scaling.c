@@ -117,6 +117,19 @@ static void without_an_intercept_nothing_is_shifted(void **state) {
     scaling_release(&scaling);
 }
 
+static void columns_of_a_network_are_centred_and_keep_their_scale(void **state) {
+    (void)state;
+    const struct job job = {.trains = TRAINS_NETWORK, .precondition = PRECONDITION_AUTO};
+    assert_true(scaling_needs_moments(&job, &data, PRECONDITION_NONE));
+    struct scaling scaling = chosen(&job, &logistic);
+    assert_false(scaling.diagonal);
+    for (unsigned j = 0; j < COLUMNS; j++) {
+        assert_true(scaling.columns[j].mean == means[j]);
+        assert_true(scaling.columns[j].scale == 1 && scaling.columns[j].penalty == 1);
+    }
+    scaling_release(&scaling);
+}
+
 static void a_column_beyond_all_scales_is_named(void **state) {
     (void)state;
     const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF};
@@ -178,6 +191,7 @@ int main(void) {
         cmocka_unit_test(a_diagonal_has_the_curvature_of_centred_columns),
         cmocka_unit_test(a_standardised_diagonal_regularises_what_is_standardised),
         cmocka_unit_test(without_an_intercept_nothing_is_shifted),
+        cmocka_unit_test(columns_of_a_network_are_centred_and_keep_their_scale),
         cmocka_unit_test(a_column_beyond_all_scales_is_named),
         cmocka_unit_test(a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values),
     };
