@@ -9,7 +9,10 @@
 #include "coordinator/status/report.h"
 
 static const char *value_type_name(enum value_type type) {
-    static const char *const names[] = {"ones", "float", "double"};
+    static const char *const names[] = {[VALUE_ONES] = "ones",
+                                        [VALUE_BYTE] = "bytes",
+                                        [VALUE_FLOAT] = "float",
+                                        [VALUE_DOUBLE] = "double"};
     return names[type];
 }
 

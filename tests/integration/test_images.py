@@ -78,6 +78,21 @@ def arrays_give_the_model_of_the_same_csv_to_the_bit(folder):
 
 
 @test
+def pack_says_what_type_values_have(folder):
+    write_images(folder, 'some', 50)
+    for data, name in (('some.idx.gz', 'bytes'), ('some.npy', 'float')):
+        job = write_job(folder, name, data=[data], labels=['some.digits'], objective='softmax')
+        packed = dml('pack', job, '--json').json
+        assert packed['value_type'] == name, packed
+    for name, value in ('ones', '1'), ('float', '0.5'), ('double', '0.123'):
+        (folder / f'{name}.libsvm').write_text(
+            ''.join(f'{i % 2} {i}:{value}\n' for i in range(1, 30)))
+        job = write_job(folder, name, data=[f'{name}.libsvm'])
+        packed = dml('pack', job, '--json').json
+        assert packed['value_type'] == name, packed
+
+
+@test
 def every_file_has_its_labels_in_order(folder):
     for name, seed in (('a', 1), ('b', 2), ('held', 3), ('tested', 4)):
         write_images(folder, name, 300, seed)
