@@ -93,6 +93,10 @@ TABLE = {'csv': {'bins': 8, 'category_least': 2, 'categories': ['color', 'town',
          'objective': 'logistic'}
 
 
+# What a job of the objective `network` asks for besides.
+NETWORK = {'network': {'layers': [6, 4], 'loss': 'logistic'}, 'early_stopping': 'off'}
+
+
 def write_weights(folder, rows):
     """Far apart, and some of 0."""
     path = folder / 'weights'
@@ -105,16 +109,17 @@ def write_weights(folder, rows):
 def make_job(folder, objective='logistic', rows=4000, features=FEATURES, weighted=False,
              **settings):
     """With `weighted` rows have weights, and so have classes where there are any. The objective
-    `table` is logistic, on a table."""
+    `table` is logistic, on a table; `network` is one with that loss."""
     table = objective == 'table'
     data = write_table(folder, rows) if table else write_data(folder, objective, rows, features)
     if weighted:
         settings['weights'] = [write_weights(folder, rows).name]
     if weighted and objective != 'squared':
         settings['class_weight'] = 'balanced'
+    own = {'table': TABLE, 'network': NETWORK}.get(objective, {})
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
               'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
-              'threads': 1, 'reconnect_seconds': 5, **(TABLE if table else {}), **settings}
+              'threads': 1, 'reconnect_seconds': 5, **own, **settings}
     return write_job(folder, objective, **chosen)
 
 

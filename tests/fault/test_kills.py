@@ -15,7 +15,7 @@ from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 12
+RUNS = 200 if ALL else 13
 KILLS_MAX = 4
 
 # Names of this machine, and a command that starts workers as ssh would: all links are TLS.
@@ -29,7 +29,8 @@ KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('soft
          ('logistic', 2000, PRECONDITIONED),
          ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED),
          ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True}),
-         ('logistic', 2000, OVER_TLS), ('table', 2000, {'weighted': True})]
+         ('logistic', 2000, OVER_TLS), ('table', 2000, {'weighted': True}),
+         ('network', 25000, {})]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 
