@@ -130,17 +130,6 @@ static const double *labels_of(const struct batch *batch, size_t outputs,
     return scratch->listed;
 }
 
-static double batch_correct(const struct objective_shape *shape, const struct batch *batch,
-                            const double *margins, const double *label) {
-    const struct objective *objective = objective_of(shape->kind);
-    size_t outputs = shape->outputs, labels = objective->labels == LABEL_LISTS ? outputs : 1;
-    double correct = 0;
-    for (size_t i = 0; objective_has_classes(objective) && i < batch->count; i++)
-        if (objective_is_correct(objective, outputs, margins + i * outputs, label + i * labels))
-            correct += weight_at(batch->rows, batch->first + i);
-    return correct;
-}
-
 void batch_losses(const struct objective_shape *shape, const struct batch *batch,
                   struct objective_scratch *scratch, double *correct) {
     const double *label = labels_of(batch, shape->outputs, scratch);

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libobjective.a
 libobjective_a_SOURCES = \
 	objective/block.c \
+	objective/correct.c \
 	objective/curvature.c \
 	objective/dense.c \
 	objective/gamma.c \

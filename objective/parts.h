@@ -115,6 +115,8 @@ bool batches_next(struct batches *batches, struct batch *batch);
 struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
 void batch_losses(const struct objective_shape *shape, const struct batch *batch,
                   struct objective_scratch *scratch, double *correct);
+double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+                     const double *margins, const double *label); /* as losses take them */
 void batch_weigh_losses(const struct batch *batch, size_t outputs,
                         struct objective_scratch *scratch);
 void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives);

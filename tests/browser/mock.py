@@ -53,7 +53,7 @@ class Mock:
         self.earlier = 2            # runs before this one
         self.host = 'vm'
         self.hosts = []             # that workers are started on
-        self.tensors = []           # of a model with layers
+        self.tensors, self.network = [], None  # of a model with layers
         self.settings = dict(SETTINGS)
         self.outcome = {}           # further members of the status: figures, model
         self.asked = []             # every path that was asked for
@@ -160,6 +160,7 @@ class Mock:
             'objective': 'logistic', 'examples': 32561, 'features': 123, 'parameters': 124,
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,
             'preconditioner': self.preconditioner, 'tensors': self.tensors,
+            'network': self.network,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             **{name: self.row(self.step).get(name)
                for name in ('holdout_loss', 'holdout_accuracy')},

@@ -46,7 +46,9 @@ def layers_are_shown_with_their_norms_where_there_are_any(mock, page):
     assert not tab.run("document.getElementById('layers-section').offsetHeight")
     job.tensors = [{'name': f'W{i}', 'rows': 784 // i, 'columns': 100, 'norm': 2.5 * i,
                     'gradient_norm': .01 if i < 9 else None} for i in range(1, 17)]
+    job.network = {'layers': [300, 100], 'activation': 'relu', 'precision': 'float'}
     tab.until("document.getElementById('layers-section').offsetHeight > 0")
+    tab.until("document.getElementById('what').textContent.includes('300-100, relu, float')")
     shown_in_every_way(tab)
     rows = tab.run("[...document.querySelectorAll('#layers tbody tr')]"
                    ".map(row => [...row.cells].map(cell => cell.textContent))")
