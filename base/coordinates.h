@@ -40,7 +40,8 @@ bool coordinate_is_sound(const struct coordinate *coordinate);
 bool coordinates_suit(const struct layout *layout);
 
 /* A walk over a whole vector: its elements in order, in pieces of any size. The same bits come out
- * however it is cut. Start it zeroed; `columns` has one for each row of the first tensor and outlives it.
+ * however it is cut. Start it zeroed; `columns` has one for each row of the first tensor and
+ * outlives it.
  */
 struct coordinates_walk {
     const struct layout *layout;

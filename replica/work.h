@@ -12,12 +12,12 @@
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
-    const double *parameters;         /* the point; does not change before the answer */
+    const double *parameters;              /* the point; does not change before the answer */
     const struct objective_change *change; /* nor does this; or NULL */
-    struct bounds bounds;             /* of the evaluation */
-    struct objective_drawing drawing; /* of the curvature */
-    bool sums;                        /* false: only totals and maxima, no integer sums */
-    bool clear;                       /* zero the sums first: they hold something useless */
+    struct bounds bounds;                  /* of the evaluation */
+    struct objective_drawing drawing;      /* of the curvature */
+    bool sums;                             /* false: only totals and maxima, no integer sums */
+    bool clear;                            /* zero the sums first: they hold something useless */
 };
 
 struct computed {

@@ -65,8 +65,7 @@ static const char *const objectives[] = {
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
-static const char *const preconditions[] = {"auto", "none", "block", "diagonal",
-                                             "kronecker", NULL};
+static const char *const preconditions[] = {"auto", "none", "block", "diagonal", "kronecker", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");

@@ -15,7 +15,7 @@ struct recorder {
     int64_t run;
     struct model_writer *writer;        /* set before the model is read */
     struct curvature_writer *curvature; /* set before pairs are read */
-    struct mixture *mixture;      /* the model comes in these coordinates; or NULL */
+    struct mixture *mixture;            /* the model comes in these coordinates; or NULL */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */
     struct hosts *hosts;          /* that workers are started on, or NULL */

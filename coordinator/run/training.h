@@ -68,8 +68,8 @@ struct training {
     uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
     struct start start;  /* parameters are NULL: at zero */
     struct mixture mixture;
-    char *start_model;   /* the hash of what it started from, "" if from zero; owned */
-    int64_t start_run;   /* whose model that is; 0: not known */
+    char *start_model; /* the hash of what it started from, "" if from zero; owned */
+    int64_t start_run; /* whose model that is; 0: not known */
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */
     char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
