@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/sizing.h"
 
@@ -59,16 +60,20 @@ static struct coordinate coordinate_of(const struct column *column) {
     return found;
 }
 
+static char *name_of_column(const struct set_info *data, uint32_t j) {
+    return data->feature_names
+               ? memory_format("column %s", data->feature_names[j])
+               : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
+}
+
 static int fault_of_column(const struct set_info *data, uint32_t j) {
-    if (data->feature_names)
-        return error_set(ERROR_DATA,
-                         "column %s has values too large or too small to be scaled; leave it out, "
-                         "or divide it",
-                         data->feature_names[j]);
-    return error_set(ERROR_DATA,
-                     "feature %llu has values too large or too small to be scaled; leave it out, "
-                     "or divide it",
-                     (unsigned long long)data->feature_id[j]);
+    char *name = name_of_column(data, j);
+    int code = error_set(ERROR_DATA,
+                         "%s has values too large or too small to be scaled; leave it out, or "
+                         "divide it",
+                         name);
+    free(name);
+    return code;
 }
 
 static int find_columns(const struct set_info *data, const struct column *wanted,
@@ -103,6 +108,27 @@ static bool is_worth_while(const struct job *job, double spread) {
     return spread >= SPREAD_LEAST || (job->l1.value > 0 && !job->standardise);
 }
 
+/* Units of a network are in their curved part for values of about 1. */
+#define DEVIATION_MOST 10.0
+
+static void warn_of_scales(const struct job *job, const struct set_info *data,
+                           const struct moments *moments) {
+    uint32_t widest = 0;
+    if (!job_is_network(job) || job->standardise || data->type == VALUE_BYTE || !data->features)
+        return;
+    for (uint32_t j = 1; j < data->features; j++)
+        if (moments->variance[j] > moments->variance[widest])
+            widest = j;
+    double deviation = sqrt(moments->variance[widest]);
+    if (!(deviation > DEVIATION_MOST))
+        return;
+    char *column = name_of_column(data, widest);
+    log_warning("values of %s have a deviation of %.2g, and a network is made for values of "
+                "about 1: standardise = true scales all columns alike",
+                column, deviation);
+    free(column);
+}
+
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling) {
@@ -129,6 +155,8 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     }
     if (code || (!needed && !scaling->diagonal))
         scaling_release(scaling);
+    if (!code)
+        warn_of_scales(job, data, moments);
     return code;
 }
 

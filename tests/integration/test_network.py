@@ -163,6 +163,52 @@ def is_stopped(pid):
         return file.read().rsplit(')', 1)[1].split()[0] == 'T'
 
 
+# ---- a first job ----
+
+@test
+def a_job_that_says_nothing_else_holds_out_a_tenth_and_stops_early(folder):
+    """Labels of noise: whatever is learnt, other rows get worse by it."""
+    rng = random.Random(2)
+    (folder / 'noise.csv').write_text('a,b,label\n' + ''.join(
+        f'{rng.gauss(0, 1):.3f},{rng.gauss(0, 1):.3f},{rng.choice("xy")}\n' for _ in range(400)))
+    result = train(write_job(folder, data=['noise.csv'], objective='network'))
+    assert result['reason'] == 'early stopping' and result['converged'], result
+    assert result['early_stopping']['best_step'] == result['steps'] - 20, result
+    assert 20 < result['holdout']['examples'] < 70, result
+    assert result['examples'] + result['holdout']['examples'] == 400, result
+
+
+@test
+def a_network_on_columns_of_thousands_is_warned_of(folder):
+    checkerboard(folder, rows=300)
+    path = folder / 'board.csv'
+    head, *lines = path.read_text().splitlines()
+    rows = [line.split(',') for line in lines]
+    path.write_text('\n'.join([head] + [','.join([str(float(r[0]) * 1e3), *r[1:]]) for r in rows]))
+    job = write_job(folder, data=['board.csv'], objective='network', max_steps=3)
+    warned = dml('run', job)
+    assert warned.status == 0 and 'column east' in warned.stderr, warned
+    assert 'standardise = true' in warned.stderr, warned
+    scaled = dml('run', job, '--set', 'standardise=true')
+    assert 'a network is made for' not in scaled.stderr, scaled
+
+
+@test
+def retrain_goes_on_from_the_live_network(folder):
+    checkerboard(folder, rows=900)
+    head, *lines = (folder / 'board.csv').read_text().splitlines()
+    (folder / 'nights').mkdir()
+    (folder / 'nights/1.csv').write_text('\n'.join([head, *lines[:800]]) + '\n')
+    job = write_job(folder, data=['nights/*.csv'], objective='network', network={'layers': [12]},
+                    early_stopping=5)
+    first = dml('retrain', job, '--json').json
+    (folder / 'nights/2.csv').write_text('\n'.join([head, *lines[800:]]) + '\n')
+    second = dml('retrain', job, '--json').json
+    assert second['start']['model_sha256'] == first['model_sha256'], second
+    assert second['steps'] < first['steps'], (first, second)
+    assert second['holdout']['accuracy'] > 0.9, second
+
+
 # ---- choosing ----
 
 @test
