@@ -2,16 +2,20 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
 
 static void open_standard_descriptors(void) {
     int descriptor;
@@ -37,6 +41,20 @@ unsigned long long process_number(void) {
     drawn = drawn >> 23 << 22 | (unsigned)getpid(); /* ids are below 2^22 */
     atomic_compare_exchange_strong(&number, &none, drawn);
     return number;
+}
+
+char *process_beside(const char *name) {
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length <= 0)
+        return memory_copy_string(name);
+    own[length] = '\0';
+    char *folder = path_folder(own), *beside = path_join(folder, name);
+    free(folder);
+    if (access(beside, X_OK) == 0)
+        return beside;
+    free(beside);
+    return memory_copy_string(name);
 }
 
 void process_raise_descriptors(unsigned wanted) {

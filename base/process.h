@@ -11,6 +11,10 @@ void process_begin(void);
  * shared. The process's id does not do, as in containers many have the same. */
 unsigned long long process_number(void);
 
+/* The path of a program beside this one; its name alone, for the search in PATH, if it is not
+ * there. Free it. */
+char *process_beside(const char *name);
+
 /* Asks for this many descriptors, as far as the system allows. */
 void process_raise_descriptors(unsigned wanted);
 

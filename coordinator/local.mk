@@ -41,6 +41,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/key.c coordinator/job/key.h \
 	coordinator/job/key_table.c \
 	coordinator/job/network.c coordinator/job/network.h \
+	coordinator/job/plugin.c coordinator/job/plugin.h \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
 	coordinator/job/settings.c \
@@ -84,6 +85,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/leftovers.c coordinator/run/leftovers.h \
 	coordinator/run/lock.c coordinator/run/lock.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
+	coordinator/run/plugin.c coordinator/run/plugin.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \

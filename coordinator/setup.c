@@ -135,8 +135,12 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
-    struct bytes layout;
+    const struct objective_plugin *own = c->settings.shape.plugin;
+    struct bytes layout, plugin;
     bytes_init(&layout);
+    bytes_init(&plugin);
+    if (own)
+        plugin_source_encode(&own->source, &plugin);
     layout_encode(&c->settings.layout, &layout);
     struct message message = {.type = MESSAGE_REPLICA_SETUP};
     message.replica_setup = (struct message_replica_setup){
@@ -157,9 +161,11 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .scratch = c->settings.scratch,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .coordinates = has_coordinates(c),
+        .plugin = {plugin.data, (uint32_t)plugin.length},
     };
     send_to(c, link, message, out);
     bytes_release(&layout);
+    bytes_release(&plugin);
     if (message.replica_setup.coordinates)
         send_coordinates(c, link, 0, c->settings.layout.tensor[0].rows, out);
     if (c->settings.factors) {

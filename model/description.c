@@ -45,18 +45,34 @@ json_t *model_network_json(const struct network *network) {
                      precision_name(network->precision));
 }
 
+/* What the tensors of a plug-in do not say. */
+static json_t *plugin_json(const struct model_plugin *plugin) {
+    const struct plugin_source *source = &plugin->own.source;
+    const struct plugin_tensors *tensors = &plugin->own.tensors;
+    json_t *by_feature = json_array();
+    for (uint32_t i = 0; i < tensors->layout.count; i++)
+        if (tensors->by_feature >> i & 1)
+            json_array_append_new(by_feature, json_string(tensors->layout.tensor[i].name));
+    return json_pack("{s:o, s:o, s:s, s:o, s:f, s:o}", "name", text_to_json(plugin->name),
+                     "library", text_to_json(source->library), "sha256", source->sha256, "options",
+                     text_to_json(source->options), "seconds", source->seconds, "by_feature",
+                     by_feature);
+}
+
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
                          const json_t *details) {
-    json_t *all =
-        json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
-                  layout->network.layers ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR, "objective",
-                  layout->objective, "outputs", (json_int_t)layout->outputs, "intercept",
-                  layout->intercept, "features", (json_int_t)features, "model_sha256", sha256);
+    json_t *all = json_pack(
+        "{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
+        layout->network.layers || layout->plugin ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR,
+        "objective", layout->objective, "outputs", (json_int_t)layout->outputs, "intercept",
+        layout->intercept, "features", (json_int_t)features, "model_sha256", sha256);
     json_t *parameters = parameters_json(layout);
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);
     if (layout->network.layers)
         json_object_set_new(all, "network", model_network_json(&layout->network));
+    if (layout->plugin)
+        json_object_set_new(all, "plugin", plugin_json(layout->plugin));
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->separator)

@@ -24,6 +24,8 @@ struct figures {
     struct exact loss;
     uint64_t examples, unseen, unlabelled;
     bool weighted;
+    bool is_given; /* the loss of the next example, or NaN where its label has none */
+    double given;
 
     struct listed *listed; /* of lists of classes, else NULL, as the next two of one class */
     struct labels *labels;
@@ -92,8 +94,23 @@ static void count(struct figures *figures, const double *margins, double label, 
     weight_sum_add(&figures->all, weight);
     if (weight > 0) /* else the label may be one that the loss does not allow */
         exact_add(&figures->loss,
-                  weight * objective_loss(figures->objective, &figures->layout->loss, outputs,
-                                          margins, label));
+                  weight * (figures->is_given
+                                ? figures->given
+                                : objective_loss(figures->objective, &figures->layout->loss,
+                                                 outputs, margins, label)));
+}
+
+double figures_label(const struct figures *figures, double label, const char *text) {
+    if (!figures->labels)
+        return text ? NAN : label;
+    uint32_t class =
+        text || !isnan(label) ? label_table_find(figures->labels, label, text) : LABEL_UNSEEN;
+    return class == LABEL_UNSEEN ? (double)NAN : (double)class;
+}
+
+void figures_give_loss(struct figures *figures, double loss) {
+    figures->is_given = true;
+    figures->given = loss;
 }
 
 /* The squared distance of the predicted probabilities to those of whoever knows the label. */

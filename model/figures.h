@@ -21,6 +21,12 @@ void figures_free(struct figures *figures); /* harmless on NULL */
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
                  double weight);
 
+/* The label of an example as losses take it; NaN if it has none, or one that training never saw. */
+double figures_label(const struct figures *figures, double label, const char *text);
+
+/* The loss of the example that is added next, if it does not follow from its margins. */
+void figures_give_loss(struct figures *figures, double loss);
+
 /* Fills all but unseen_features. Release the result with score_figures_release(). */
 void figures_finish(struct figures *figures, struct score_figures *result);
 

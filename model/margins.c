@@ -14,8 +14,10 @@ struct margins {
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
     double *values;                    /* most × outputs */
-    struct objective_shape shape;      /* of a network */
+    struct objective_shape shape;      /* of a network or a plug-in */
     struct objective_scratch *scratch; /* NULL: the model is linear */
+    double losses[MARGINS_ROWS_MAX];
+    bool has_losses;
 };
 
 /* Margins are found in double, whatever the network was trained in. */
@@ -26,7 +28,8 @@ static struct objective_shape shape_of(const struct model_layout *layout) {
                                     .outputs = layout->outputs,
                                     .intercept = true,
                                     .loss = layout->loss,
-                                    .network = layout->network};
+                                    .network = layout->network,
+                                    .plugin = layout->plugin ? &layout->plugin->own : NULL};
     shape.network.precision = PRECISION_DOUBLE;
     return shape;
 }
@@ -100,7 +103,8 @@ static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
     }
 }
 
-static void compute_network(struct margins *margins) {
+/* Of a network or a plug-in. */
+static int compute_by_objective(struct margins *margins, const double *labels) {
     for (uint32_t row = 0; row < margins->rows; row++)
         sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);
     const struct rows rows = {.count = margins->rows,
@@ -109,18 +113,28 @@ static void compute_network(struct margins *margins) {
                               .type = VALUE_DOUBLE,
                               .start = margins->start,
                               .feature = margins->terms.feature,
-                              .value = margins->terms.value};
-    objective_margins(&margins->shape, &rows, margins->model->network, margins->scratch,
-                      margins->values);
+                              .value = margins->terms.value,
+                              .label = labels};
+    margins->has_losses = margins->shape.plugin && labels;
+    int code = objective_margins(&margins->shape, &rows, margins->model->network, margins->scratch,
+                                 margins->values);
+    return code || !margins->has_losses
+               ? code
+               : objective_losses(&margins->shape, &rows, margins->model->network, margins->scratch,
+                                  margins->losses);
 }
 
-const double *margins_compute(struct margins *margins) {
+int margins_compute(struct margins *margins, const double *labels, const double **values) {
     uint32_t outputs = margins->model->layout.outputs;
-    if (margins->scratch)
-        compute_network(margins);
+    int code = margins->scratch && margins->rows ? compute_by_objective(margins, labels) : 0;
     for (uint32_t row = 0; row < margins->rows && margins->model->weight; row++)
         compute_linear(margins, row, margins->values + (size_t)row * outputs);
     margins->rows = 0;
     margins->terms.count = 0;
-    return margins->values;
+    *values = margins->values;
+    return code;
+}
+
+const double *margins_losses(const struct margins *margins) {
+    return margins->has_losses ? margins->losses : NULL;
 }

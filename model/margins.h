@@ -24,7 +24,12 @@ void margins_end_row(struct margins *margins);
 bool margins_full(const struct margins *margins);
 
 /* Computes the block: rows × outputs, row-major; the block is then empty again. Valid until the
- * next call. */
-const double *margins_compute(struct margins *margins);
+ * next call. Of a plug-in it can fail, and `labels` are those of the rows, or NULL: then losses are
+ * not wanted. */
+int margins_compute(struct margins *margins, const double *labels, const double **values);
+
+/* The loss of each row of the block that was computed last, if a plug-in was given their labels;
+ * else NULL: losses follow from the margins. */
+const double *margins_losses(const struct margins *margins);
 
 #endif

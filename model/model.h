@@ -28,24 +28,32 @@ struct model_kept {
     const char *const *names;   /* or NULL */
 };
 
+/* The library that a plug-in's model was trained with, and is scored with. The texts must outlive
+ * it. */
+struct model_plugin {
+    const char *name; /* that it has given itself */
+    struct objective_plugin own;
+};
+
 /* What a model is; enough to score data with it. `feature_id` and `feature_names` are indexed by
  * column, as the run numbers the columns; `original_order` lists the columns by rising original
  * id. */
 struct model_layout {
     const char *objective; /* its name, for objective_find() */
     struct loss_parameters loss;
-    uint32_t outputs;           /* K */
-    bool shared;                /* all outputs have the same weights: a model of ordered classes */
-    bool intercept;             /* a network always has biases */
-    struct network network;     /* zeroed: a linear model. The seed means nothing here */
-    uint64_t features;          /* F */
-    const uint64_t *feature_id; /* F original ids, all different */
-    const uint32_t *original_order;   /* F columns, or NULL if they are in that order already */
-    const char *const *feature_names; /* F, or NULL */
-    uint32_t classes;                 /* 0 for targets */
-    const char *const *class_names;   /* `classes`; of two, the second is the positive one */
-    char separator;                   /* a row has a list of classes; this parts them; else 0 */
-    const struct model_kept *kept;    /* for writing: features to keep besides, or NULL */
+    uint32_t outputs;       /* K */
+    bool shared;            /* all outputs have the same weights: a model of ordered classes */
+    bool intercept;         /* a network always has biases */
+    struct network network; /* zeroed: a linear model. The seed means nothing here */
+    const struct model_plugin *plugin; /* or NULL */
+    uint64_t features;                 /* F */
+    const uint64_t *feature_id;        /* F original ids, all different */
+    const uint32_t *original_order;    /* F columns, or NULL if they are in that order already */
+    const char *const *feature_names;  /* F, or NULL */
+    uint32_t classes;                  /* 0 for targets */
+    const char *const *class_names;    /* `classes`; of two, the second is the positive one */
+    char separator;                    /* a row has a list of classes; this parts them; else 0 */
+    const struct model_kept *kept;     /* for writing: features to keep besides, or NULL */
     const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
                                   not from tables, or format 1 */
 };
@@ -114,12 +122,14 @@ struct model {
     struct model_layout layout; /* columns by rising original id: original_order is NULL */
     const double *weight;       /* linear: model_rows()×F, row-major, mapped; a network: NULL */
     const double *bias;         /* linear: K, mapped, or NULL; a network: NULL */
-    const double *network;      /* model_parameters() as model_tensors() has them, mapped; linear:
-                                   NULL */
+    const double *network;      /* model_parameters() as model_tensors() has them, mapped, also of a
+                                   plug-in; linear: NULL */
     json_t *details;            /* the whole of model.json; owns the layout's strings */
     char *folder;               /* that its files are in; owned */
     struct table *table;        /* the layout's; owned */
-    char sha256[SHA256_TEXT];   /* of its parameters, as in model.json */
+    struct model_plugin *plugin; /* the layout's; owned */
+    char *program;               /* that is asked for it; owned */
+    char sha256[SHA256_TEXT];    /* of its parameters, as in model.json */
     const void *mapping;
     size_t mapping_bytes;
 };
@@ -129,6 +139,10 @@ struct model {
  * knows. */
 int model_open(const char *path, struct model **model);
 void model_close(struct model *model); /* harmless on NULL */
+
+/* The library of a plug-in's model is found there, not where it was in training. The text must
+ * outlive the model. ERROR_USAGE if the model is none of a plug-in. */
+int model_set_library(struct model *model, const char *library);
 
 /* ---- a model as a starting point ---- */
 

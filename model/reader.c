@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "model/checksum.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
@@ -170,6 +171,51 @@ static int read_network(const char *path, struct model *model) {
     return 0;
 }
 
+static const char *text_of(const json_t *object, const char *member) {
+    return json_string_value(json_object_get(object, member));
+}
+
+static bool has_tensor(const json_t *names, const char *name) {
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *text = json_string_value(json_array_get(names, i));
+        if (text && strcmp(text, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the tensors do not say of a plug-in. */
+static int read_plugin(const char *path, struct model *model) {
+    const json_t *member = json_object_get(model->details, "plugin");
+    if (!model->plugin)
+        return 0;
+    struct plugin_source *source = &model->plugin->own.source;
+    struct plugin_tensors *tensors = &model->plugin->own.tensors;
+    model->program = process_beside("dml-replica");
+    *source =
+        (struct plugin_source){.program = model->program,
+                               .library = text_of(member, "library"),
+                               .options = text_of(member, "options"),
+                               .sha256 = text_of(member, "sha256"),
+                               .seconds = json_number_value(json_object_get(member, "seconds"))};
+    model->plugin->name = text_of(member, "name");
+    if (!source->library || !source->options || !source->sha256 || !model->plugin->name ||
+        !(source->seconds > 0))
+        return error_set(ERROR_DATA,
+                         "%s: `plugin` lacks its name, library, sha256, options or seconds", path);
+    for (uint32_t i = 0; i < tensors->layout.count; i++)
+        if (has_tensor(json_object_get(member, "by_feature"), tensors->layout.tensor[i].name))
+            tensors->by_feature |= UINT32_C(1) << i;
+    return 0;
+}
+
+/* A plug-in has as many outputs as there are classes, or one; the tensors do not say it. */
+static void read_plugin_outputs(struct model_layout *layout, size_t classes) {
+    const struct objective *objective = objective_find(layout->objective);
+    if (layout->plugin && objective)
+        layout->outputs = objective_outputs(objective, (uint32_t)classes);
+}
+
 static int read_layout(const char *path, struct model *model) {
     struct model_layout *layout = &model->layout;
     size_t classes, names;
@@ -187,9 +233,12 @@ static int read_layout(const char *path, struct model *model) {
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
+    read_plugin_outputs(layout, classes);
     code = check_objective(path, layout, classes);
     if (!code)
         code = read_network(path, model);
+    if (!code)
+        code = read_plugin(path, model);
     return code ? code : read_parameters(path, model);
 }
 
@@ -225,6 +274,15 @@ static void read_network_shape(const uint8_t *file, const struct tensors *tensor
     model->layout.intercept = true;
 }
 
+static void read_plugin_shape(const uint8_t *file, const struct tensors *tensors,
+                              struct model *model) {
+    model->network = (const double *)(file + tensors->weight);
+    model->plugin = memory_new(1, sizeof *model->plugin);
+    model->plugin->own.tensors.layout = tensors->network;
+    model->layout.plugin = model->plugin;
+    model->layout.intercept = true;
+}
+
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {
     int code = file_map(path, &model->mapping, &model->mapping_bytes);
     if (!code)
@@ -232,7 +290,9 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     if (code)
         return code;
     const uint8_t *file = model->mapping;
-    if (tensors->network.count)
+    if (tensors->matrices)
+        read_plugin_shape(file, tensors, model);
+    else if (tensors->network.count)
         read_network_shape(file, tensors, model);
     else
         read_linear_shape(file, tensors, model);
@@ -303,7 +363,17 @@ void model_close(struct model *model) {
     free((void *)model->layout.class_names);
     free((void *)model->layout.feature_names);
     table_free(model->table);
+    free(model->plugin);
+    free(model->program);
     json_decref(model->details);
     memory_unmap((void *)model->mapping, model->mapping_bytes);
     free(model);
+}
+
+int model_set_library(struct model *model, const char *library) {
+    if (!model->plugin)
+        return error_set(ERROR_USAGE, "--set plugin.library: %s is no model of a plug-in",
+                         model->folder);
+    model->plugin->own.source.library = library;
+    return 0;
 }

@@ -32,6 +32,7 @@ struct scorer {
     struct margins *margins;
     struct scored_row row[MARGINS_ROWS_MAX]; /* the rows of the block */
     uint32_t rows;
+    double label[MARGINS_ROWS_MAX]; /* of these, as losses take them */
     uint64_t unseen_features;
     struct preparation preparation; /* of a model of tables */
 };
@@ -200,14 +201,29 @@ static int score_row(struct scorer *scorer, const struct source_rows *rows,
     return 0;
 }
 
+/* The labels of the block's rows, for a plug-in whose losses are wanted; else NULL. */
+static const double *find_labels(struct scorer *scorer, const struct source_rows *rows) {
+    if (!scorer->figures || !scorer->model->layout.plugin)
+        return NULL;
+    for (uint32_t i = 0; i < scorer->rows; i++) {
+        uint32_t row = scorer->row[i].number;
+        scorer->label[i] = figures_label(scorer->figures, rows->label[row],
+                                         rows->label_text ? rows->label_text[row] : NULL);
+    }
+    return scorer->label;
+}
+
 /* Scores the block; *bad as for write_bad(). */
 static int score_block(struct scorer *scorer, const struct source_rows *rows, uint64_t *bad) {
-    const double *margins = margins_compute(scorer->margins);
+    const double *margins, *labels = find_labels(scorer, rows);
     uint32_t count = scorer->rows, outputs = scorer->model->layout.outputs;
-    int code = 0;
+    int code = margins_compute(scorer->margins, labels, &margins);
+    const double *losses = margins_losses(scorer->margins);
     scorer->rows = 0;
     for (uint32_t i = 0; i < count && !code; i++) {
         write_bad(scorer, rows, scorer->row[i].number, bad);
+        if (losses)
+            figures_give_loss(scorer->figures, losses[i]);
         code = score_row(scorer, rows, &scorer->row[i], margins + (size_t)i * outputs);
     }
     return code;

@@ -76,6 +76,33 @@ static int check_network(const struct network *old, const struct network *networ
     return code;
 }
 
+/* ---- plug-ins ---- */
+
+/* Tensors of the same names and shapes, but for the rows of features. */
+static bool same_tensors(const struct plugin_tensors *old, const struct plugin_tensors *tensors) {
+    bool same =
+        old->layout.count == tensors->layout.count && old->by_feature == tensors->by_feature;
+    for (uint32_t i = 0; same && i < tensors->layout.count; i++) {
+        const struct layout_tensor *a = &old->layout.tensor[i], *b = &tensors->layout.tensor[i];
+        bool rows = a->rows == b->rows || (tensors->by_feature >> i & 1);
+        same = strcmp(a->name, b->name) == 0 && rows && a->columns == b->columns;
+    }
+    return same;
+}
+
+static int check_plugin(const struct model_layout *old, const struct model_layout *layout) {
+    const struct model_plugin *had = old->plugin, *has = layout->plugin;
+    if (!had && !has)
+        return 0;
+    if (old->outputs != layout->outputs)
+        return error_set(ERROR_DATA, "it has %u classes, and the data has %u", old->classes,
+                         layout->classes);
+    return same_tensors(&had->own.tensors, &has->own.tensors)
+               ? 0
+               : error_set(ERROR_DATA, "its plug-in (%s) had other tensors than the job's (%s)",
+                           had->name, has->name);
+}
+
 /* ---- features: both sides by rising original id ---- */
 
 struct walk {
@@ -136,6 +163,8 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
                          old->intercept ? "an" : "no", layout->intercept ? "one" : "none");
     int code = check_network(&old->network, &layout->network);
     if (!code)
+        code = check_plugin(old, layout);
+    if (!code)
         code = check_classes(old, layout);
     return code ? code : check_names(model, layout);
 }
@@ -143,6 +172,8 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
 /* ---- parameters ---- */
 
 struct layout model_tensors(const struct model_layout *layout) {
+    if (layout->plugin)
+        return layout->plugin->own.tensors.layout;
     if (!layout->network.layers)
         return layout_linear_of(layout->features, model_rows(layout),
                                 layout->intercept ? layout->outputs : 0);
@@ -200,9 +231,36 @@ static void match_rows(const uint32_t *classes, const struct layout_tensor *old,
                   place + tensor->first + row * tensor->columns);
 }
 
+/* Of a plug-in: rows of features by their ids, all else as it is. */
+static void match_plugin(const struct model_layout *before, const struct model_layout *after,
+                         uint64_t *place) {
+    const struct plugin_tensors *tensors = &after->plugin->own.tensors;
+    const struct layout *old_vector = &before->plugin->own.tensors.layout;
+    for (uint32_t i = 0; i < tensors->layout.count; i++) {
+        const struct layout_tensor *tensor = &tensors->layout.tensor[i];
+        const struct layout_tensor *old_tensor = layout_find(old_vector, tensor->name);
+        struct walk walk = {.before = before, .after = after};
+        uint64_t old, new, columns = tensor->columns;
+        enum side side;
+        if (!(tensors->by_feature >> i & 1)) {
+            match_rows(NULL, old_tensor, tensor, place);
+            continue;
+        }
+        while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
+            if (side != SIDE_OLD)
+                match_row(NULL,
+                          side == SIDE_BOTH ? old_tensor->first + old * columns : MODEL_UNMATCHED,
+                          columns, place + tensor->first + new *columns);
+    }
+}
+
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
     struct layout vector = model_tensors(after), old_vector = model_tensors(before);
     uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place);
+    if (after->plugin) {
+        match_plugin(before, after, place);
+        return place;
+    }
     uint32_t *match = match_classes(before, after);
     for (uint32_t i = 0; i < vector.count; i++) {
         const struct layout_tensor *tensor = &vector.tensor[i];

@@ -36,12 +36,12 @@ static bool is_matrix(const struct layout_tensor *tensor) {
     return tensor->name[0] == 'W';
 }
 
-static void add_network(json_t *header, const struct layout *network, size_t *offset) {
-    for (uint32_t i = 0; i < network->count; i++) {
-        const struct layout_tensor *tensor = &network->tensor[i];
-        add_tensor(header, tensor->name, "F64",
-                   shape_of(tensor->rows, tensor->columns, is_matrix(tensor)), offset,
-                   8 * tensor->rows * tensor->columns);
+static void add_network(json_t *header, const struct tensors *tensors, size_t *offset) {
+    for (uint32_t i = 0; i < tensors->network.count; i++) {
+        const struct layout_tensor *tensor = &tensors->network.tensor[i];
+        bool matrix = tensors->matrices || is_matrix(tensor);
+        add_tensor(header, tensor->name, "F64", shape_of(tensor->rows, tensor->columns, matrix),
+                   offset, 8 * tensor->rows * tensor->columns);
     }
 }
 
@@ -62,7 +62,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
                                "format_version", version, "objective", objective);
     size_t offset = 0;
     if (network)
-        add_network(header, &tensors->network, &offset);
+        add_network(header, tensors, &offset);
     else
         add_linear(header, tensors, &offset);
     tensors->feature_id = offset;
@@ -226,16 +226,10 @@ static bool read_network(const json_t *header, struct layout *network) {
            network->tensor[2 * layers - 1].columns <= CLASSES_MAX;
 }
 
-static int place_network(const char *path, const json_t *header, size_t data, size_t length,
-                         struct tensors *tensors) {
+/* Finds the tensors' places; the first one's is `weight`. */
+static int place_layers(const char *path, const json_t *header, size_t data, size_t length,
+                        struct tensors *tensors) {
     const struct layout *network = &tensors->network;
-    *tensors = (struct tensors){.bytes = length};
-    if (!read_network(header, &tensors->network))
-        return error_set(ERROR_DATA,
-                         "%s: the shapes of W1, W2, … and b1, b2, … are not those of the layers of "
-                         "a network",
-                         path);
-    tensors->features = network->tensor[0].rows;
     for (uint32_t i = 0; i < network->count; i++) {
         const struct layout_tensor *tensor = &network->tensor[i];
         struct described found;
@@ -254,6 +248,62 @@ static int place_network(const char *path, const json_t *header, size_t data, si
     return 0;
 }
 
+static int place_network(const char *path, const json_t *header, size_t data, size_t length,
+                         struct tensors *tensors) {
+    *tensors = (struct tensors){.bytes = length};
+    if (!read_network(header, &tensors->network))
+        return error_set(ERROR_DATA,
+                         "%s: the shapes of W1, W2, … and b1, b2, … are not those of the layers of "
+                         "a network",
+                         path);
+    tensors->features = tensors->network.tensor[0].rows;
+    return place_layers(path, header, data, length, tensors);
+}
+
+/* ---- plug-ins ---- */
+
+#define FEATURE_ID "feature_id"
+
+/* Those of a plug-in have any names; the file has them one behind the other, feature_id last. */
+static bool read_own(const json_t *header, struct layout *own) {
+    const char *name;
+    json_t *entry;
+    json_object_foreach((json_t *)header, name, entry) {
+        struct layout_tensor tensor = {0};
+        struct described found;
+        if (strcmp(name, "__metadata__") == 0 || strcmp(name, FEATURE_ID) == 0)
+            continue;
+        if (strlen(name) >= sizeof tensor.name || !describe(header, name, &found) ||
+            found.dimensions != 2)
+            return false;
+        strcpy(tensor.name, name);
+        tensor.rows = found.dimension[0];
+        tensor.columns = found.dimension[1];
+        if (!layout_add(own, &tensor))
+            return false;
+    }
+    return own->count > 0;
+}
+
+static int place_own(const char *path, const json_t *header, size_t data, size_t length,
+                     struct tensors *tensors) {
+    struct described feature_id;
+    *tensors = (struct tensors){.bytes = length, .matrices = true};
+    if (!read_own(header, &tensors->network) || !describe(header, FEATURE_ID, &feature_id) ||
+        feature_id.dimensions != 1)
+        return error_set(ERROR_DATA,
+                         "%s: the tensors of a plug-in must be matrices, and feature_id a vector",
+                         path);
+    tensors->features = feature_id.dimension[0];
+    return place_layers(path, header, data, length, tensors);
+}
+
+static bool is_of_plugin(const json_t *header) {
+    const json_t *metadata = json_object_get(header, "__metadata__");
+    const char *objective = json_string_value(json_object_get(metadata, "objective"));
+    return objective && strncmp(objective, "plugin_", strlen("plugin_")) == 0;
+}
+
 /* ---- both ---- */
 
 static int place_all(const char *path, const json_t *header, size_t data, size_t length,
@@ -262,7 +312,9 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     bool network = json_object_get(header, "W1") != NULL;
     int code = check_version(path, header);
     if (!code)
-        code = (network ? place_network : place_linear)(path, header, data, length, tensors);
+        code = (is_of_plugin(header) ? place_own
+                : network            ? place_network
+                                     : place_linear)(path, header, data, length, tensors);
     if (code)
         return code;
     if (!describe(header, "feature_id", &feature_id))

@@ -4,7 +4,7 @@
  * bias F64 [outputs] (absent without an intercept) and feature_id U64 [features]. Outputs that
  * share their weights have one row of them. Of a network they are W1 … WL F64 [in, out], b1 … bL
  * F64 [out], one behind the other as its layout has them, and feature_id; W1's rows are features by
- * rising original id. */
+ * rising original id. Of a plug-in they are its own, each F64 [rows, columns], and feature_id. */
 #ifndef DML_MODEL_TENSORS_H
 #define DML_MODEL_TENSORS_H
 
@@ -19,7 +19,9 @@ struct tensors {
     uint32_t rows;   /* of weight */
     uint32_t biases; /* as many; or 0; or any number, if there is one row */
     uint64_t features;
-    struct layout network;           /* of a network's parameters; of a linear model no tensors */
+    struct layout network;           /* of a network's parameters, or a plug-in's; of a linear model
+                                        no tensors */
+    bool matrices;                   /* a plug-in's: all of them are matrices */
     size_t weight, bias, feature_id; /* bytes from the start of the file; bias 0 if there is none;
                                         a network's parameters begin at `weight` */
     size_t bytes;                    /* of the whole file */

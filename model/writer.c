@@ -54,6 +54,7 @@ static double *bias_of(const struct model_writer *writer) {
     return writer->tensors.biases ? (double *)(writer->file + writer->tensors.bias) : NULL;
 }
 
+/* Or a plug-in, whose columns are in the order of ids already. */
 static bool is_network(const struct model_writer *writer) {
     return writer->tensors.network.count > 0;
 }
@@ -145,8 +146,9 @@ static struct tensors tensors_of(const struct model_writer *writer) {
     struct model_layout layout = *writer->layout;
     struct tensors tensors = {.features = writer->features};
     layout.features = writer->features;
-    if (layout.network.layers) {
+    if (layout.network.layers || layout.plugin) {
         tensors.network = model_tensors(&layout);
+        tensors.matrices = layout.plugin != NULL;
     } else {
         tensors.rows = model_rows(&layout);
         tensors.biases = layout.intercept ? layout.outputs : 0;
@@ -201,7 +203,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 
 static double *place_of(const struct model_writer *writer, const struct layout_place *place) {
     size_t number = (size_t)(place->tensor - writer->vector.tensor);
-    if (number == 0)
+    if (number == 0 && !writer->layout->plugin)
         return weight_at(writer, writer->rank[place->row], place->column);
     if (!is_network(writer))
         return bias_of(writer) + place->column;

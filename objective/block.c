@@ -46,6 +46,8 @@ static struct objective_scratch *network_scratch(const struct objective_shape *s
 }
 
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    if (shape->plugin)
+        return memory_new(1, sizeof(struct objective_scratch));
     if (shape->network.layers)
         return network_scratch(shape);
     const struct objective *objective = objective_of(shape->kind);
@@ -74,6 +76,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->gradient);
     curving_free(scratch->curving);
     network_scratch_free(scratch->network);
+    plugin_stop(scratch->plugin);
     free(scratch);
 }
 
@@ -249,13 +252,16 @@ static void linear_block(const struct objective_shape *shape, const struct objec
         dense_finish(&scratch->weights, scale, sum, scratch);
 }
 
-void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct rows *rows, const double *parameters, int64_t *sum,
-                     struct objective_scratch *scratch, struct objective_result *result) {
+int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result) {
+    if (shape->plugin)
+        return plugin_block(shape, scale, rows, parameters, sum, scratch, result);
     if (shape->network.layers)
         network_block(shape, scale, rows, parameters, sum, scratch, result);
     else
         linear_block(shape, scale, rows, parameters, sum, scratch, result);
+    return 0;
 }
 
 static void linear_margins(const struct objective_shape *shape, const struct rows *rows,
@@ -270,11 +276,14 @@ static void linear_margins(const struct objective_shape *shape, const struct row
     }
 }
 
-void objective_margins(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, struct objective_scratch *scratch,
-                       double *margins) {
+int objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                      const double *parameters, struct objective_scratch *scratch,
+                      double *margins) {
+    if (shape->plugin)
+        return plugin_margins(shape, rows, parameters, scratch, margins);
     if (shape->network.layers)
         network_margins(shape, rows, parameters, scratch, margins);
     else
         linear_margins(shape, rows, parameters, scratch, margins);
+    return 0;
 }

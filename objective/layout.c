@@ -147,6 +147,8 @@ static void read_network(struct objective_shape *shape, const struct layout *lay
 /* ---- both ---- */
 
 struct layout objective_layout(const struct objective_shape *shape) {
+    if (shape->plugin)
+        return shape->plugin->tensors.layout;
     return shape->network.layers ? network_layout(shape) : linear_layout(shape);
 }
 
@@ -162,6 +164,10 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
         read_linear(shape, layout);
 }
 
+bool objective_rounds_chunks(const struct objective_shape *shape) {
+    return shape->network.layers || shape->plugin;
+}
+
 static int ceil_log2(uint64_t n) {
     int log = 0;
     while (log < 63 && UINT64_C(1) << log < n)
@@ -174,10 +180,11 @@ int16_t *objective_exponents(const struct objective_shape *shape, const int16_t 
     struct layout layout = objective_layout(shape);
     uint64_t count = layout_exponents(&layout);
     bool network = shape->network.layers > 0, by_column = network && !shape->network.mixed;
+    bool rounds_once = objective_rounds_chunks(shape);
     int16_t *exponents = memory_new(count, sizeof *exponents);
     int share = 61 - ceil_log2(chunks); /* so that terms of all chunks stay below 2⁶² */
     for (uint64_t i = 0; i < count; i++) {
-        int exponent = network ? share : columns[i];
+        int exponent = rounds_once ? share : columns[i];
         if (by_column && i < shape->features)
             exponent += columns[i] - 62;
         exponents[i] = (int16_t)(exponent < FIXED_EXPONENT_MIN ? FIXED_EXPONENT_MIN : exponent);
@@ -189,8 +196,21 @@ int16_t *objective_exponents(const struct objective_shape *shape, const int16_t 
  * there is room for larger activations and derivatives than units of size 1 have. */
 #define FIRST_ROOM 16
 
+/* Nothing is known of a plug-in but how much a chunk weighs. */
+static struct bounds plugin_first_bounds(const struct objective_shape *shape, double weight,
+                                         uint64_t chunks) {
+    double chunk = weight / (double)(chunks ? chunks : 1);
+    struct bounds bounds = {.count = shape->plugin->tensors.layout.count};
+    for (uint32_t t = 0; t < bounds.count; t++)
+        bounds.exponent[t] =
+            fixed_derivative_exponent(fmin(FIRST_ROOM * (chunk > 1 ? chunk : 1), DBL_MAX));
+    return bounds;
+}
+
 struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                      double weight, uint64_t chunks) {
+    if (shape->plugin)
+        return plugin_first_bounds(shape, weight, chunks);
     double derivative = objective_bound(shape, label_max_abs);
     if (!shape->network.layers)
         return bounds_of_one(fixed_derivative_exponent(derivative));

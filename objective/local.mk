@@ -20,6 +20,7 @@ libobjective_a_SOURCES = \
 	objective/network_mixed.c objective/network_round.c \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
+	objective/plugin.c \
 	objective/poisson.c \
 	objective/proof.c \
 	objective/quantile.c \
@@ -31,4 +32,4 @@ libobjective_a_SOURCES = \
 	objective/table.c \
 	objective/triangle.c \
 	objective/tweedie.c
-OBJECTIVE_LIBS = libobjective.a
+OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

@@ -73,10 +73,8 @@ struct maxima network_maxima(const struct network_scratch *scratch,
     return maxima;
 }
 
-/* Two products, because the power of both may not be a number. */
 VECTOR_CLONES
-static void add_rounded(size_t n, const double *gradient, double power, double inverse,
-                        int64_t *sum) {
+void gradient_add(size_t n, const double *gradient, double power, double inverse, int64_t *sum) {
     size_t i = 0;
     for (; i + HALF <= n; i += HALF) {
         half_lanes scaled;
@@ -97,8 +95,8 @@ void network_add(const struct network_scratch *scratch, const struct objective_s
             struct stretch stretch = stretch_of(scratch, scale, t, s);
             for (size_t i = 0; i < stretch.count; i += PIECE_ELEMENTS) {
                 size_t count = piece_of(&stretch, i);
-                add_rounded(count, as_doubles(scratch, t, stretch.at + i, count, piece),
-                            stretch.power, inverse, sum + stretch.element + i);
+                gradient_add(count, as_doubles(scratch, t, stretch.at + i, count, piece),
+                             stretch.power, inverse, sum + stretch.element + i);
             }
         }
     }

@@ -24,11 +24,21 @@
 #include "base/layout.h"
 #include "base/limits.h"
 #include "base/rows.h"
+#include "plugin/plugin.h"
 
 enum objective_kind {
 #define OBJECTIVE(NAME, name) OBJECTIVE_##NAME,
 #include "objective/objectives.def"
-    OBJECTIVES /* how many */
+    OBJECTIVES, /* how many losses dml has */
+
+    /* Plug-ins, by what they predict: see enum dml_prediction. Two numbers before are those that
+     * choices of a job file have besides losses. */
+    OBJECTIVE_PLUGIN_VALUE = OBJECTIVES + 2,
+    OBJECTIVE_PLUGIN_SCORE,
+    OBJECTIVE_PLUGIN_MARGIN,
+    OBJECTIVE_PLUGIN_SCORES, /* of several classes */
+    OBJECTIVE_PLUGIN_MARGINS,
+    OBJECTIVE_KINDS
 };
 
 /* Figures that scoring reports besides the mean loss, as flags. */
@@ -195,6 +205,14 @@ struct network {
                       W1 has one exponent, as all others have */
 };
 
+/* What computes in place of a loss. */
+struct objective_plugin {
+    struct plugin_source source;
+    struct plugin_tensors tensors;
+    const uint32_t *rank; /* of each column of the rows: its place among the features by rising id,
+                             which is the column that the plug-in sees; NULL: the same */
+};
+
 struct objective_shape {
     enum objective_kind kind;
     uint32_t features; /* F */
@@ -203,6 +221,7 @@ struct objective_shape {
     double start; /* of the intercept, before the first step */
     struct loss_parameters loss;
     struct network network;
+    const struct objective_plugin *plugin; /* or NULL; then the kind is that of its row */
 };
 
 /* Names, in job files and models; and back, or −1. */
@@ -210,6 +229,9 @@ const char *activation_name(enum activation activation);
 int activation_from_name(const char *name);
 const char *precision_name(enum precision precision);
 int precision_from_name(const char *name);
+
+/* The row that a plug-in has in the table: labels, figures and predictions, but no losses. */
+enum objective_kind objective_of_plugin(const struct plugin_description *description);
 
 /* The layout of the parameters; it has no tensors if there are more parameters than the limits
  * allow. */
@@ -230,6 +252,10 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
 
 /* Whether it is the layout of a network whose `mixed` is set. */
 bool objective_is_mixed(const struct layout *layout);
+
+/* Whether the gradient of a chunk is rounded as a whole: that of networks and plug-ins. Bounds are
+ * then one a tensor. */
+bool objective_rounds_chunks(const struct objective_shape *shape);
 
 /* The base exponents of all parameters, as the layout numbers them, from those of the data's
  * columns and the intercept; free() them. A linear model has the same ones. In a network a chunk's
@@ -287,16 +313,20 @@ void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
  * (n int64_t, 64-byte aligned); once a bound is exceeded, only the loss and the maxima are
- * computed, with sum == NULL these and `correct`, and with scale == NULL, too, no maxima. */
-void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct rows *rows, const double *parameters, int64_t *sum,
-                     struct objective_scratch *scratch, struct objective_result *result);
+ * computed, with sum == NULL these and `correct`, and with scale == NULL, too, no maxima. Only of a
+ * plug-in it can fail. */
+int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result);
 
 /* The margins of all rows, rows×K, row-major, as objective_block() finds them. Labels and weights
  * are not looked at. */
-void objective_margins(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, struct objective_scratch *scratch,
-                       double *margins);
+int objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                      const double *parameters, struct objective_scratch *scratch, double *margins);
+
+/* The loss of each row, of a plug-in alone: as if it weighed 1. */
+int objective_losses(const struct objective_shape *shape, const struct rows *rows,
+                     const double *parameters, struct objective_scratch *scratch, double *losses);
 
 /* ---- curvature ---- */
 

@@ -15,6 +15,8 @@
 
 #define OBJECTIVE(NAME, name) extern const struct objective objective_##name;
 #include "objective/objectives.def"
+extern const struct objective objective_plugin_value, objective_plugin_score,
+    objective_plugin_margin, objective_plugin_scores, objective_plugin_margins;
 
 /* What losses share whose prediction is e^margin. Labels end where their sums and squares would no
  * longer be numbers. */
@@ -86,6 +88,8 @@ struct objective_scratch {
     struct network_scratch *network; /* of a network; all above but margins, work, loss and listed
                                         is then NULL */
     struct curving *curving;         /* NULL until it is needed */
+
+    struct plugin *plugin; /* of a plug-in; NULL until it is needed. Then all above is NULL */
 };
 
 /* The weight of row `i` of a block. */
@@ -140,6 +144,18 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
                     struct objective_scratch *scratch);
 void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
                   int64_t *sum, struct objective_scratch *scratch);
+
+/* Adds elements of a chunk's gradient to `sum`, each rounded once: times `power`, which is 2^(base
+ * exponent), and `inverse`, 2^−bound. Two products, because the power of both may not be a number.
+ */
+void gradient_add(size_t n, const double *gradient, double power, double inverse, int64_t *sum);
+
+/* objective_block() and objective_margins() of a plug-in. */
+int plugin_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                 const struct rows *rows, const double *parameters, int64_t *sum,
+                 struct objective_scratch *scratch, struct objective_result *result);
+int plugin_margins(const struct objective_shape *shape, const struct rows *rows,
+                   const double *parameters, struct objective_scratch *scratch, double *margins);
 
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);

@@ -1,12 +1,18 @@
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-static const struct objective *const objectives[OBJECTIVES] = {
+static const struct objective *const objectives[OBJECTIVE_KINDS] = {
 #define OBJECTIVE(NAME, name) [OBJECTIVE_##NAME] = &objective_##name,
 #include "objective/objectives.def"
+    [OBJECTIVE_PLUGIN_VALUE] = &objective_plugin_value,
+    [OBJECTIVE_PLUGIN_SCORE] = &objective_plugin_score,
+    [OBJECTIVE_PLUGIN_MARGIN] = &objective_plugin_margin,
+    [OBJECTIVE_PLUGIN_SCORES] = &objective_plugin_scores,
+    [OBJECTIVE_PLUGIN_MARGINS] = &objective_plugin_margins,
 };
 
 const struct objective *objective_of(enum objective_kind kind) {
@@ -30,8 +36,8 @@ const char *objective_name(enum objective_kind kind) {
 }
 
 int objective_from_name(const char *name) {
-    for (int kind = 0; kind < OBJECTIVES; kind++)
-        if (strcmp(objectives[kind]->name, name) == 0)
+    for (int kind = 0; kind < OBJECTIVE_KINDS; kind++)
+        if (objectives[kind] && strcmp(objectives[kind]->name, name) == 0)
             return kind;
     return -1;
 }
@@ -78,12 +84,14 @@ double objective_loss(const struct objective *objective, const struct loss_param
                       size_t outputs, const double *margins, double label) {
     if (objective->loss)
         return objective->loss(parameters, outputs, margins, label);
+    if (!objective->losses)
+        return NAN; /* a plug-in's loss does not follow from its margins */
     double margin = margins[0], loss, work;
     objective->losses(parameters, 1, 1, &label, &margin, &loss, &work);
     return loss;
 }
 
-static const struct loss_parameter parameters_of[OBJECTIVES][LOSS_PARAMETERS_MAX] = {
+static const struct loss_parameter parameters_of[OBJECTIVE_KINDS][LOSS_PARAMETERS_MAX] = {
 #define LOSS_PARAMETER(KIND, kind, number, name, initial, word, least, most, help)                 \
     [OBJECTIVE_##KIND][number] = {#name, initial, least, most},
 #include "objective/parameters.def"

@@ -5,6 +5,7 @@ libplugin_a_SOURCES = \
 	plugin/library.c plugin/library.h \
 	plugin/plugin.c plugin/plugin.h \
 	plugin/serve.c \
+	plugin/source.c \
 	plugin/talk.h
 PLUGIN_LIBS = libplugin.a
 

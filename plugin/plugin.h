@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/layout.h"
 #include "base/rows.h"
 #include "base/sha256.h"
@@ -33,6 +34,11 @@ struct plugin_source {
     double seconds;     /* that an answer may take */
 };
 
+/* A source as one blob, without the program: three texts, each with its 0, then seconds as f64.
+ * Decoding checks it; the texts are then those of the blob. */
+void plugin_source_encode(const struct plugin_source *source, struct bytes *blob);
+bool plugin_source_decode(const void *blob, size_t length, struct plugin_source *source);
+
 /* See enum dml_prediction. */
 enum plugin_prediction { PLUGIN_VALUE, PLUGIN_SCORE, PLUGIN_MARGIN };
 
@@ -47,6 +53,8 @@ struct plugin_description {
 /* The columns of the data, and the numbers of a prediction. */
 struct plugin_data {
     uint32_t features, outputs;
+    const uint32_t *rank; /* of each column of the rows: which one it is for the library; NULL: the
+                             same. A permutation */
 };
 
 struct plugin; /* opaque */
@@ -55,11 +63,21 @@ struct plugin; /* opaque */
 int plugin_start(const struct plugin_source *source, struct plugin **plugin);
 void plugin_stop(struct plugin *plugin); /* NULL is harmless */
 
+/* Makes sure, too, that it gives this layout for the data: ERROR_PLUGIN if it does not. */
+int plugin_start_checked(const struct plugin_source *source, const struct plugin_data *data,
+                         const struct layout *layout, struct plugin **plugin);
+
 const struct plugin_description *plugin_description(const struct plugin *plugin);
 
-/* The layout of the parameters, with this seed of the start. */
-int plugin_layout(struct plugin *plugin, const struct plugin_data *data, uint64_t seed,
-                  struct layout *layout);
+/* The parameters of a model. */
+struct plugin_tensors {
+    struct layout layout;
+    uint32_t by_feature; /* bit t: row j of tensor t belongs to feature j */
+};
+
+/* Asks for the parameters, with this seed of the start. */
+int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64_t seed,
+                   struct plugin_tensors *tensors);
 
 /* What came out. It lies in the shared memory and is valid until the next question. */
 struct plugin_result {
@@ -69,15 +87,17 @@ struct plugin_result {
 };
 
 /* Loss and, if asked for, gradient of a chunk's rows. ERROR_PLUGIN also if the loss is −infinity,
- * or the gradient not finite where the loss is; `number` is the chunk's, for messages. */
-int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, uint32_t number,
-                 const struct rows *rows, const double *parameters, uint64_t count, bool gradient,
+ * or the gradient not finite where the loss is. */
+int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
+                 const double *parameters, uint64_t count, bool gradient,
                  struct plugin_result *result);
 
-/* Predictions of all rows, count×outputs, and, unless it is NULL, the loss of each as if it weighed
- * 1. Labels that are NaN have a loss that means nothing. Weights are not read. */
+/* Predictions of all rows, count×outputs; and the loss of each, as if it weighed 1. A label that is
+ * NaN counts as 0. Weights are not read. */
 int plugin_predict(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
-                   const double *parameters, uint64_t count, double *predictions, double *losses);
+                   const double *parameters, uint64_t count, double *predictions);
+int plugin_losses(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
+                  const double *parameters, uint64_t count, double *losses);
 
 /* The library's process: what dml-replica does with the arguments behind PLUGIN_OPTION. Answers the
  * status to exit with. */

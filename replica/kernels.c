@@ -4,36 +4,43 @@
 
 #include "base/error.h"
 
-typedef void kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                    struct exact *totals, struct computed *computed);
+typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                   struct exact *totals, struct computed *computed);
 
 /* The loss is the total. Once a bound was exceeded the sums are of no use. */
-static void gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                     struct exact *totals, struct computed *computed) {
+static int gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                    struct exact *totals, struct computed *computed) {
     (void)number;
     struct objective_result result;
-    objective_block(place->shape, place->scale, rows, place->parameters,
-                    computed->exceeded ? NULL : place->sums, place->scratch, &result);
+    int code = objective_block(place->shape, place->scale, rows, place->parameters,
+                               computed->exceeded ? NULL : place->sums, place->scratch, &result);
+    if (code)
+        return code;
     exact_add(&totals[0], result.loss);
     maxima_merge(&computed->maxima, &result.maxima);
     computed->exceeded |= result.exceeded;
     computed->values += rows->values;
+    return 0;
 }
 
 /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
  * into no sum, so no bound applies. */
-static void loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                 struct exact *totals, struct computed *computed) {
+static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                struct exact *totals, struct computed *computed) {
     (void)number, (void)computed;
     struct objective_result result;
-    objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch, &result);
+    int code =
+        objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch, &result);
+    if (code)
+        return code;
     exact_add(&totals[0], result.loss);
     exact_add(&totals[1], result.correct);
+    return 0;
 }
 
 /* Second derivatives of the rows that are drawn; the totals are over all rows. */
-static void curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                      struct exact *totals, struct computed *computed) {
+static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                     struct exact *totals, struct computed *computed) {
     struct objective_curved curved;
     objective_curvature(place->shape, place->sample, rows, number, place->parameters,
                         computed->exceeded ? NULL : place->sums, place->scratch, &curved);
@@ -42,6 +49,7 @@ static void curvature(const struct kernel_place *place, uint32_t number, const s
     exact_add(&totals[2], (double)curved.terms);
     computed->exceeded |= curved.exceeded;
     computed->values += rows->values;
+    return 0;
 }
 
 static kernel *const kernels[] = {
@@ -55,8 +63,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     if (index == parts->count)
         return error_set(ERROR_INTERNAL, "chunk %u is of no part of the evaluation", number);
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, index)];
-    kernels[parts->items[index].kind](place, number, rows, totals, computed);
-    return 0;
+    return kernels[parts->items[index].kind](place, number, rows, totals, computed);
 }
 
 void computed_init(struct computed *computed, const struct evaluation_parts *parts) {

@@ -13,5 +13,5 @@ REPLICA_LIBS = libreplica.a
 
 bin_PROGRAMS += dml-replica
 dml_replica_SOURCES = replica/main.c
-dml_replica_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(PLUGIN_LIBS) \
+dml_replica_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(BASE_LIBS)

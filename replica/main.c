@@ -25,8 +25,13 @@ struct rim {
     struct replica *replica;
     struct set *set;
     struct workers *workers;
-    int16_t *exponents; /* base exponents of a network; owned */
-    bool may_write;     /* only the owner of the run can tell it where */
+    int16_t *exponents; /* base exponents of a network or plug-in; owned */
+
+    /* Of a plug-in: */
+    struct objective_plugin plugin;
+    void *plugin_source; /* its texts; owned */
+    uint32_t *rank;      /* of its columns; owned */
+    bool may_write;      /* only the owner of the run can tell it where */
     struct computed computed;
     uint64_t shuffle, pause_us;
 };
@@ -61,6 +66,10 @@ static void close_set(struct rim *rim) {
     rim->workers = NULL;
     free(rim->exponents);
     rim->exponents = NULL;
+    free(rim->plugin_source);
+    rim->plugin_source = NULL;
+    free(rim->rank);
+    rim->rank = NULL;
     if (rim->set)
         set_close(rim->set);
     rim->set = NULL;
@@ -81,6 +90,53 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
                          ", or others",
                          setup->set, layout_parameters(&layout), layout_parameters(&setup->layout));
     return 0;
+}
+
+/* A plug-in sees the columns in the order of the features' ids. */
+static uint32_t *find_ranks(const struct set_info *info) {
+    uint32_t *rank = memory_new(info->features, sizeof *rank);
+    bool same = true;
+    for (uint32_t i = 0; i < info->features; i++) {
+        rank[info->original_order[i]] = i;
+        same &= info->original_order[i] == i;
+    }
+    if (same)
+        free(rank);
+    return same ? NULL : rank;
+}
+
+/* Finds out now, and not in the middle of a computation, whether the library is the run's. */
+static int check_plugin(const struct objective_shape *shape) {
+    const struct plugin_data data = {.features = shape->features, .outputs = shape->outputs};
+    struct plugin *plugin;
+    int code = plugin_start_checked(&shape->plugin->source, &data, &shape->plugin->tensors.layout,
+                                    &plugin);
+    if (!code)
+        plugin_stop(plugin);
+    return code;
+}
+
+static int add_plugin(struct rim *rim, const struct replica_setup *setup,
+                      struct objective_shape *shape) {
+    const struct set_info *info = set_info(rim->set);
+    size_t length = setup->plugin.length;
+    if (!length)
+        return 0;
+    if (!rim->may_write)
+        return error_set(
+            ERROR_CONFIG,
+            "a replica that listens on plain TCP loads no plug-in: anybody may tell it "
+            "which; start it with --key");
+    rim->plugin_source = memory_new(length, 1);
+    memcpy(rim->plugin_source, setup->plugin.data, length);
+    rim->plugin = (struct objective_plugin){.tensors = {.layout = setup->layout}};
+    if (!plugin_source_decode(rim->plugin_source, length, &rim->plugin.source))
+        return error_set(ERROR_INTERNAL, "the coordinator told of no plug-in that can be");
+    rim->plugin.source.program = "/proc/self/exe";
+    rim->plugin.rank = rim->rank = find_ranks(info);
+    shape->plugin = &rim->plugin;
+    shape->outputs = objective_outputs(objective_of(shape->kind), info->classes);
+    return check_plugin(shape);
 }
 
 /* Reads the shape of the model off the layout. check_set() verifies that the layout is its. */
@@ -148,10 +204,12 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
     };
     code = shape_of(setup, info->features, &settings.shape);
     if (!code)
+        code = add_plugin(rim, setup, &settings.shape);
+    if (!code)
         code = check_set(rim, setup, &settings.shape);
     if (code)
         return code;
-    if (settings.shape.network.layers)
+    if (objective_rounds_chunks(&settings.shape))
         settings.exponent = rim->exponents =
             objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
     rim->workers = workers_new(&settings);

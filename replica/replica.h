@@ -36,6 +36,7 @@ struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
+    struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network: what its layout does not say */

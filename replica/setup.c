@@ -47,6 +47,7 @@ static void release_texts(struct replica *replica) {
     free((char *)replica->setup.fingerprint);
     free((char *)replica->setup.objective);
     free((char *)replica->setup.scratch);
+    free((void *)replica->setup.plugin.data);
     replica->setup = (struct replica_setup){0};
 }
 
@@ -181,6 +182,20 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
     replica_advance(replica, now_ns, out);
 }
 
+static bool same_plugin(const struct replica_setup *setup,
+                        const struct message_replica_setup *message) {
+    uint32_t length = setup->plugin.length;
+    return length == message->plugin.length &&
+           (!length || !memcmp(setup->plugin.data, message->plugin.data, length));
+}
+
+static struct blob copy_blob(const struct blob *blob) {
+    void *copy = blob->length ? memory_new(blob->length, 1) : NULL;
+    if (blob->length)
+        memcpy(copy, blob->data, blob->length);
+    return (struct blob){copy, blob->length};
+}
+
 /* Whether the replica has everything open already that the set-up asks for. */
 static bool is_open(const struct replica *replica, const struct message_replica_setup *message,
                     const struct layout *layout) {
@@ -193,7 +208,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
-           setup->coordinates == message->coordinates && setup->l2 == message->l2;
+           setup->coordinates == message->coordinates && setup->l2 == message->l2 &&
+           same_plugin(setup, message);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -217,6 +233,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .precondition = message->precondition,
         .coordinates = message->coordinates,
         .l2 = message->l2,
+        .plugin = copy_blob(&message->plugin),
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);

@@ -66,6 +66,7 @@ FORBIDDEN_CALLS = {
     'objective/objective.h': {'objective_name', 'objective_from_name',
                               'objective_of', 'objective_find', 'objective_has_classes',
                               'objective_outputs', 'objective_layout',
+                              'objective_of_plugin', 'objective_rounds_chunks',
                               'objective_parameters', 'objective_bound', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'activation_name', 'activation_from_name', 'precision_name',

@@ -23,13 +23,8 @@ static int place_of_operand(const struct options *options, const char *operand, 
     if (access(operand, F_OK))
         return error_set_errno(ERROR_UNAVAILABLE, "there is no job file or state folder %s",
                                operand);
-    struct job *job;
-    int code = job_read(operand, options->settings, options->settings_count, options->state, &job);
-    if (code)
-        return code;
-    *state = memory_copy_string(job->state);
-    job_free(job);
-    return 0;
+    return job_read_state(operand, options->settings, options->settings_count, options->state,
+                          state);
 }
 
 static char **places_here(void) {

@@ -13,6 +13,7 @@
 #include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
 #include "coordinator/job/network.h"
+#include "coordinator/job/plugin.h"
 
 #define KEYS_MAX 128
 #define SECTIONS_MAX 16
@@ -347,9 +348,7 @@ const char *job_sweep_key(const struct job *job) {
     return job->l1.count > 1 ? "l1" : "l2";
 }
 
-/* Fills in the defaults that follow from the file's name and from other keys, and checks the whole.
- */
-static int complete(struct job *job, const char *state) {
+static void complete_state(struct job *job, const char *state) {
     if (!job->name)
         job->name = default_name(job->file);
     if (!job->state)
@@ -359,26 +358,55 @@ static int complete(struct job *job, const char *state) {
                                                   : path_join(job->folder, job->state);
     free(job->state);
     job->state = place;
+}
+
+/* Fills in the defaults that follow from the data and from other keys, and checks the whole. */
+static int complete(struct job *job) {
     job_complete_network(job);
+    int code = job_complete_plugin(job);
+    if (code)
+        return code;
     if (objective_of(job->objective)->labels == LABEL_LISTS)
         job->source.separator = job->separator[0]; /* so much of reading depends on it */
     return job_check(job);
 }
 
-int job_read(const char *path, const char *const *settings, uint32_t settings_count,
-             const char *state, struct job **job) {
+/* Reads a job without what follows from several keys but the state folder. */
+static int read_job(const char *path, const char *const *settings, uint32_t settings_count,
+                    const char *state, struct job **job) {
     struct job *new = job_new(path);
     int code = read_file(new);
     for (uint32_t i = 0; !code && i < settings_count; i++)
         code = set(new, settings[i]);
     if (!code)
-        code = complete(new, state);
-    if (code) {
-        job_free(new);
-        return code;
-    }
+        complete_state(new, state);
     *job = new;
-    return 0;
+    return code;
+}
+
+int job_read(const char *path, const char *const *settings, uint32_t settings_count,
+             const char *state, struct job **job) {
+    struct job *new;
+    int code = read_job(path, settings, settings_count, state, &new);
+    if (!code)
+        code = complete(new);
+    if (code)
+        job_free(new);
+    else
+        *job = new;
+    return code;
+}
+
+int job_read_state(const char *path, const char *const *settings, uint32_t settings_count,
+                   const char *state, char **folder) {
+    struct job *job;
+    int code = read_job(path, settings, settings_count, state, &job);
+    if (!code && job->trains != TRAINS_PLUGIN)
+        code = complete(job);
+    if (!code)
+        *folder = memory_copy_string(job->state);
+    job_free(job);
+    return code;
 }
 
 /* `beside`: whether keys of files beside those of data are among them. */
@@ -436,5 +464,7 @@ void job_free(struct job *job) {
     free(job->file);
     free(job->folder);
     free(job->given);
+    free(job->plugin.path);
+    free(job->plugin.program);
     free(job);
 }

@@ -30,6 +30,20 @@ struct counts {
 
 /* What `objective` says besides the losses. */
 #define TRAINS_NETWORK OBJECTIVES
+#define TRAINS_PLUGIN (OBJECTIVES + 1)
+
+/* An objective of the user's own. */
+struct job_plugin {
+    char *library; /* as written, or NULL */
+    char *options; /* or NULL */
+    char *sha256;  /* of the library: as the job has it, else as it was found; NULL: not yet */
+    double seconds;
+    uint64_t seed; /* of the start */
+
+    /* Found when the job was read: */
+    char *path, *program; /* of the library, from the root; and of dml-replica */
+    struct plugin_description description;
+};
 
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
@@ -53,12 +67,14 @@ struct job {
     char *positive;                /* or NULL */
     char *separator;               /* of lists of labels: one character */
     char **order;                  /* of ordered classes, as in struct set_options; may be empty */
-    int trains;                    /* `objective`: a loss's kind, or TRAINS_NETWORK */
-    enum objective_kind objective; /* the loss: of a network, that of its outputs */
+    int trains;                    /* `objective`: a loss's kind, or TRAINS_… */
+    enum objective_kind objective; /* the loss: of a network, that of its outputs; or the row of a
+                                      plug-in */
     struct counts layers;          /* units of each hidden layer of a network */
     struct network network;        /* without these: see job_network() */
     enum objective_kind network_loss;
-    struct loss_parameters loss[OBJECTIVES]; /* of every loss, by its kind */
+    struct job_plugin plugin;
+    struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
     struct numbers l2, l1;
     bool intercept;
     bool standardise; /* columns are shifted and scaled, and regularised so */
@@ -106,6 +122,11 @@ struct job {
  * text names file, line, key and what is allowed. */
 int job_read(const char *path, const char *const *settings, uint32_t settings_count,
              const char *state, struct job **job);
+
+/* The state folder of a job, which is read and checked no further than that needs: a plug-in is not
+ * looked at. Free it. */
+int job_read_state(const char *path, const char *const *settings, uint32_t settings_count,
+                   const char *state, char **folder);
 void job_free(struct job *job);
 
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The

@@ -7,6 +7,7 @@
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
 #include "coordinator/job/network.h"
+#include "coordinator/job/plugin.h"
 #include "data/set.h"
 
 /* A parameter of another loss has no effect: perhaps the objective was forgotten. */
@@ -151,6 +152,8 @@ int job_check(const struct job *job) {
     int code = check_loss(job);
     if (!code)
         code = job_check_network(job);
+    if (!code)
+        code = job_check_plugin(job);
     if (!code)
         code = check_ordered(job);
     if (!code)

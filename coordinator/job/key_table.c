@@ -48,6 +48,14 @@ static bool is_class_weight(const char *text) {
     return !strcmp(text, CLASS_WEIGHT_BALANCED) || class_weight_parse(text, &length, &weight);
 }
 
+static bool is_plugin_text(const char *text) {
+    return strlen(text) < PLUGIN_TEXT_MAX;
+}
+
+static bool is_sha256(const char *text) {
+    return strlen(text) == SHA256_TEXT - 1 && strspn(text, "0123456789abcdef") == SHA256_TEXT - 1;
+}
+
 static bool is_separator(const char *text) {
     return text[0] && !text[1] && !isalnum((unsigned char)text[0]) &&
            !strchr("+-.:#\"'\\", text[0]);
@@ -61,7 +69,7 @@ static const char *const losses[] = {
 static const char *const objectives[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
-    "network", NULL};
+    "network", "plugin", NULL};
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
@@ -73,7 +81,8 @@ _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
                "as `preconditions`");
-_Static_assert(sizeof objectives / sizeof *objectives == TRAINS_NETWORK + 2, "as `objectives`");
+_Static_assert(TRAINS_PLUGIN == TRAINS_NETWORK + 1, "as `objectives`");
+_Static_assert(sizeof objectives / sizeof *objectives == TRAINS_PLUGIN + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
                "as `activations`");
 _Static_assert(PRECISION_DOUBLE == 0 && PRECISION_FLOAT == 1, "as `precisions`");
@@ -98,6 +107,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define WORD(text, value) .word = (text), .word_value = (value)
 #define CHANGES .may_change = true
 #define OF_NETWORKS .objectives = 1u << TRAINS_NETWORK
+#define OF_PLUGINS .objectives = 1u << TRAINS_PLUGIN
 
 /* clang-format off */
 const struct key keys[] = {
@@ -152,7 +162,8 @@ const struct key keys[] = {
     {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
      .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(trains), .choices = objectives, .initial = "logistic",
-     .help = "the loss that is minimised; network: that of network.loss, by hidden layers"},
+     .help = "the loss that is minimised; network: that of network.loss, by hidden layers; plugin: "
+             "one of your own"},
 #define LOSS_PARAMETER(KIND, kind, number, name, initial_, word_, low, high, text)                 \
     {#kind "." #name,   KEY_NUMBER,         AT(loss[OBJECTIVE_##KIND].value[number]),              \
      RANGE(low, high),  WORD(word_, 0),     .initial = initial_,                                   \
@@ -174,6 +185,18 @@ const struct key keys[] = {
      .initial = "1", .help = "which weights the training starts from"},
     {"network.precision", KEY_CHOICE, AT(network.precision), .choices = precisions, OF_NETWORKS,
      .initial = "double", .help = "in which numbers layers are computed; float is faster"},
+    {"plugin.library", KEY_TEXT, AT(plugin.library), .fits = is_plugin_text, CHANGES, OF_PLUGINS,
+     .allowed = "the path of a shared library, at most 4095 bytes",
+     .help = "the library, built with dml/objective.h; relative to the job file"},
+    {"plugin.options", KEY_TEXT, AT(plugin.options), .fits = is_plugin_text, OF_PLUGINS,
+     .allowed = "a text of at most 4095 bytes", .help = "what the library is told"},
+    {"plugin.sha256", KEY_TEXT, AT(plugin.sha256), .fits = is_sha256, OF_PLUGINS,
+     .allowed = "64 hexadecimal digits, small letters",
+     .help = "the SHA-256 that the library must have; by default that which it has"},
+    {"plugin.seconds", KEY_NUMBER, AT(plugin.seconds), RANGE(0.01, 1e6), CHANGES, OF_PLUGINS,
+     .initial = "60", .help = "how long the library may take for a chunk, or to start"},
+    {"plugin.seed", KEY_COUNT64, AT(plugin.seed), RANGE(0, COUNT_MAX), OF_PLUGINS, .initial = "1",
+     .help = "which start, of parameters that start at random"},
     {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0", .initial_network = "1e-4",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",

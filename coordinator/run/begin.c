@@ -48,7 +48,7 @@ static int work_on_start(void *context) {
         run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
     struct coordinates_walk walk = {0};
     const struct start_options options = {
-        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only,
+        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only && !run->shape.plugin,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
         .form = scaling_form(&run->scaling),
         .walk = run->scaling.columns ? &walk : NULL,

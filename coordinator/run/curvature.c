@@ -138,6 +138,7 @@ static int read_sections(struct curvature *curvature, const struct model *model)
         return error_set(ERROR_DATA, "%s is that of another model", file->path);
     *layout = (struct model_layout){.objective = model->layout.objective,
                                     .network = model->layout.network,
+                                    .plugin = model->layout.plugin,
                                     .outputs = facts->outputs,
                                     .shared = facts->shared,
                                     .intercept = facts->intercept,

@@ -2,7 +2,6 @@
 #include "coordinator/run/launch_ways.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +10,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "coordinator/run/sockets.h"
 
 #define UNIX "unix:"
 
 char *launch_program_here(enum role role) {
-    char own[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length > 0) {
-        own[length] = '\0';
-        char *folder = path_folder(own);
-        char *beside = path_join(folder, launch_program(role));
-        free(folder);
-        if (access(beside, X_OK) == 0)
-            return beside;
-        free(beside);
-    }
-    return memory_copy_string(launch_program(role));
+    return process_beside(launch_program(role));
 }
 
 /* Removes the file of a worker's socket. If an earlier coordinator made its folder, that goes with

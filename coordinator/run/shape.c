@@ -7,14 +7,16 @@
 #include "base/log.h"
 #include "coordinator/job/network.h"
 #include "coordinator/run/hosting.h"
+#include "coordinator/run/plugin.h"
 
 /* Of linear models they are those of the columns. */
 static void find_exponents(struct training *run) {
     const struct set_info *info = set_info(run->set);
     free(run->exponents);
-    run->exponents = run->shape.network.layers ? objective_exponents(&run->shape, info->exponent,
-                                                                     set_training_chunks(info))
-                                               : NULL;
+    run->exponents =
+        objective_rounds_chunks(&run->shape)
+            ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
+            : NULL;
 }
 
 static int refuse_size(const struct training *run) {
@@ -48,9 +50,7 @@ static int find_shape(struct training *run) {
         objective->complete(&run->shape.loss, info->targets);
     if (objective->start && run->shape.intercept)
         run->shape.start = objective->start(&run->shape.loss, info->targets);
-    int code = sizing_mixes(run->job, &run->shape, &run->shape.network.mixed);
-    run->parameters = objective_layout(&run->shape);
-    return code;
+    return sizing_mixes(run->job, &run->shape, &run->shape.network.mixed);
 }
 
 static void describe_model(struct training *run) {
@@ -102,6 +102,10 @@ int shape_up(struct training *run) {
     if (code)
         return code;
     describe_model(run);
+    code = training_add_plugin(run);
+    if (code)
+        return code;
+    run->parameters = objective_layout(&run->shape);
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
     find_exponents(run);

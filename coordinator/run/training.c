@@ -13,6 +13,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/plugin.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
@@ -390,6 +391,7 @@ void training_release(struct training *run, int code) {
     mixture_release(&run->mixture);
     scaling_release(&run->scaling);
     free(run->exponents);
+    training_release_plugin(run);
     coordinates_end(&run->recorder.walk);
     free(run->start_model);
     free(run->shards_folder);

@@ -52,6 +52,10 @@ struct training {
     struct objective_shape shape;
     int16_t *exponents; /* of a network, as in struct coordinator_settings; owned */
     struct layout parameters;
+    struct model_plugin plugin; /* of a plug-in, as are the next: ids and names of features in */
+    uint64_t *plugin_ids;       /* the order that it sees them in; owned */
+    uint32_t *plugin_order;
+    const char **plugin_names;
     struct preconditioner_settings preconditioner;
     struct scaling scaling;
     struct sizing sizing;

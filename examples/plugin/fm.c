@@ -60,10 +60,17 @@ static int fm_tensors(void *state, const struct dml_data *data,
                       char error[DML_ERROR_BYTES]) {
     const struct fm *fm = state;
     (void)error;
-    tensors[0] = (struct dml_tensor){"w", data->features, 1, 1, DML_START_ZERO, 0};
+    tensors[0] = (struct dml_tensor){
+        .name = "w", .rows = data->features, .columns = 1, .by_feature = 1, .regularised = 1};
     /* At 0 the gradient by all of v would be 0, and nothing would ever move it. */
-    tensors[1] = (struct dml_tensor){"v", data->features, fm->rank, 1, DML_START_UNIFORM, 0.05};
-    tensors[2] = (struct dml_tensor){"b", 1, 1, 0, DML_START_ZERO, 0};
+    tensors[1] = (struct dml_tensor){.name = "v",
+                                     .rows = data->features,
+                                     .columns = fm->rank,
+                                     .by_feature = 1,
+                                     .regularised = 1,
+                                     .start = DML_START_UNIFORM,
+                                     .bound = 0.05};
+    tensors[2] = (struct dml_tensor){.name = "b", .rows = 1, .columns = 1};
     *count = 3;
     return 0;
 }

@@ -77,14 +77,19 @@ struct dml_data {
 struct dml_tensor {
     char name[DML_TENSOR_NAME_MAX + 1]; /* letters, digits and _ */
     uint64_t rows, columns;
+    int32_t by_feature;  /* not 0: row j belongs to column j of the data. A run that starts from an
+                            earlier model then finds the rows of features by the features' ids,
+                            although the data has got new ones; those start at 0 */
     int32_t regularised; /* not 0: l2 and l1 act on it. dml adds them to loss and gradient */
     int32_t start;       /* enum dml_start */
+    int32_t unused;      /* 0 */
     double bound;        /* of the start */
 };
 
 /* Rows of the data. Of dense rows, row i has value[i * features + j] in column j. Of sparse rows it
  * has the values `start[i]` to `start[i + 1] - 1`: value[v] in column column[v], columns rising;
- * the others are 0. Rows of weight 0 are left out. */
+ * the others are 0. Rows of weight 0 are left out. A function must take both: predict() gets sparse rows
+ * also where the model was trained on dense ones. */
 struct dml_rows {
     uint32_t count;
     uint32_t features;

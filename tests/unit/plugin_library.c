@@ -49,8 +49,8 @@ static int tensors(void *state, const struct dml_data *data,
                    char error[DML_ERROR_BYTES]) {
     (void)state, (void)error;
     misbehave("tensors");
-    list[0] = (struct dml_tensor){"w", data->features, data->outputs, 1, DML_START_ZERO, 0};
-    list[1] = (struct dml_tensor){"b", 1, data->outputs, 0, DML_START_CONSTANT, 0.5};
+    list[0] = (struct dml_tensor){"w", data->features, data->outputs, 1, 1, DML_START_ZERO, 0, 0};
+    list[1] = (struct dml_tensor){"b", 1, data->outputs, 0, 0, DML_START_CONSTANT, 0, 0.5};
     if (is("same names"))
         strcpy(list[1].name, "w");
     if (is("size by process"))
@@ -111,6 +111,9 @@ static int predict(void *state, const struct dml_data *data, const struct dml_ro
                    const double *parameters, double *prediction, char error[DML_ERROR_BYTES]) {
     (void)state, (void)data, (void)error;
     misbehave("predict");
+    for (uint64_t v = 1; rows->start && is("rising") && v < rows->start[1]; v++)
+        if (rows->column[v] <= rows->column[v - 1])
+            return 1;
     for (uint32_t i = 0; i < rows->count; i++)
         prediction[i] = margin(rows, i, parameters);
     return 0;

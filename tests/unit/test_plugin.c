@@ -73,7 +73,7 @@ static struct plugin *started(const char *options) {
 
 static int compute(struct plugin *plugin, const struct rows *rows, bool gradient,
                    struct plugin_result *result) {
-    return plugin_chunk(plugin, &data, 7, rows, point, 3, gradient, result);
+    return plugin_chunk(plugin, &data, rows, point, 3, gradient, result);
 }
 
 static void a_library_describes_itself_and_its_tensors(void **state) {
@@ -84,8 +84,10 @@ static void a_library_describes_itself_and_its_tensors(void **state) {
     assert_int_equal(strlen(description->sha256), 64);
     assert_int_equal(description->labels, LABEL_TARGET);
     assert_int_equal(description->prediction, PLUGIN_VALUE);
-    struct layout layout;
-    assert_int_equal(plugin_layout(plugin, &data, 5, &layout), 0);
+    struct plugin_tensors tensors;
+    assert_int_equal(plugin_tensors(plugin, &data, 5, &tensors), 0);
+    const struct layout layout = tensors.layout;
+    assert_int_equal(tensors.by_feature, 1);
     assert_int_equal(layout.count, 2);
     assert_int_equal(layout.seed, 5);
     assert_int_equal(layout_parameters(&layout), 3);
@@ -119,11 +121,30 @@ static void dense_and_sparse_rows_reach_it_without_those_of_weight_0(void **stat
     plugin_stop(plugin);
 }
 
+static void columns_reach_it_in_the_order_of_their_ranks(void **state) {
+    static const uint32_t rank[] = {1, 0}, first[] = {0, 2, 2}, column[] = {0, 1};
+    static const struct plugin_data ranked = {.features = 2, .outputs = 1, .rank = rank};
+    (void)state;
+    struct plugin *plugin = started("rising");
+    double predictions[2];
+    assert_int_equal(plugin_predict(plugin, &ranked, &dense, point, 3, predictions), 0);
+    assert_true(predictions[0] == 2 * 1 + 1 * 2 + 0.5 && predictions[1] == 4 * 1 + 3 * 2 + 0.5);
+    struct rows sparse = dense;
+    sparse.dense = false;
+    sparse.values = 2;
+    sparse.start = first;
+    sparse.feature = column;
+    assert_int_equal(plugin_predict(plugin, &ranked, &sparse, point, 3, predictions), 0);
+    assert_true(predictions[0] == 2 * 1 + 1 * 2 + 0.5 && predictions[1] == 0.5);
+    plugin_stop(plugin);
+}
+
 static void predictions_and_losses_are_of_all_rows(void **state) {
     (void)state;
     struct plugin *plugin = started("");
     double predictions[2], losses[2];
-    assert_int_equal(plugin_predict(plugin, &data, &dense, point, 3, predictions, losses), 0);
+    assert_int_equal(plugin_predict(plugin, &data, &dense, point, 3, predictions), 0);
+    assert_int_equal(plugin_losses(plugin, &data, &dense, point, 3, losses), 0);
     assert_true(predictions[0] == 5.5 && predictions[1] == 11.5);
     assert_true(losses[0] == 4.5 * 4.5 / 2 && losses[1] == 10.5 * 10.5 / 2);
     plugin_stop(plugin);
@@ -200,12 +221,12 @@ static void what_it_does_wrong_with_a_chunk_is_named(void **state) {
     static const struct {
         const char *options, *words;
     } cases[] = {
-        {"crash in chunk", "(test): crashed in chunk 7: signal 11"},
-        {"loop in chunk", "(test): gave no answer within 0.2 seconds in chunk 7"},
-        {"exit in chunk", "(test): ended its process in chunk 7, with status 3"},
+        {"crash in chunk", "(test): crashed in chunk(): signal 11"},
+        {"loop in chunk", "(test): gave no answer within 0.2 seconds in chunk()"},
+        {"exit in chunk", "(test): ended its process in chunk(), with status 3"},
         {"refuse", "(test): these rows are not for me"},
-        {"nan gradient", "element 0 of the gradient of chunk 7"},
-        {"least loss", "the loss of a row of chunk 7 is -infinity"},
+        {"nan gradient", "element 0 of the gradient of a chunk"},
+        {"least loss", "the loss of a row is -infinity"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -237,8 +258,8 @@ static void tensors_that_cannot_be_are_refused(void **state) {
                                            {"crash in tensors", "crashed in tensors()"}};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         struct plugin *plugin = started(modes[i][0]);
-        struct layout layout;
-        assert_says(plugin_layout(plugin, &data, 1, &layout), ERROR_PLUGIN, modes[i][1]);
+        struct plugin_tensors tensors;
+        assert_says(plugin_tensors(plugin, &data, 1, &tensors), ERROR_PLUGIN, modes[i][1]);
         plugin_stop(plugin);
     }
 }
@@ -275,6 +296,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_describes_itself_and_its_tensors),
         cmocka_unit_test(dense_and_sparse_rows_reach_it_without_those_of_weight_0),
+        cmocka_unit_test(columns_reach_it_in_the_order_of_their_ranks),
         cmocka_unit_test(predictions_and_losses_are_of_all_rows),
         cmocka_unit_test(a_library_that_does_not_fit_is_refused),
         cmocka_unit_test(another_file_than_expected_is_refused_with_both_hashes),

@@ -34,9 +34,9 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch);
 }
 
-void objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct rows *rows, const double *parameters, int64_t *sum,
-                     struct objective_scratch *scratch, struct objective_result *result) {
+int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result) {
     (void)scratch;
     struct random random;
     random_init(&random, (uint64_t)rows->label[0] + 1);
@@ -47,6 +47,7 @@ void objective_block(const struct objective_shape *shape, const struct objective
     for (int i = 0; sum && i < 300; i++)
         fixed_add(&sum[random_below(&random, shape->features)],
                   (double)((int64_t)random_next(&random) >> 12));
+    return 0;
 }
 
 /* A chunk adds its number plus one to every element of the triangle. */

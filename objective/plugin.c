@@ -1,0 +1,169 @@
+/* Objectives that are plug-ins: their rows of the table, and their chunks. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+#include "objective/parts.h"
+
+/* What the probabilities of a plug-in are made of, and its figures, is the same as of these losses.
+ */
+static void logistic_link(size_t outputs, double *margins) {
+    objective_logistic.predict(outputs, margins);
+}
+
+static void softmax_link(size_t outputs, double *margins) {
+    objective_softmax.predict(outputs, margins);
+}
+
+const struct objective objective_plugin_value = {
+    .name = "plugin_value",
+    .labels = LABEL_TARGET,
+    .figures = FIGURE_RMSE,
+    .prediction = "prediction",
+};
+
+const struct objective objective_plugin_score = {
+    .name = "plugin_score",
+    .labels = LABEL_BINARY,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC,
+    .prediction = "margin",
+};
+
+const struct objective objective_plugin_margin = {
+    .name = "plugin_margin",
+    .labels = LABEL_BINARY,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
+    .predict = logistic_link,
+    .prediction = "probability",
+};
+
+const struct objective objective_plugin_scores = {
+    .name = "plugin_scores",
+    .labels = LABEL_CLASSES,
+    .output_a_class = true,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC,
+    .prediction = "margins",
+};
+
+const struct objective objective_plugin_margins = {
+    .name = "plugin_margins",
+    .labels = LABEL_CLASSES,
+    .output_a_class = true,
+    .figures = FIGURE_ACCURACY | FIGURE_AUC | FIGURE_LOG_LOSS,
+    .predict = softmax_link,
+    .prediction = "probabilities",
+};
+
+enum objective_kind objective_of_plugin(const struct plugin_description *description) {
+    bool score = description->prediction == PLUGIN_SCORE;
+    if (description->labels == LABEL_TARGET)
+        return OBJECTIVE_PLUGIN_VALUE;
+    if (description->labels == LABEL_BINARY)
+        return score ? OBJECTIVE_PLUGIN_SCORE : OBJECTIVE_PLUGIN_MARGIN;
+    return score ? OBJECTIVE_PLUGIN_SCORES : OBJECTIVE_PLUGIN_MARGINS;
+}
+
+/* ---- chunks ---- */
+
+static struct plugin_data data_of(const struct objective_shape *shape) {
+    return (struct plugin_data){
+        .features = shape->features, .outputs = shape->outputs, .rank = shape->plugin->rank};
+}
+
+/* The process with the library in it, which starts when it is first needed. */
+static int find_plugin(const struct objective_shape *shape, struct objective_scratch *scratch) {
+    struct plugin_data data = data_of(shape);
+    return scratch->plugin ? 0
+                           : plugin_start_checked(&shape->plugin->source, &data,
+                                                  &shape->plugin->tensors.layout, &scratch->plugin);
+}
+
+/* Elements of a gradient that are looked at in one go. */
+#define PIECE_ELEMENTS 1024
+_Static_assert(PIECE_ELEMENTS <= BLOCK_ELEMENTS, "vector kernels take a piece");
+
+static double largest_of(uint64_t count, const double *gradient) {
+    double largest = 0;
+    for (uint64_t i = 0; i < count; i += PIECE_ELEMENTS) {
+        uint64_t left = count - i;
+        double most = vector_max_abs(left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS, gradient + i);
+        largest = most > largest ? most : largest;
+    }
+    return largest;
+}
+
+/* All tensors have one exponent each, so a maximum is that of the elements as they are. */
+static void take_gradient(const struct layout *layout, const struct objective_scale *scale,
+                          const double *gradient, int64_t *sum, struct objective_result *result) {
+    for (uint32_t t = 0; t < layout->count; t++) {
+        const struct layout_tensor *tensor = &layout->tensor[t];
+        result->maxima.value[t] =
+            largest_of(tensor->rows * tensor->columns, gradient + tensor->first);
+    }
+    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
+    for (uint32_t t = 0; t < layout->count && sum && !result->exceeded; t++) {
+        const struct layout_tensor *tensor = &layout->tensor[t];
+        gradient_add(tensor->rows * tensor->columns, gradient + tensor->first,
+                     scale_of(scale, tensor->first_exponent),
+                     fixed_power(-bounds_exponent(&scale->bounds, t)), sum + tensor->first);
+    }
+}
+
+/* The weight of the rows that are predicted correctly. */
+static int find_correct(const struct objective_shape *shape, const struct rows *rows,
+                        const double *parameters, struct objective_scratch *scratch,
+                        double *correct) {
+    const struct objective *objective = objective_of(shape->kind);
+    if (objective->labels == LABEL_TARGET)
+        return 0;
+    double *margins = memory_new((size_t)rows->count * shape->outputs, sizeof *margins);
+    int code = plugin_margins(shape, rows, parameters, scratch, margins);
+    for (uint32_t i = 0; i < rows->count && !code; i++)
+        if (objective_is_correct(objective, shape->outputs, margins + (size_t)i * shape->outputs,
+                                 &rows->label[i]))
+            *correct += weight_at(rows, i);
+    free(margins);
+    return code;
+}
+
+int plugin_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                 const struct rows *rows, const double *parameters, int64_t *sum,
+                 struct objective_scratch *scratch, struct objective_result *result) {
+    const struct layout *layout = &shape->plugin->tensors.layout;
+    struct plugin_data data = data_of(shape);
+    struct plugin_result found;
+    *result = (struct objective_result){.maxima = {.count = layout->count}};
+    int code = find_plugin(shape, scratch);
+    if (!code)
+        code = plugin_chunk(scratch->plugin, &data, rows, parameters, layout_parameters(layout),
+                            scale != NULL, &found);
+    if (code)
+        return code;
+    result->loss = found.loss;
+    if (found.gradient)
+        take_gradient(layout, scale, found.gradient, sum, result);
+    for (uint32_t t = 0; t < layout->count && !isfinite(found.loss); t++)
+        result->maxima.value[t] = INFINITY;
+    result->exceeded |= !isfinite(found.loss);
+    return scale ? 0 : find_correct(shape, rows, parameters, scratch, &result->correct);
+}
+
+int plugin_margins(const struct objective_shape *shape, const struct rows *rows,
+                   const double *parameters, struct objective_scratch *scratch, double *margins) {
+    struct plugin_data data = data_of(shape);
+    int code = find_plugin(shape, scratch);
+    return code ? code
+                : plugin_predict(scratch->plugin, &data, rows, parameters,
+                                 layout_parameters(&shape->plugin->tensors.layout), margins);
+}
+
+int objective_losses(const struct objective_shape *shape, const struct rows *rows,
+                     const double *parameters, struct objective_scratch *scratch, double *losses) {
+    struct plugin_data data = data_of(shape);
+    int code = find_plugin(shape, scratch);
+    return code ? code
+                : plugin_losses(scratch->plugin, &data, rows, parameters,
+                                layout_parameters(&shape->plugin->tensors.layout), losses);
+}
