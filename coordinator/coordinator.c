@@ -75,10 +75,30 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 
 /* If something was not available, the worker is restarted and tries again. Any other failure ends
  * the run, since the worker would fail in the same way again; but on another host it may not. */
+/* As often as that at the same point a plug-in may fail. Once, it may be the machine's fault. */
+#define PLUGIN_FAILURES_MAX 3
+
+static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
+                         struct output *out) {
+    struct membership *membership = &c->membership;
+    uint64_t program = steering_next_program(c);
+    if (membership->failed_program != program)
+        membership->plugin_failures = 0;
+    membership->failed_program = program;
+    if (++membership->plugin_failures < PLUGIN_FAILURES_MAX)
+        return coordinator_lost(c, link, why, now_ns, out);
+    return error_set(ERROR_PLUGIN,
+                     "%s; this was failure %u at the same point. What is durable is kept: with the "
+                     "same library, run the same command again to go on",
+                     why, membership->plugin_failures);
+}
+
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->membership.members[link];
     int code = -(int)message->failed.status;
+    if (code == ERROR_PLUGIN)
+        return plugin_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN || c->settings.on_hosts)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,

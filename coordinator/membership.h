@@ -35,6 +35,10 @@ struct membership {
     uint64_t proof[3];      /* by role: the proof that all must match; 0: none yet */
     int64_t pinged_ns;
     uint64_t pings;
+
+    /* Failures of a plug-in since the program before this was sent. */
+    uint64_t failed_program;
+    uint32_t plugin_failures;
 };
 
 void membership_init(struct coordinator *c);

@@ -47,10 +47,12 @@ static int copy_hashed(const char *path, int to, char text[SHA256_TEXT]) {
 static int check_hash(const char *path, const char *wanted, const char *found) {
     if (!*wanted || strcmp(wanted, found) == 0)
         return 0;
-    return error_set(ERROR_CONFIG,
-                     "plug-in %s: is another file than that of the run or model: its SHA-256 is "
-                     "%s, where %s is expected; put the former file there, or train again",
-                     path, found, wanted);
+    return error_set(
+        ERROR_CONFIG,
+        "plug-in %s: is another file than that of the run or model: its SHA-256 is "
+        "%s, where %s is expected; put that file there (predict and evaluate also take "
+        "--set plugin.library=PATH), or train again",
+        path, found, wanted);
 }
 
 /* Its own text, without the path of the copy. */

@@ -8,6 +8,7 @@
 
 #include "base/cpus.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/figures_print.h"
@@ -22,6 +23,9 @@ struct scoring {
     struct source_options reading;
     char **paths; /* of the data */
     struct source_beside beside;
+    const char **settings; /* about reading */
+    uint32_t settings_count;
+    char *library; /* of a plug-in, if it is elsewhere; or NULL */
 };
 
 /* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
@@ -53,6 +57,27 @@ static int check_weights(const struct scoring *scoring) {
     return 0;
 }
 
+#define LIBRARY_KEY "plugin.library="
+
+/* Takes `plugin.library` out of the settings, which are about reading otherwise: where the library
+ * of the model is, if not where it was. */
+static int set_library(struct scoring *scoring) {
+    const struct options *options = scoring->options;
+    int code = 0;
+    scoring->settings = memory_new(options->settings_count, sizeof *scoring->settings);
+    for (uint32_t i = 0; i < options->settings_count && !code; i++) {
+        const char *setting = options->settings[i];
+        if (strncmp(setting, LIBRARY_KEY, strlen(LIBRARY_KEY)) != 0) {
+            scoring->settings[scoring->settings_count++] = setting;
+            continue;
+        }
+        free(scoring->library);
+        scoring->library = path_absolute(setting + strlen(LIBRARY_KEY));
+        code = model_set_library(scoring->model, scoring->library);
+    }
+    return code;
+}
+
 /* `beside`: rows may have weights and labels in files of their own. */
 static int scoring_open(const struct options *options, bool beside, struct scoring *scoring) {
     struct source_beside patterns = {0};
@@ -61,7 +86,9 @@ static int scoring_open(const struct options *options, bool beside, struct scori
     if (!code)
         code = score_options(scoring->model, &scoring->reading);
     if (!code)
-        code = job_set_reading(options->settings, options->settings_count, &scoring->reading,
+        code = set_library(scoring);
+    if (!code)
+        code = job_set_reading(scoring->settings, scoring->settings_count, &scoring->reading,
                                beside ? &patterns : NULL);
     if (!code)
         code = find_beside(scoring, "weights", patterns.weights, &scoring->beside.weights);
@@ -82,6 +109,8 @@ static void scoring_close(struct scoring *scoring) {
     source_beside_release(&scoring->beside);
     score_options_release(&scoring->reading);
     model_close(scoring->model);
+    free(scoring->settings);
+    free(scoring->library);
 }
 
 /* ---- predict ---- */

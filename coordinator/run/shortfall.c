@@ -133,7 +133,8 @@ int shortfall_strict(const json_t *result, bool strict) {
 
 int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
     char *seen =
-        objective_of(job->objective)->labels == LABEL_TARGET
+        job->plugin.path ? memory_format("so says the plug-in %s", job->plugin.path)
+        : objective_of(job->objective)->labels == LABEL_TARGET
             ? memory_format("labels are as large as %.3g; scale labels and columns so that "
                             "their squares are numbers",
                             data->label_max_abs)
