@@ -113,12 +113,14 @@ size_t network_first_rows(const struct network_scratch *scratch) {
 
 static void room_for_first(struct network_scratch *scratch) {
     size_t rows = network_first_rows(scratch), size = scratch->kernels->size;
-    if (rows <= scratch->first_rows)
-        return;
-    scratch->gradient[0] = memory_resize(scratch->gradient[0], rows * scratch->width[1], size);
-    if (!scratch->dense && scratch->kernels == &network_float)
+    if (rows > scratch->first_rows) {
+        scratch->gradient[0] = memory_resize(scratch->gradient[0], rows * scratch->width[1], size);
+        scratch->first_rows = rows;
+    }
+    if (!scratch->dense && scratch->kernels == &network_float && rows > scratch->used_rows) {
         scratch->used = memory_resize(scratch->used, rows * scratch->width[1], size);
-    scratch->first_rows = rows;
+        scratch->used_rows = rows;
+    }
 }
 
 /* The parameters from element `first` on as reals. */

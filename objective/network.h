@@ -36,9 +36,8 @@ struct network_scratch {
 
     /* Of the chunk. */
     bool dense;
-    void
-        *gradient[TENSORS_MAX]; /* as tensors are, but of sparse rows [0] has a row a used column */
-    size_t first_rows;          /* that gradient[0] has room for */
+    void *gradient[TENSORS_MAX]; /* as tensors are; of sparse rows [0] has a row a used column */
+    size_t first_rows;           /* that gradient[0] has room for */
 
     /* Columns that a sparse chunk has values in, by first appearance, and which of them each value
      * is in. A run may have many more columns than a chunk. */
@@ -47,6 +46,7 @@ struct network_scratch {
     uint32_t columns;
     size_t values;              /* that `column` and `place` have room for */
     void *used;                 /* of floats: the rows of W1 of these columns */
+    size_t used_rows;           /* that it has room for */
     const uint32_t *weight_row; /* the row of weight[0] that each value is multiplied by */
 
     struct matrix_scratch *matrix;

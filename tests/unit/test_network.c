@@ -126,7 +126,8 @@ static void a_chunk_of_rows_of_weight_0_has_no_gradient(void **state) {
                               true, VALUE_FLOAT, 4);
     memset(net->weight, 0, sizeof net->weight);
     net->rows.weight = net->weight;
-    net->parameters[0] = NAN;
+    for (uint64_t i = 0; i < net->n; i++)
+        net->parameters[i] = NAN;
     const struct bounds bounds = {.count = net->layout.count};
     struct objective_result result = net_block(net, &bounds, NULL);
     assert_true(result.loss == 0 && !result.exceeded);
@@ -291,6 +292,54 @@ static void every_processor_computes_the_same_bits(void **state) {
     }
 }
 
+/* ---- scratch memory ---- */
+
+static void assert_as_with_fresh_scratch(const struct net *net, const struct rows *rows,
+                                         struct objective_scratch *used) {
+    struct objective_scale scale = {.exponent = net->exponent,
+                                    .bounds = {.count = net->layout.count}};
+    for (uint32_t t = 0; t < net->layout.count; t++)
+        scale.bounds.exponent[t] = 10;
+    struct objective_scratch *fresh = objective_scratch_new(&net->shape);
+    struct objective_result result, expected;
+    int64_t *sum = memory_new(2 * net->n, sizeof *sum);
+    objective_block(&net->shape, &scale, rows, net->parameters, sum, used, &result);
+    objective_block(&net->shape, &scale, rows, net->parameters, sum + net->n, fresh, &expected);
+    assert_true(!expected.exceeded && result.loss == expected.loss);
+    assert_memory_equal(sum, sum + net->n, net->n * sizeof *sum);
+    objective_scratch_free(fresh);
+    free(sum);
+}
+
+/* Chunks of other columns and sizes, sparse and dense, leave nothing behind. */
+static void a_chunk_does_not_notice_those_before_it(void **state) {
+    (void)state;
+    struct objective_shape shape = net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_GELU, PRECISION_FLOAT);
+    shape.features = NET_FEATURES_MAX;
+    struct objective_scratch *scratch = objective_scratch_new(&shape);
+    static const uint32_t cuts[] = {0, 1, 2, 5, 5, 60, 62, 63};
+    for (int round = 0; round < 2 * FORMATS; round++) {
+        const struct format *format = &formats[round < FORMATS ? round : 2 * FORMATS - 1 - round];
+        struct net *net = net_new(shape, 63, format->dense, format->type, 20);
+        for (size_t c = 0; c + 1 < sizeof cuts / sizeof *cuts; c++) {
+            struct rows rows = net->rows;
+            uint32_t start[64];
+            rows.count = cuts[c + 1] - cuts[c];
+            rows.label += cuts[c];
+            for (uint32_t i = 0; i <= rows.count; i++)
+                start[i] = net->start[cuts[c] + i] - net->start[cuts[c]];
+            size_t size = rows.type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
+            if (rows.value)
+                rows.value = (const char *)rows.value + net->start[cuts[c]] * size;
+            rows.start = rows.dense ? NULL : start;
+            rows.feature = rows.dense ? NULL : rows.feature + net->start[cuts[c]];
+            assert_as_with_fresh_scratch(net, &rows, scratch);
+        }
+        net_free(net);
+    }
+    objective_scratch_free(scratch);
+}
+
 /* ---- bounds ---- */
 
 static void maxima_belong_to_the_chunk_whatever_the_bounds(void **state) {
@@ -433,6 +482,7 @@ int main(void) {
         cmocka_unit_test(a_chunk_is_added_up_row_by_row_with_fused_products),
         cmocka_unit_test(sparse_rows_give_the_bits_of_dense_ones),
         cmocka_unit_test(every_processor_computes_the_same_bits),
+        cmocka_unit_test(a_chunk_does_not_notice_those_before_it),
         cmocka_unit_test(maxima_belong_to_the_chunk_whatever_the_bounds),
         cmocka_unit_test(a_chunk_within_its_bounds_adds_at_most_its_share),
         cmocka_unit_test(parameters_that_are_no_numbers_give_no_loss_and_no_bounds),
