@@ -24,20 +24,24 @@ static void reserve_text(struct batch *batch, size_t length) {
     batch->text = memory_resize(batch->text, batch->text_capacity, 1);
 }
 
-/* Reads until the text is `length` long or ends. */
-static int fill(struct blocks *blocks, struct batch *batch, size_t length) {
-    reserve_text(batch, length);
-    while (batch->text_length < length && !blocks->ended) {
+/* Reads to `bytes`, which has *length of them, until there are `aim` or the input ends. */
+static int read_until(struct blocks *blocks, char *bytes, size_t *length, size_t aim) {
+    while (*length < aim && !blocks->ended) {
         size_t got;
-        int code = input_read(blocks->input, batch->text + batch->text_length,
-                              length - batch->text_length, &got);
+        int code = input_read(blocks->input, bytes + *length, aim - *length, &got);
         if (code)
             return code;
-        batch->text_length += got;
+        *length += got;
         blocks->text_bytes += got;
         blocks->ended = got == 0;
     }
     return 0;
+}
+
+/* Reads until the text is `length` long or ends. */
+static int fill(struct blocks *blocks, struct batch *batch, size_t length) {
+    reserve_text(batch, length);
+    return read_until(blocks, batch->text, &batch->text_length, length);
 }
 
 /* Where the whole lines end; 0 if there is none. */
@@ -108,19 +112,10 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
 
 int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length) {
     reserve_rest(blocks, least);
-    while (blocks->rest_length < least && !blocks->ended) {
-        size_t got;
-        int code = input_read(blocks->input, blocks->rest + blocks->rest_length,
-                              least - blocks->rest_length, &got);
-        if (code)
-            return code;
-        blocks->rest_length += got;
-        blocks->text_bytes += got;
-        blocks->ended = got == 0;
-    }
+    int code = read_until(blocks, blocks->rest, &blocks->rest_length, least);
     *bytes = (const uint8_t *)blocks->rest;
     *length = blocks->rest_length;
-    return 0;
+    return code;
 }
 
 void blocks_skip(struct blocks *blocks, size_t length) {
