@@ -13,9 +13,9 @@
 #include "base/memory.h"
 
 #define UNITS 3   /* registers of columns in a panel */
-#define DEPTH 200 /* rows of a block of b: a panel of it fills most of a first cache */
-#define HEIGHT 96 /* rows of a that are packed at once */
-#define BLOCK_BYTES (384 << 10) /* of a block of b: with the rows in the second cache */
+#define DEPTH 400 /* rows of a block of b: a panel of it is read for each group of rows */
+#define HEIGHT 64 /* rows of a that are packed at once, for the second cache */
+#define BLOCK_BYTES (2 << 20) /* of a block of b, for the third cache */
 #define ROWS_BYTES (HEIGHT * DEPTH * sizeof(double))
 #define AT_ONCE 8     /* columns that are packed at once: they fill whole lines of the cache */
 #define GATHERED 12   /* registers for a row with few values */
