@@ -164,7 +164,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
                                                            .keeps_best = flags & 2,
                                                            .starts = flags & 4,
                                                            .squared = flags & 8,
-                                                           .sparse = flags & 64});
+                                                           .sparse = flags & 64,
+                                                           .network = flags & 128});
     while (draw.left)
         one_event(&cluster, &memory, 1u << (flags >> 4 & 3), &draw);
     for (size_t i = 0; i < REMEMBERED; i++)

@@ -9,16 +9,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "numeric/vector.h"
-#include "replica/kernels.h"
+#include "tests/fuzz/small_work.h"
 #include "wire/peer.h"
 
 enum {
     FEATURES = 2 * BLOCK_ELEMENTS - 1,
     PARAMETERS = FEATURES + 1, /* with the intercept: a block for each shard */
-    CURVED = 48,               /* elements that the quadratic depends on */
     CHUNKS = 6,
-    HELD_OUT = 1, /* of them */
-    EXPONENT = 30,
+    HELD_OUT = 1,        /* of them */
     STRANGERS = 1000000, /* their links are numbered from here on */
 };
 
@@ -159,51 +157,20 @@ static void after_replica(struct small_cluster *cluster, uint8_t node, struct ou
     error_clear();
 }
 
-static double curvature(uint32_t element) {
-    return 1 + 10 * (element % 7);
-}
-
-/* Σ curvature/2·(x − 1)², once for each chunk. */
 static void compute(struct small_cluster *cluster, uint8_t node) {
     struct replica_work *work = &cluster->replicas[node - SHARDS];
-    const struct computation *computation = &work->computation;
     struct computed answer;
-    double loss = 0;
-    computed_init(&answer, &computation->parts);
-    answer.values = CURVED;
-    for (uint32_t i = 0; i < work->curved; i++) {
-        double off = computation->parameters[i] - 1;
-        loss += curvature(i) / 2 * off * off;
-        struct maxima found = maxima_of_one(fabs(off));
-        maxima_merge(&answer.maxima, &found);
-    }
-    for (uint32_t i = 0; i < answer.totals.count; i++)
-        exact_add(&answer.totals.sum[i], loss * computation->count);
-    answer.exceeded =
-        cluster->options.squared && maxima_exceed(&answer.maxima, &computation->bounds);
-    work->summed = computation->clear ? 0 : work->summed;
-    work->summed += computation->sums ? computation->count % 1024 : 0;
-    work->bounds = computation->bounds;
-    work->computing = false;
     struct outbox out;
+    small_work_compute(work, cluster->options.squared, &answer);
     outbox_init(&out);
     replica_computed(work->replica, &answer, cluster->now_ns, &out);
     after_replica(cluster, node, &out);
 }
 
-static int64_t fixed(double value) {
-    return fabs(value) < 0x1p60 ? (int64_t)value : 1;
-}
-
 static void gather(struct small_cluster *cluster, uint8_t node) {
     struct replica_work *work = &cluster->replicas[node - SHARDS];
-    for (uint32_t i = 0; i < work->curved; i++) {
-        double slope = curvature(i) * (work->computation.parameters[i] - 1);
-        work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->bounds.exponent[0]));
-    }
-    work->gathering = false;
-    work->summed = 0;
     struct outbox out;
+    small_work_gather(work);
     outbox_init(&out);
     replica_gathered(work->replica, cluster->now_ns, &out);
     after_replica(cluster, node, &out);
@@ -290,9 +257,24 @@ static void after_coordinator(struct small_cluster *cluster, int code) {
     }
 }
 
+/* All have as many parameters: a network has a weight and two biases beside W1. */
+static struct objective_shape shape_of(const struct cluster_options *options) {
+    struct objective_shape shape = {.kind =
+                                        options->squared ? OBJECTIVE_SQUARED : OBJECTIVE_LOGISTIC,
+                                    .features = FEATURES,
+                                    .outputs = 1,
+                                    .intercept = true};
+    if (options->network) {
+        shape.features -= 2;
+        shape.network = (struct network){.layers = 1, .units = {1}};
+    }
+    return shape;
+}
+
 static struct coordinator *new_coordinator(struct small_cluster *cluster) {
     static const char *const addresses[SHARDS] = {"unix:/0", "unix:/1"};
     const struct cluster_options *options = &cluster->options;
+    const struct objective_shape shape = shape_of(options);
     struct store_saved saved;
     struct store_blob *journal;
     virtual_store_read(&cluster->store, &saved, &journal);
@@ -302,13 +284,11 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
                       .steps_max = 30,
                       .gradient_tolerance = 1e-9,
                       .patience = options->keeps_best ? 3 : 0},
-        .shape = {.kind = options->squared ? OBJECTIVE_SQUARED : OBJECTIVE_LOGISTIC,
-                  .features = FEATURES,
-                  .outputs = 1,
-                  .intercept = true},
-        .layout = layout_linear(FEATURES, 1, true),
+        .shape = shape,
+        .layout = objective_layout(&shape),
         .history_type = HISTORY_DOUBLE,
         .data = &cluster->data,
+        .exponents = options->network ? cluster->exponents : NULL,
         .set_path = "the set",
         .run = "run",
         .epoch = virtual_store_epoch(&cluster->store),
@@ -450,12 +430,12 @@ static void make_data(struct small_cluster *cluster) {
         cluster->exponents[i] = EXPONENT;
     for (size_t i = 0; i < CURVED; i++) {
         cluster->point[PARAMETERS + i] = 1;
-        cluster->point[2 * PARAMETERS + i] = curvature((uint32_t)i);
+        cluster->point[2 * PARAMETERS + i] = small_work_curvature((uint32_t)i);
     }
     cluster->data = (struct set_info){.rows = 100,
                                       .weight_sum = 100,
                                       .values = 1000,
-                                      .features = FEATURES,
+                                      .features = shape_of(&cluster->options).features,
                                       .chunks = CHUNKS,
                                       .exponent = cluster->exponents,
                                       .uniform = cluster->options.uniform,

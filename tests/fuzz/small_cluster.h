@@ -27,6 +27,7 @@ struct cluster_options {
     bool starts;     /* from a point, with curvature pairs */
     bool squared;    /* an objective whose derivative has no bound */
     bool sparse;     /* with l1 */
+    bool network;    /* with a bound a tensor */
 };
 
 struct replica_work {

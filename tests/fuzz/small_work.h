@@ -1,0 +1,17 @@
+/* What the replicas of the small cluster compute: a loss that depends on a few parameters. */
+#ifndef DML_TESTS_FUZZ_SMALL_WORK_H
+#define DML_TESTS_FUZZ_SMALL_WORK_H
+
+#include "tests/fuzz/small_cluster.h"
+
+enum { CURVED = 48, EXPONENT = 30 }; /* elements that it depends on; the base exponent of all */
+
+double small_work_curvature(uint32_t element);
+
+/* Does the computation that the replica asked for. Bounds apply if the loss is `squared`. */
+void small_work_compute(struct replica_work *work, bool squared, struct computed *answer);
+
+/* Puts the sums of what was computed where the replica asked for them. */
+void small_work_gather(struct replica_work *work);
+
+#endif
