@@ -15,7 +15,7 @@ libsimulated_a_SOURCES = \
 	shard/interpreter.c shard/orthant.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \
 	replica/accrual.c replica/evaluation.c replica/flush.c replica/kernels.c replica/replica.c \
-	replica/setup.c
+	replica/mixing.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 
 check_PROGRAMS += tests/sim/sim
