@@ -64,7 +64,7 @@ struct optimizer_settings {
 
 /* |x_t| and |∂F_t| of each tensor t of the layout, in the coordinates of the run. */
 struct tensor_norms {
-    uint32_t count; /* 0: they are not measured */
+    uint64_t count; /* 0: they are not measured */
     double point[TENSORS_MAX], gradient[TENSORS_MAX];
 };
 

@@ -62,9 +62,9 @@ static void code_held(struct coder *coder, struct held *held) {
 
 /* They are of all tensors, or of none. */
 static void code_norms(struct coder *coder, struct tensor_norms *norms, uint32_t tensors) {
-    code_u32(coder, &norms->count);
+    code_u64(coder, &norms->count);
     code_fails_if(coder, norms->count && norms->count != tensors);
-    for (uint32_t i = 0; i < norms->count && !coder->in.failed; i++) {
+    for (uint64_t i = 0; i < norms->count && !coder->in.failed; i++) {
         code_f64(coder, &norms->point[i]);
         code_f64(coder, &norms->gradient[i]);
     }

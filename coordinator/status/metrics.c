@@ -125,10 +125,10 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
 }
 
 static void write_norms(FILE *out, const char *name, const char *help, const struct layout *layout,
-                        uint32_t count, const double *norms) {
+                        uint64_t count, const double *norms) {
     if (count)
         describe(out, name, GAUGE, help);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++)
         write_labelled(out, name, "tensor", layout->tensor[i].name, norms[i]);
 }
 
