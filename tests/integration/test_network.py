@@ -148,7 +148,8 @@ def killed_processes_cost_nothing(folder):
 def a_run_that_was_interrupted_goes_on_to_the_same_model(folder):
     job = wide_job(folder, checkpoint_seconds=0)
     quiet = train(job, '--state', folder / 'quiet.state')
-    process = Process(COORDINATOR, 'run', job, DML_FAILPOINT='coordinator.state_step_commit:3:stop')
+    process = Process(COORDINATOR, 'run', job, DML_SHUFFLE='7', DML_PAUSE_US='100000',
+                      DML_FAILPOINT='coordinator.state_step_commit:3:stop')
     process.until(lambda: is_stopped(process.pid), 'it stops')
     process.signal(signal.SIGINT)
     process.signal(signal.SIGCONT)
