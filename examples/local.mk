@@ -6,7 +6,7 @@ EXTRA_DIST += $(EXAMPLES)
 examplesdir = $(docdir)/examples
 examples_DATA = $(EXAMPLES)
 
-PLUGIN_EXAMPLE = examples/plugin/Makefile examples/plugin/fm.c
+PLUGIN_EXAMPLE = examples/plugin/Makefile examples/plugin/fm.c examples/plugin/fm.conf
 EXTRA_DIST += $(PLUGIN_EXAMPLE)
 pluginexampledir = $(docdir)/examples/plugin
 pluginexample_DATA = $(PLUGIN_EXAMPLE)

@@ -14,10 +14,10 @@ const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
 int export_check(const struct model *model, enum export_format format) {
     if (model->network)
         return error_set(ERROR_DATA,
-                         "%s: a network has no weights that say by themselves what a feature adds, "
+                         "%s: a %s has no weights that say by themselves what a feature adds, "
                          "so it cannot be exported: use `dml-coordinator predict`, or read its "
                          "model.safetensors as dml-tasks(7) shows under \"In Python\"",
-                         model->folder);
+                         model->folder, model->layout.plugin ? "plug-in" : "network");
     return format == EXPORT_LIBLINEAR ? export_liblinear_check(model) : 0;
 }
 

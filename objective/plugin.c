@@ -21,7 +21,7 @@ const struct objective objective_plugin_value = {
     .name = "plugin_value",
     .labels = LABEL_TARGET,
     .figures = FIGURE_RMSE,
-    .prediction = "prediction",
+    .prediction = "value",
 };
 
 const struct objective objective_plugin_score = {

@@ -10,6 +10,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_links.py \
 	tests/integration/test_network_models.py \
 	tests/integration/test_network.py \
+	tests/integration/test_plugin.py \
 	tests/integration/test_layers.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import struct
+import subprocess
 import sys
 
 from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
@@ -74,9 +75,14 @@ def every_key_is_on_the_page_with_its_default(folder):
     keys = keys_of_page()
     objectives = re.findall(r'^\.It Cm (\w+)$', PAGES['dml.conf.5'].read_text(), re.M)
     settings = {}
+    library = folder / 'library.so'
+    subprocess.run(['cc', f'-I{SOURCE}', '-shared', '-fPIC', '-o', library,
+                    SOURCE / 'tests/unit/plugin_library.c'], check=True)
     for objective in [*objectives, 'logistic']:  # a job has the parameters of its own objective only
-        settings |= dml('check', write_job(folder, data=['small.libsvm'], objective=objective),
-                        '--json').json
+        plugin = {'plugin': {'library': library}} if objective == 'plugin' else {}
+        settings |= dml('check', write_job(folder, data=['small.libsvm'], objective=objective,
+                                           **plugin), '--json').json
+    settings |= {'plugin.library': None, 'plugin.sha256': None}  # of which there is no default
     assert set(settings) == set(keys), set(settings) ^ set(keys)
     for key, default in keys.items():
         value = settings[key]

@@ -5,7 +5,7 @@ REPLICA_TESTS = tests/unit/test_replica tests/unit/test_replica_coordinates test
 	tests/unit/test_replica_return tests/unit/test_workers tests/unit/test_replica_program
 check_PROGRAMS += $(REPLICA_TESTS)
 TESTS += $(REPLICA_TESTS)
-REPLICA_TEST_LIBS = $(REPLICA_LIBS) $(WIRE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+REPLICA_TEST_LIBS = $(REPLICA_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 REPLICA_BENCH = tests/unit/replica_bench.c tests/unit/replica_bench.h
 tests_unit_test_replica_SOURCES = tests/unit/test_replica.c $(REPLICA_BENCH)
 tests_unit_test_replica_LDADD = $(REPLICA_TEST_LIBS)
