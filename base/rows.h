@@ -22,6 +22,15 @@ static inline size_t value_bytes(enum value_type type) {
     return bytes[type];
 }
 
+/* As inspections name it. */
+static inline const char *value_type_name(enum value_type type) {
+    static const char *const names[] = {[VALUE_ONES] = "ones",
+                                        [VALUE_BYTE] = "bytes",
+                                        [VALUE_FLOAT] = "float",
+                                        [VALUE_DOUBLE] = "double"};
+    return names[type];
+}
+
 /* Value `i` of an array of that type. */
 __attribute__((always_inline)) static inline double value_at(enum value_type type,
                                                              const void *value, size_t i) {

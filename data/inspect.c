@@ -15,11 +15,6 @@
 
 #define LISTED_MAX 20 /* members of a list that are printed for people */
 
-static const char *type_name(uint32_t type) {
-    static const char *const name[] = {"ones", "byte", "float", "double"};
-    return name[type];
-}
-
 static const char *labels_name(uint32_t labels) {
     static const char *const name[] = {"binary", "classes", "targets", "ordered", "lists"};
     return name[labels];
@@ -51,7 +46,8 @@ static json_t *describe_pack(const struct pack *pack) {
     json_object_set_new(object, "rows", integer(facts->rows));
     json_object_set_new(object, "features", integer(facts->features));
     json_object_set_new(object, "values", integer(facts->values));
-    json_object_set_new(object, "value_type", json_string(type_name(facts->type)));
+    json_object_set_new(object, "value_type",
+                        json_string(value_type_name((enum value_type)facts->type)));
     json_object_set_new(object, "blocks", integer(facts->blocks));
     if (facts->label_column)
         json_object_set_new(object, "label_column", integer(facts->label_column));
@@ -124,7 +120,7 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     json_object_set_new(object, "values", integer(info->values));
     json_object_set_new(object, "values_in_text", integer(facts->text_values));
     json_object_set_new(object, "storage", json_string(info->dense ? "dense" : "sparse"));
-    json_object_set_new(object, "value_type", json_string(type_name(info->type)));
+    json_object_set_new(object, "value_type", json_string(value_type_name(info->type)));
     json_object_set_new(object, "chunks", integer(info->chunks));
     json_object_set_new(object, "labels", json_string(labels_name(info->labels)));
     if (info->classes)

@@ -8,14 +8,6 @@
 #include "coordinator/run/lock.h"
 #include "coordinator/status/report.h"
 
-static const char *value_type_name(enum value_type type) {
-    static const char *const names[] = {[VALUE_ONES] = "ones",
-                                        [VALUE_BYTE] = "bytes",
-                                        [VALUE_FLOAT] = "float",
-                                        [VALUE_DOUBLE] = "double"};
-    return names[type];
-}
-
 static void print_set(const struct set *set, double seconds) {
     const struct set_info *info = set_info(set);
     fputs("set          ", stdout);

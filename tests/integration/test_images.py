@@ -78,12 +78,16 @@ def arrays_give_the_model_of_the_same_csv_to_the_bit(folder):
 
 
 @test
-def pack_says_what_type_values_have(folder):
+def pack_and_inspect_say_what_type_values_have(folder):
     write_images(folder, 'some', 50)
     for data, name in (('some.idx.gz', 'bytes'), ('some.npy', 'float')):
         job = write_job(folder, name, data=[data], labels=['some.digits'], objective='softmax')
         packed = dml('pack', job, '--json').json
         assert packed['value_type'] == name, packed
+        pack, = (folder / f'{name}.state/packs').glob('*.pack')
+        shown = dml('inspect', pack, '--json').json
+        assert (shown['value_type'], shown['format']) == (name, data[5:8]), shown
+        assert shown['labels_hash'], shown
     for name, value in ('ones', '1'), ('float', '0.5'), ('double', '0.123'):
         (folder / f'{name}.libsvm').write_text(
             ''.join(f'{i % 2} {i}:{value}\n' for i in range(1, 30)))
