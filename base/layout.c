@@ -102,7 +102,9 @@ const struct layout_tensor *layout_input_bias(const struct layout *layout) {
 }
 
 uint32_t layout_bounds(const struct layout *layout) {
-    bool linear = layout->count == 0 || layout_find(layout, TENSOR_WEIGHT) == &layout->tensor[0];
+    const struct layout_tensor *first = &layout->tensor[0];
+    bool linear = layout->count == 0 || (layout_find(layout, TENSOR_WEIGHT) == first &&
+                                         first->exponents == LAYOUT_EXPONENT_A_ROW);
     if (layout->count > 1)
         linear &= layout->count == 2 && layout_find(layout, TENSOR_BIAS) != NULL;
     return linear ? 1 : layout->count;

@@ -160,8 +160,9 @@ static struct bounds first_bounds(const struct coordinator *c) {
 /* The bounds of an evaluation depend on completed evaluations and the data alone: so they are the
  * same however the run went, and so are the bits of the sums. */
 static struct bounds next_bounds(const struct coordinator *c) {
-    bool linear = layout_bounds(&c->settings.layout) == 1;
-    bool fixed = linear && !objective_of(c->settings.shape.kind)->adapts;
+    const struct objective_shape *shape = &c->settings.shape;
+    bool linear = !shape->network.layers && !shape->plugin;
+    bool fixed = linear && !objective_of(shape->kind)->adapts;
     if (fixed || !c->steering->optimizer.started)
         return first_bounds(c);
     return bounds_over(c, &c->steering->maxima_at_x, linear ? LINEAR_ROOM : NETWORK_ROOM);

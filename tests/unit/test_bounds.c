@@ -86,6 +86,9 @@ static void linear_models_have_one_bound_and_others_one_a_tensor(void **state) {
     struct layout linear = layout_linear(5, 3, true), bare = layout_linear(5, 3, false);
     assert_int_equal(layout_bounds(&linear), 1);
     assert_int_equal(layout_bounds(&bare), 1);
+    struct layout another = linear; /* has these names, but not an exponent a feature */
+    another.tensor[0].exponents = LAYOUT_ONE_EXPONENT;
+    assert_int_equal(layout_bounds(&another), 2);
     layout_add(&linear, &(struct layout_tensor){.name = "W2", .rows = 1, .columns = 1});
     assert_int_equal(layout_bounds(&linear), 3);
     layout_add(&bare, &(struct layout_tensor){.name = "b1", .rows = 1, .columns = 1});
