@@ -88,6 +88,9 @@ def each_step_is_recorded_with_its_accuracy_on_the_holdout(folder):
                                           'ORDER BY step')]
     assert best['holdout_accuracy'] == holdout['accuracy'] == accuracies[best['best_step']], result
     assert len(set(accuracies)) > 2 and all(0 < one < 1 for one in accuracies[1:]), accuracies
+    ended = dml('status', folder / 'job.state', '--json').json
+    assert [ended[name] for name in ('holdout_loss', 'holdout_accuracy')] == \
+        [best['holdout_loss'], best['holdout_accuracy']], ended
     targets = train(overfitting_job(folder, objective='squared', max_steps=2), '--state',
                     folder / 'targets.state')
     assert targets['early_stopping']['holdout_accuracy'] is None, targets
