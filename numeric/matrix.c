@@ -219,7 +219,7 @@ struct matrix_scratch {
 
 struct matrix_scratch *matrix_scratch_new(void) {
     struct matrix_scratch *scratch =
-        memory_new(1, sizeof *scratch + BLOCK_BYTES + ROWS_BYTES + ALIGNMENT);
+        memory_resize(NULL, 1, sizeof *scratch + BLOCK_BYTES + ROWS_BYTES + ALIGNMENT);
     uintptr_t start = (uintptr_t)scratch->memory;
     size_t skipped = (ALIGNMENT - start % ALIGNMENT) % ALIGNMENT;
     scratch->block = scratch->memory + skipped;
