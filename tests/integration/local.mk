@@ -23,7 +23,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_state.py \
 	tests/integration/test_streams.py \
 	tests/integration/test_names.py \
-	tests/integration/test_kronecker.py tests/integration/test_limits.py \
+	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_table_nights.py \
