@@ -120,6 +120,9 @@ static int add_plugin(struct rim *rim, const struct replica_setup *setup,
                       struct objective_shape *shape) {
     const struct set_info *info = set_info(rim->set);
     size_t length = setup->plugin.length;
+    if (!length && !objective_of(shape->kind)->losses)
+        return error_set(ERROR_INTERNAL, "the objective `%s` came without its plug-in",
+                         setup->objective);
     if (!length)
         return 0;
     if (!rim->may_write)
