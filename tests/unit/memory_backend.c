@@ -248,9 +248,7 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_DESCENT:
     case OPERATION_EXCESS:
         return run_with_l1(backend, o, scalars);
-    case OPERATION_CHECK:
-    case OPERATION_BEGIN:
-    case OPERATIONS:
+    default:
         break;
     }
     assert(false && "an operation that the optimizer does not issue");
