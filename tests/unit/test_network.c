@@ -328,7 +328,7 @@ static void a_chunk_does_not_notice_those_before_it(void **state) {
             rows.label += cuts[c];
             for (uint32_t i = 0; i <= rows.count; i++)
                 start[i] = net->start[cuts[c] + i] - net->start[cuts[c]];
-            size_t size = rows.type == VALUE_FLOAT ? sizeof(float) : sizeof(double);
+            size_t size = value_bytes(rows.type);
             if (rows.value)
                 rows.value = (const char *)rows.value + net->start[cuts[c]] * size;
             rows.start = rows.dense ? NULL : start;
