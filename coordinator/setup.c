@@ -152,6 +152,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .layout = {layout.data, (uint32_t)layout.length},
         .activation = (uint8_t)c->settings.shape.network.activation,
         .precision = (uint8_t)c->settings.shape.network.precision,
+        .unit = c->settings.shape.network.unit,
         .l2 = c->settings.l2_of_replicas,
         .shards = c->settings.shards,
         .threads = c->settings.replica_threads

@@ -47,6 +47,7 @@ static double start(const struct loss_parameters *parameters, const struct label
 
 const struct objective objective_huber = {
     .name = "huber",
+    .unit_power = 1,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE,

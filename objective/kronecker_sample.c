@@ -139,13 +139,17 @@ static void find_derivatives(struct kronecker_sample *sample) {
     double *last = sample->derivative[sample->layers - 1];
     double *loss = memory_new(sample->rows, sizeof *loss),
            *work = memory_new(margins, sizeof *work);
-    memcpy(last, sample->sums[sample->layers - 1], margins * sizeof *last);
-    objective_of(sample->shape.kind)
-        ->losses(&sample->shape.loss, sample->rows, outputs, sample->label, last, loss, work);
+    const struct objective *objective = objective_of(sample->shape.kind);
+    double unit = network_unit(&sample->shape.network);
+    double scale = unit / objective_loss_unit(
+                              objective, &sample->shape.network); /* as if labels were of size 1 */
+    for (size_t i = 0; i < margins; i++)
+        last[i] = unit * sample->sums[sample->layers - 1][i];
+    objective->losses(&sample->shape.loss, sample->rows, outputs, sample->label, last, loss, work);
     for (size_t i = 0; i < sample->rows; i++)
         for (size_t k = 0; k < outputs; k++)
             last[i * outputs + k] =
-                sample->weight[i] > 0 ? sample->weight[i] * last[i * outputs + k] : 0;
+                sample->weight[i] > 0 ? scale * sample->weight[i] * last[i * outputs + k] : 0;
     free(loss);
     free(work);
 }

@@ -2,11 +2,15 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/objective.h"
+
+/* Labels in units beyond 2^±this have units of their own to worry about. */
+#define UNIT_EXPONENT_MAX 200
 
 static const char *const activations[ACTIVATIONS] = {"tanh", "relu", "gelu"};
 static const char *const precisions[PRECISIONS] = {"double", "float"};
@@ -101,7 +105,7 @@ static bool add_bias(struct layout *layout, const struct objective_shape *shape,
     };
     if (last && shape->start != 0) {
         tensor.start = LAYOUT_START_CONSTANT;
-        tensor.bound = shape->start;
+        tensor.bound = shape->start / network_unit(&shape->network);
     }
     snprintf(tensor.name, sizeof tensor.name, "b%u", number);
     return layout_add(layout, &tensor);
@@ -141,7 +145,41 @@ static void read_network(struct objective_shape *shape, const struct layout *lay
     const struct layout_tensor *last = &layout->tensor[layout->count - 1];
     shape->outputs = (uint32_t)last->columns;
     shape->intercept = true;
-    shape->start = last->bound;
+    shape->start = last->bound * network_unit(network);
+}
+
+/* The spread of three quarters of the labels, which is about twice the deviation; else all of it.
+ */
+double objective_unit(const struct objective *objective, const struct label_summary *labels) {
+    const size_t last = LABEL_QUANTILES - 1;
+    if (!objective->unit_power || !labels)
+        return 1;
+    double spread = labels->quantile[last - last / 8] - labels->quantile[last / 8];
+    if (!(spread > 0))
+        spread = labels->quantile[last] - labels->quantile[0];
+    int exponent;
+    bool sound = isnormal(spread) && (frexp(spread, &exponent), abs(exponent) <= UNIT_EXPONENT_MAX);
+    return sound ? ldexp(1, exponent - 1) : 1;
+}
+
+double objective_loss_unit(const struct objective *objective, const struct network *network) {
+    double unit = 1;
+    for (unsigned i = 0; i < objective->unit_power; i++)
+        unit *= network_unit(network);
+    return unit;
+}
+
+void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
+                             uint64_t count, double *elements) {
+    if (factor == 1)
+        return;
+    for (uint32_t t = layout->count / 2 - 1; t < layout->count; t += layout->count / 2) {
+        const struct layout_tensor *tensor = &layout->tensor[t];
+        uint64_t end = tensor->first + tensor->rows * tensor->columns;
+        for (uint64_t i = 0; i < count; i++)
+            if (first + i >= tensor->first && first + i < end)
+                elements[i] *= factor;
+    }
 }
 
 /* ---- both ---- */

@@ -240,12 +240,21 @@ static bool counts_nothing(const struct rows *rows) {
     return true;
 }
 
+/* Margins to the unit of the labels; and derivatives by these to those by the network's outputs. */
+static void scale_all(size_t n, double *values, double unit) {
+    for (size_t i = 0; unit != 1 && i < n; i++)
+        values[i] *= unit;
+}
+
 /* The losses of a batch, added to the result, and the derivatives in the scratch's margins. */
 static void batch_forward(const struct objective_shape *shape, const struct batch *batch,
                           struct objective_scratch *scratch, bool judges,
                           struct objective_result *result) {
+    size_t margins = batch->count * shape->outputs;
     forward(scratch->network, batch, scratch->margins);
+    scale_all(margins, scratch->margins, network_unit(&shape->network));
     batch_losses(shape, batch, scratch, judges ? &result->correct : NULL);
+    scale_all(margins, scratch->margins, network_unit(&shape->network));
     if (batch->rows->weight)
         batch_weigh_losses(batch, shape->outputs, scratch);
     for (size_t i = 0; i < batch->count; i++)

@@ -78,6 +78,8 @@ struct objective {
     bool output_a_class;              /* K is the number of classes, else 1 */
     bool shares_weights;              /* K is one less than the classes; all outputs have the same
                                          weights. The bound must not adapt then */
+    unsigned unit_power;              /* the loss grows as this power of the labels' unit; 0: they
+                                         have none */
     bool convex;                      /* the minimum does not depend on the starting point */
     unsigned figures;                 /* objective_figure */
 
@@ -201,6 +203,8 @@ struct network {
     enum activation activation;
     enum precision precision;
     uint64_t seed; /* of the start */
+    double unit;   /* a power of 2 that the outputs are multiplied by while the network is trained:
+                      about   the deviation of the labels. 0 stands for 1 */
     bool mixed;    /* trained in coordinates that mix rows and columns (objective/kronecker.h): then
                       W1 has one exponent, as all others have */
 };
@@ -249,6 +253,20 @@ double objective_second_bound(const struct objective_shape *shape, double deriva
  * layers, units and seed. Kind, activation and precision must be set before. Of a layout that is
  * not this program's, objective_layout() then makes another one. */
 void objective_read_layout(struct objective_shape *shape, const struct layout *layout);
+
+static inline double network_unit(const struct network *network) {
+    return network->unit > 0 ? network->unit : 1;
+}
+
+/* The unit for labels such as these; and what losses are in then, which l2 and tolerances that are
+ * meant for labels of deviation 1 must be multiplied by. 1 for losses whose labels have no unit. */
+double objective_unit(const struct objective *objective, const struct label_summary *labels);
+double objective_loss_unit(const struct objective *objective, const struct network *network);
+
+/* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:
+ * times `factor`. */
+void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
+                             uint64_t count, double *elements);
 
 /* Whether it is the layout of a network whose `mixed` is set. */
 bool objective_is_mixed(const struct layout *layout);

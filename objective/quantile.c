@@ -67,6 +67,7 @@ static void complete(struct loss_parameters *parameters, const struct label_summ
 
 const struct objective objective_quantile = {
     .name = "quantile",
+    .unit_power = 1,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_COVERAGE,

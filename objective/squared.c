@@ -33,6 +33,7 @@ static void second(const struct loss_parameters *parameters, size_t rows, size_t
 
 const struct objective objective_squared = {
     .name = "squared",
+    .unit_power = 2,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,

@@ -131,7 +131,7 @@ double objective_bound(const struct objective_shape *shape, double label_max_abs
     const struct objective *objective = objectives[shape->kind];
     double bound =
         objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
-    return bound * sharing(shape);
+    return bound * network_unit(&shape->network) * sharing(shape);
 }
 
 double objective_second_bound(const struct objective_shape *shape, double derivative_max,

@@ -162,7 +162,8 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
         .features = features,
         .loss = setup->loss,
         .network = {.activation = (enum activation)setup->activation,
-                    .precision = (enum precision)setup->precision},
+                    .precision = (enum precision)setup->precision,
+                    .unit = setup->unit},
     };
     objective_read_layout(shape, &setup->layout);
     bool second = objective_of(shape->kind)->second && !shape->network.layers;

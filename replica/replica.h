@@ -40,6 +40,7 @@ struct replica_setup {
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network: what its layout does not say */
+    double unit;                   /* likewise */
     double l2;                     /* of a network that is mixed, else 0 */
     enum precondition precondition;
     bool coordinates; /* the shards' vectors are in coordinates */

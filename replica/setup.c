@@ -208,7 +208,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
-           setup->coordinates == message->coordinates && setup->l2 == message->l2 &&
+           setup->coordinates == message->coordinates && setup->unit == message->unit &&
+           setup->l2 == message->l2 &&
            same_plugin(setup, message);
 }
 
@@ -232,6 +233,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .threads = message->threads,
         .precondition = message->precondition,
         .coordinates = message->coordinates,
+        .unit = message->unit,
         .l2 = message->l2,
         .plugin = copy_blob(&message->plugin),
     };

@@ -69,6 +69,8 @@ FORBIDDEN_CALLS = {
                               'objective_of_plugin', 'objective_rounds_chunks',
                               'objective_parameters', 'objective_bound', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
+                              'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',
+                              'network_unit',
                               'activation_name', 'activation_from_name', 'precision_name',
                               'precision_from_name'},
 }

@@ -230,6 +230,7 @@ FAULT_IN_BODY(replica_setup) {
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),
+        unless(body->unit >= 0 && body->unit < INFINITY, "a unit that is none"),
         unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
         fault_of_precondition(body->precondition, &body->layout),
         fault_of_coordinates(body->coordinates, &body->layout));

@@ -161,10 +161,13 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     return code;
 }
 
-uint32_t scaling_form(const struct scaling *scaling) {
-    return scaling->columns ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
-                                  4 * (uint32_t)scaling->bytes
-                            : 0;
+uint32_t scaling_form(const struct scaling *scaling, double unit) {
+    uint32_t doublings = unit > 0 ? (uint32_t)(ilogb(unit) + 1024) % 1024 : 0; /* 0 of 1 */
+    uint32_t columns = scaling->columns
+                           ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
+                                 4 * (uint32_t)scaling->bytes
+                           : 0;
+    return columns + 8 * doublings;
 }
 
 void scaling_release(struct scaling *scaling) {

@@ -18,9 +18,10 @@ struct scaling {
 };
 
 /* Which these are, as files name them: 0 if there are none, else 1 if standardised, plus 2 if they
- * precondition, plus 4 if bytes are scaled. Vectors in coordinates of one form suit those of the
+ * precondition, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the unit of the
+ * outputs, if there is one. Vectors in coordinates of one form suit those of the
  * same form on other rows. */
-uint32_t scaling_form(const struct scaling *scaling);
+uint32_t scaling_form(const struct scaling *scaling, double unit);
 
 /* Whether the moments of the columns must be found to choose: from the job and the data's shape. */
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,

@@ -50,7 +50,8 @@ static int work_on_start(void *context) {
     const struct start_options options = {
         .keeps = run->job->vanished == VANISHED_KEEP && !judged_only && !run->shape.plugin,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
-        .form = scaling_form(&run->scaling),
+        .form = scaling_form(&run->scaling, run->shape.network.unit),
+        .unit = network_unit(&run->shape.network),
         .walk = run->scaling.columns ? &walk : NULL,
     };
     if (run->scaling.columns)
@@ -103,7 +104,7 @@ static int open_start(struct training *run) {
     if (!*run->start_model)
         return 0;
     int code = start_open(run->shards_folder, run->uuid, run->start_model, &run->layout,
-                          scaling_form(&run->scaling), &run->start);
+                          scaling_form(&run->scaling, run->shape.network.unit), &run->start);
     if (!code && run->start.kept.features)
         run->layout.kept = &run->start.kept;
     return code;

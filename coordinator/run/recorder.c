@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -118,24 +119,29 @@ static int take_without_store(const struct record *record) {
     return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
 }
 
-/* In the coordinates of the columns, if the run has any: it leaves them here. */
-static int leave_columns(struct recorder *recorder, uint64_t first, uint64_t count,
-                         const double *values) {
-    if (!recorder->walk.columns)
-        return model_writer_slice(recorder->writer, first, count, values);
+/* In the coordinates of the columns and the unit of the outputs, if the run has any: it leaves them
+ * here. */
+static int leave_columns(struct recorder *recorder, const struct layout *layout, uint64_t first,
+                         uint64_t count, const double *values) {
     double *left = memory_new(count, sizeof *left);
-    coordinates_leave(&recorder->walk, first, count, values, left);
+    if (recorder->walk.columns)
+        coordinates_leave(&recorder->walk, first, count, values, left);
+    else if (count)
+        memcpy(left, values, count * sizeof *left);
+    if (recorder->unit > 0)
+        objective_scale_outputs(layout, recorder->unit, first, count, left);
     int code = model_writer_slice(recorder->writer, first, count, left);
     free(left);
     return code;
 }
 
-static int take_slice(struct recorder *recorder, uint64_t parameters, uint64_t first,
+static int take_slice(struct recorder *recorder, const struct layout *layout, uint64_t first,
                       uint64_t count, const double *values) {
     if (!recorder->mixture)
-        return leave_columns(recorder, first, count, values);
+        return leave_columns(recorder, layout, first, count, values);
+    uint64_t parameters = layout_parameters(layout);
     const double *all = mixture_take(recorder->mixture, parameters, first, count, values);
-    return all ? leave_columns(recorder, 0, parameters, all) : 0;
+    return all ? leave_columns(recorder, layout, 0, parameters, all) : 0;
 }
 
 static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
@@ -202,8 +208,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                                    record->slice.count, record->slice.values);
             return 0;
         }
-        return take_slice(recorder, layout_parameters(&coordinator_settings(c)->layout),
-                          record->slice.first, record->slice.count, record->slice.values);
+        return take_slice(recorder, &coordinator_settings(c)->layout, record->slice.first,
+                          record->slice.count, record->slice.values);
     }
     return 0;
 }

@@ -52,6 +52,8 @@ static int find_shape(struct training *run) {
         run->shape.start = objective->start(&run->shape.loss, info->targets);
     else if (run->shape.network.layers && info->targets)
         run->shape.start = info->targets->mean; /* else all units would first learn that */
+    if (run->shape.network.layers)
+        run->shape.network.unit = objective_unit(objective, info->targets);
     return sizing_mixes(run->job, &run->shape, &run->shape.network.mixed);
 }
 
@@ -73,21 +75,6 @@ static void describe_model(struct training *run) {
         .class_names = info->class_names,
         .separator = run->job->source.separator,
     };
-}
-
-/* Weights start where outputs are about 1, and steps to others of thousands take long. */
-#define SPREAD_MOST 100.0
-
-static void warn_of_labels(const struct training *run) {
-    const struct label_summary *targets = set_info(run->set)->targets;
-    if (!run->shape.network.layers || !targets || objective_of(run->shape.kind)->predict)
-        return;
-    double spread =
-        targets->quantile[3 * LABEL_QUANTILES / 4] - targets->quantile[LABEL_QUANTILES / 4];
-    if (spread > SPREAD_MOST)
-        log_warning("half of the labels are spread over %.2g, and a network is made for values of "
-                    "about 1: divide them, for example by a power of ten",
-                    spread);
 }
 
 static void tell_sizes(const struct training *run) {
@@ -127,7 +114,6 @@ int shape_up(struct training *run) {
         return refuse_size(run);
     find_exponents(run);
     tell_sizes(run);
-    warn_of_labels(run);
     uint64_t parameters = layout_parameters(&run->parameters);
     code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     if (!code)

@@ -43,15 +43,19 @@ static struct start_facts facts_of(const char *run, const char *sha256,
 /* ---- writing ---- */
 
 static int write_parameters(struct container_writer *writer, const struct model *model,
-                            const struct model_layout *layout, struct coordinates_walk *walk,
+                            const struct model_layout *layout, const struct start_options *options,
                             uint64_t parameters) {
     struct container_room room;
     int code = container_room(writer, parameters * sizeof(double), &room);
     if (code)
         return code;
     model_spread(model, layout, room.data);
-    if (walk)
-        coordinates_enter(walk, 0, parameters, room.data, room.data);
+    if (options->walk)
+        coordinates_enter(options->walk, 0, parameters, room.data, room.data);
+    if (options->unit > 0 && options->unit != 1) {
+        const struct layout tensors = model_tensors(layout);
+        objective_scale_outputs(&tensors, 1 / options->unit, 0, parameters, room.data);
+    }
     container_keep(writer, START_PARAMETERS, &room);
     return 0;
 }
@@ -124,7 +128,7 @@ int start_write(const char *folder, const char *run, const struct model *model,
     if (!code)
         code = container_section(&writer, START_FACTS, &facts, sizeof facts);
     if (!code)
-        code = write_parameters(&writer, model, layout, options->walk, facts.parameters);
+        code = write_parameters(&writer, model, layout, options, facts.parameters);
     if (!code && facts.kept)
         code = write_kept(&writer, model, layout, facts.kept);
     if (!code && facts.pairs)

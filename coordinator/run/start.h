@@ -24,6 +24,7 @@ struct start_options {
     bool keeps;          /* the model's features that the run lacks, too */
     uint32_t pairs_most; /* curvature pairs, if they are in coordinates of the run's form */
     uint32_t form;       /* of the run's coordinates (coordinator/job/scaling.h) */
+    double unit;         /* of a network's outputs; else 1 */
     struct coordinates_walk *walk; /* into them, begun; NULL: there are none */
 };
 

@@ -169,14 +169,16 @@ static int work_on_mixture(void *context) {
 
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
+    double unit = objective_loss_unit(objective_of(run->shape.kind), &run->shape.network);
+    double l2 = unit * job->l2.value;
     name_run(run);
     struct coordinator_settings settings = {
         .optimizer = {.memory = run->sizing.history,
                       .l1 = job->l1.value,
-                      .l2 = run->mixture.factors ? 0 : job->l2.value,
+                      .l2 = run->mixture.factors ? 0 : l2,
                       .bounds_gap = job->l1.value > 0 && !job->intercept,
                       .bias_scale = run->bias_scale,
-                      .gradient_tolerance = job->gradient_tolerance,
+                      .gradient_tolerance = unit * job->gradient_tolerance,
                       .loss_tolerance = job->loss_tolerance,
                       .steps_max = job->max_steps,
                       .patience = job->early_stopping,
@@ -188,7 +190,7 @@ static int make_coordinator(struct training *run) {
         .diagonal = run->scaling.diagonal,
         .factors = run->mixture.factors,
         .factor_count = run->mixture.count,
-        .l2_of_replicas = run->mixture.factors ? job->l2.value : 0,
+        .l2_of_replicas = run->mixture.factors ? l2 : 0,
         .history_type = job->history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
@@ -232,6 +234,7 @@ static int prepare_model(struct training *run) {
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    run->recorder.unit = run->shape.network.unit;
     run->recorder.mixture = run->mixture.factors ? &run->mixture : NULL;
     if (run->scaling.columns)
         coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
@@ -250,7 +253,8 @@ static int on_record(void *context, const struct coordinator *coordinator,
         else if (record->slice.vector == 1)
             code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
                                         coordinator_pairs_kept(coordinator), run->bias_scale,
-                                        scaling_form(&run->scaling), &run->recorder.curvature);
+                                        scaling_form(&run->scaling, run->shape.network.unit),
+                                        &run->recorder.curvature);
         if (code)
             return code;
     }

@@ -102,6 +102,28 @@ def a_night_starts_from_the_model_of_the_last(folder):
 
 
 @test
+def labels_of_any_unit_are_learnt_alike(folder):
+    rng = random.Random(4)
+    rows = [[rng.gauss(0, 1) for _ in range(4)] for _ in range(300)]
+    for name, unit in ('small', 1.0), ('large', 2.0 ** 20):
+        with open(folder / f'{name}.csv', 'w') as file:
+            for row in rows:
+                y = unit * round(row[0] * row[1] + 3 * max(row[2], 0), 6)
+                file.write(','.join(f'{v:.6f}' for v in row) + f',{y!r}\n')
+    for precondition in 'none', 'kronecker':
+        figures = {}
+        for name in 'small', 'large':
+            job = bent_job(folder, data=[f'{name}.csv'], precondition=precondition, max_steps=30,
+                           network={'layers': [9], 'loss': 'squared'})
+            state = folder / f'{name}.{precondition}.state'
+            train(job, '--state', state, '--fresh')
+            figures[name] = losses_of(state)
+        small, large = figures['small'], figures['large']
+        assert large == [2.0 ** 40 * loss for loss in small], figures
+        assert small[-1] < 0.1 * small[0], figures
+
+
+@test
 def what_cannot_have_factors_is_refused_by_name(folder):
     for settings, word in (({'objective': 'softmax', 'network': {}}, 'only networks'),
                            ({'l1': 0.1}, 'l1'),

@@ -276,6 +276,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
     REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
     REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
+    REFUSES(REPLICA_SETUP, replica_setup.unit = INFINITY, "unit");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = -1, "l2");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = NAN, "l2");
     REFUSES(FACTORS, bulk.length = 3, "no numbers");
