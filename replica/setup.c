@@ -209,8 +209,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
            setup->coordinates == message->coordinates && setup->unit == message->unit &&
-           setup->l2 == message->l2 &&
-           same_plugin(setup, message);
+           setup->l2 == message->l2 && same_plugin(setup, message);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
