@@ -118,6 +118,8 @@ SCENARIOS = [
     Scenario('a shard of a network is lost', rules='shard.receive_PROGRAM:9:kill',
              settings={'objective': 'network', 'portion_chunks': 1},
              anew=('receive_', 'send_'), anew_role='replica'),
+    Scenario('layers of a network are mixed',
+             settings={'objective': 'network', 'precondition': 'kronecker', 'features': 60}),
     Scenario('it starts from a model', warm=True),
     Scenario('a path', settings={'l2': [1e-2, 1e-3, 1e-4], 'holdout': 0.2, 'max_steps': 5},
              anew=('start_', 'model_', 'run_ended', 'publish_'), anew_role='coordinator'),
@@ -171,7 +173,7 @@ class Walk:
                 scale(place / 'logistic.libsvm')
             arguments = ['--start', first_model(job)] if scenario.warm else []
             expected = quiet(job, *arguments)
-            if 'features' in scenario.settings:
+            if PRECONDITIONED.items() <= scenario.settings.items():
                 check_preconditioned(expected)
             self.jobs[key] = job, arguments, expected['model_sha256']
         return self.jobs[key]
