@@ -50,6 +50,7 @@ struct coordinator_settings {
                               coordinator; then replicas add l2, and the optimizer has none */
     uint64_t factor_count;
     double l2_of_replicas;
+    double l2_shown; /* as the job has it: that of the optimizer may be in the labels' unit, or 0 */
     const struct set_info *data; /* outlives the coordinator, as do the strings */
     const int16_t *exponents; /* base exponents as the layout numbers them; outlive the coordinator.
                                  NULL: those of the data's columns */

@@ -58,7 +58,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .holdout = o->holdout,
         .norms = o->norms,
         .l1 = o->settings.l1,
-        .l2 = o->settings.l2,
+        .l2 = c->settings.l2_shown,
         .nonzero = o->nonzero,
         .gap_bound = o->gap_bound,
         .answer = optimizer_answer(o),

@@ -56,12 +56,12 @@ static void add(json_t *list, char *text) {
     free(text);
 }
 
-static void add_gradient(json_t *list, const struct coordinator_view *view, const struct job *job) {
+static void add_gradient(json_t *list, const struct coordinator_view *view) {
     double largest = view->answer.gradient_max;
-    if (job->gradient_tolerance > 0)
+    if (view->gradient_tolerance > 0)
         add(list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
                                 "gradient_tolerance",
-                                largest, largest / job->gradient_tolerance));
+                                largest, largest / view->gradient_tolerance));
     else
         add(list, memory_format("the largest component of the gradient is still %.3g", largest));
 }
@@ -106,7 +106,7 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
 json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,
                        const struct job *job, const char *command) {
     json_t *list = json_array();
-    add_gradient(list, view, job);
+    add_gradient(list, view);
     add_scales(list, data, job);
     add_remedy(list, view, job, command);
     return list;

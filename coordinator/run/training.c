@@ -190,6 +190,7 @@ static int make_coordinator(struct training *run) {
         .diagonal = run->scaling.diagonal,
         .factors = run->mixture.factors,
         .factor_count = run->mixture.count,
+        .l2_shown = job->l2.value,
         .l2_of_replicas = run->mixture.factors ? l2 : 0,
         .history_type = job->history_type,
         .data = set_info(run->set),

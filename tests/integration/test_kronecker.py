@@ -58,6 +58,7 @@ def its_loss_is_that_of_its_model_and_what_weights_cost(folder):
     assert abs(start['loss'] - costly['loss']) < 1e-10, (start, costly)
     cost = result['loss'] - figures['loss']
     assert 0 < cost < result['loss'], (result, figures)
+    assert result['l2'] == 0.01, result
 
 
 @test
