@@ -95,9 +95,13 @@ static void answer_request(struct served *served, const struct plugin_request *r
     tell(&answer, code);
 }
 
-/* It must not outlive whoever asks, whatever the library does. What it prints must not come among
+/* It must not outlive whoever asks, whatever the library does; and a crash of it must end it by its
+ * signal, also where someone handles or ignores that. What it prints must not come among
  * predictions. It has no descriptor but its own, above all no lock. */
 static void settle(void) {
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        signal(crashes[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     close_range(PLUGIN_MEMORY + 1, ~0U, 0);
