@@ -20,12 +20,8 @@ bool kronecker_suits(const struct objective_shape *shape) {
 
 /* ---- factors as a vector ---- */
 
-static uint64_t rank_of(uint64_t n) {
-    return n < KRONECKER_RANK ? n : KRONECKER_RANK;
-}
-
 uint64_t kronecker_side_size(uint64_t n) {
-    return 1 + rank_of(n) * (1 + n);
+    return 1 + kronecker_rank(n) * (1 + n);
 }
 
 /* The two sides of layer `l`, from 0: [W; b] has a row more than W. */
@@ -53,7 +49,7 @@ struct side {
 };
 
 static const double *read_side(struct side *side, uint64_t n, const double *at) {
-    *side = (struct side){.n = n, .rank = rank_of(n), .base = at[0], .root = at + 1};
+    *side = (struct side){.n = n, .rank = kronecker_rank(n), .base = at[0], .root = at + 1};
     side->u = side->root + side->rank;
     return side->u + side->rank * n;
 }

@@ -182,7 +182,7 @@ static bool is_scale(double mean) {
 
 /* Writes what takes the place of a matrix that says nothing: one that changes nothing. */
 static double *write_none(size_t n, double *out) {
-    uint64_t size = kronecker_side_size(n), rank = n < KRONECKER_RANK ? n : KRONECKER_RANK;
+    uint64_t size = kronecker_side_size(n), rank = kronecker_rank(n);
     memset(out, 0, size * sizeof *out);
     for (uint64_t i = 0; i <= rank; i++)
         out[i] = 1;
@@ -193,7 +193,7 @@ static double *write_none(size_t n, double *out) {
 static double *write_side(struct kronecker_sample *sample, size_t n, const double *a, double mean,
                           double damping, double *out) {
     double values[EIGEN_MAX], rest = mean * (double)n;
-    size_t rank = n < KRONECKER_RANK ? n : KRONECKER_RANK;
+    size_t rank = kronecker_rank(n);
     double *vectors = memory_new(n * rank, sizeof *vectors);
     eigen_largest(sample->matrix, sample->rows, n, a, rank, values, vectors);
     for (size_t i = 0; i < rank; i++)

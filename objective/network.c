@@ -233,13 +233,6 @@ static void weigh(struct objective_scratch *scratch, const struct batch *batch, 
     batch_weigh_derivatives(batch, outputs, scratch->margins);
 }
 
-static bool counts_nothing(const struct rows *rows) {
-    for (uint32_t i = 0; i < rows->count; i++)
-        if (weight_at(rows, i) > 0)
-            return false;
-    return true;
-}
-
 /* Margins to the unit of the labels; and derivatives by these to those by the network's outputs. */
 static void scale_all(size_t n, double *values, double unit) {
     for (size_t i = 0; unit != 1 && i < n; i++)
@@ -269,9 +262,9 @@ static double weight_of(const struct rows *rows) {
 }
 
 static void finish(struct network_scratch *scratch, const struct objective_scale *scale,
-                   const struct rows *rows, int64_t *sum, struct objective_result *result) {
+                   double weight, int64_t *sum, struct objective_result *result) {
     if (scale->change)
-        network_mix(scratch, scale->change, weight_of(rows), result);
+        network_mix(scratch, scale->change, weight, result);
     result->maxima = network_maxima(scratch, scale);
     for (uint32_t t = 0; !isfinite(result->loss) && t < result->maxima.count; t++)
         result->maxima.value[t] = INFINITY;
@@ -285,7 +278,8 @@ void network_block(const struct objective_shape *shape, const struct objective_s
                    struct objective_scratch *scratch, struct objective_result *result) {
     struct network_scratch *network = scratch->network;
     *result = (struct objective_result){.maxima.count = scale ? network->layout.count : 0};
-    if (counts_nothing(rows))
+    double weight = weight_of(rows);
+    if (weight == 0)
         return;
     begin(network, rows, parameters);
     if (scale)
@@ -299,7 +293,7 @@ void network_block(const struct objective_shape *shape, const struct objective_s
         network->kernels->backward(network, &batch, scratch->margins);
     }
     if (scale)
-        finish(network, scale, rows, sum, result);
+        finish(network, scale, weight, sum, result);
 }
 
 void network_margins(const struct objective_shape *shape, const struct rows *rows,
