@@ -401,7 +401,7 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
                    const char *state, char **folder) {
     struct job *job;
     int code = read_job(path, settings, settings_count, state, &job);
-    if (!code && job->trains != TRAINS_PLUGIN)
+    if (!code && !job_is_plugin(job))
         code = complete(job);
     if (!code)
         *folder = memory_copy_string(job->state);

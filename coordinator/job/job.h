@@ -136,9 +136,12 @@ void job_free(struct job *job);
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
                     struct source_beside *beside);
 
-/* Whether the job trains a network. */
+/* Whether the job trains a network, or by a plug-in. */
 static inline bool job_is_network(const struct job *job) {
     return job->trains == TRAINS_NETWORK;
+}
+static inline bool job_is_plugin(const struct job *job) {
+    return job->trains == TRAINS_PLUGIN;
 }
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */

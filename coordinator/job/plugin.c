@@ -7,10 +7,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-bool job_is_plugin(const struct job *job) {
-    return job->trains == TRAINS_PLUGIN;
-}
-
 struct plugin_source job_plugin_source(const struct job *job) {
     const struct job_plugin *plugin = &job->plugin;
     return (struct plugin_source){.program = plugin->program,

@@ -4,8 +4,6 @@
 
 #include "coordinator/job/job.h"
 
-bool job_is_plugin(const struct job *job);
-
 /* Of a job that has been read: asks the library what it is, in a process of its own, and makes that
  * the job's objective. ERROR_CONFIG or ERROR_PLUGIN names the job file. Harmless for other jobs. */
 int job_complete_plugin(struct job *job);

@@ -18,9 +18,8 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
     if (job->precondition == PRECONDITION_DIAGONAL)
         return true;
-    return job->precondition == PRECONDITION_AUTO && !job_is_network(job) &&
-           job->trains != TRAINS_PLUGIN && form == PRECONDITION_NONE &&
-           (double)data->values >= VALUES_A_COLUMN * data->features;
+    return job->precondition == PRECONDITION_AUTO && !job_is_network(job) && !job_is_plugin(job) &&
+           form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
