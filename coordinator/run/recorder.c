@@ -121,27 +121,29 @@ static int take_without_store(const struct record *record) {
 
 /* In the coordinates of the columns and the unit of the outputs, if the run has any: it leaves them
  * here. */
-static int leave_columns(struct recorder *recorder, const struct layout *layout, uint64_t first,
-                         uint64_t count, const double *values) {
+static int leave_columns(struct recorder *recorder, const struct coordinator_settings *settings,
+                         uint64_t first, uint64_t count, const double *values) {
+    double unit = network_unit(&settings->shape.network);
+    if (!recorder->walk.columns && unit == 1)
+        return model_writer_slice(recorder->writer, first, count, values);
     double *left = memory_new(count, sizeof *left);
     if (recorder->walk.columns)
         coordinates_leave(&recorder->walk, first, count, values, left);
     else if (count)
         memcpy(left, values, count * sizeof *left);
-    if (recorder->unit > 0)
-        objective_scale_outputs(layout, recorder->unit, first, count, left);
+    objective_scale_outputs(&settings->layout, unit, first, count, left);
     int code = model_writer_slice(recorder->writer, first, count, left);
     free(left);
     return code;
 }
 
-static int take_slice(struct recorder *recorder, const struct layout *layout, uint64_t first,
-                      uint64_t count, const double *values) {
+static int take_slice(struct recorder *recorder, const struct coordinator_settings *settings,
+                      uint64_t first, uint64_t count, const double *values) {
     if (!recorder->mixture)
-        return leave_columns(recorder, layout, first, count, values);
-    uint64_t parameters = layout_parameters(layout);
+        return leave_columns(recorder, settings, first, count, values);
+    uint64_t parameters = layout_parameters(&settings->layout);
     const double *all = mixture_take(recorder->mixture, parameters, first, count, values);
-    return all ? leave_columns(recorder, layout, 0, parameters, all) : 0;
+    return all ? leave_columns(recorder, settings, 0, parameters, all) : 0;
 }
 
 static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
@@ -208,7 +210,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                                    record->slice.count, record->slice.values);
             return 0;
         }
-        return take_slice(recorder, &coordinator_settings(c)->layout, record->slice.first,
+        return take_slice(recorder, coordinator_settings(c), record->slice.first,
                           record->slice.count, record->slice.values);
     }
     return 0;

@@ -15,7 +15,6 @@ struct recorder {
     int64_t run;
     struct model_writer *writer;        /* set before the model is read */
     struct curvature_writer *curvature; /* set before pairs are read */
-    double unit;                        /* of a network's outputs in the run; 0 or 1: none */
     struct mixture *mixture;            /* the model comes in these coordinates; or NULL */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */

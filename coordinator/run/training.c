@@ -235,7 +235,6 @@ static int prepare_model(struct training *run) {
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
-    run->recorder.unit = run->shape.network.unit;
     run->recorder.mixture = run->mixture.factors ? &run->mixture : NULL;
     if (run->scaling.columns)
         coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
