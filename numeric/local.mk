@@ -15,4 +15,4 @@ libnumeric_a_SOURCES = \
 	numeric/special.c numeric/special.h \
 	numeric/totals.c numeric/totals.h \
 	numeric/vector.c numeric/vector.h
-NUMERIC_LIBS = libnumeric.a
+NUMERIC_LIBS = libnumeric.a $(DEVICE_LIBS)

@@ -10,10 +10,11 @@ import source
 MAY_INCLUDE = {
     'base': [],
     'wire': ['base'],
-    'numeric': ['base'],
+    'device': ['base'],
+    'numeric': ['base', 'device/kernel.h', 'device/portable.h'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'plugin': ['base'],
-    'objective': ['base', 'numeric', 'plugin/plugin.h'],
+    'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
     'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/source.h', 'data/table.h',
               'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
@@ -23,8 +24,8 @@ MAY_INCLUDE = {
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/totals.h', 'numeric/vector.h',
                     'objective/kronecker.h', 'objective/objective.h', 'objective/objectives.def',
                     'objective/parameters.def', 'plugin/plugin.h'],
-    'shard': ['base', 'wire', 'numeric'],
-    'replica': ['base', 'wire', 'numeric', 'data', 'objective', 'plugin/plugin.h'],
+    'shard': ['base', 'wire', 'device', 'numeric'],
+    'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective', 'plugin/plugin.h'],
 }
 
 # The folders around the coordinator's state machine, which is in coordinator/ itself. Each of them
@@ -49,7 +50,7 @@ PRIVATE = {
 LIBRARIES = {
     r'sqlite3\.h': r'store/',
     r'(cblas|lapacke|openblas_config)\.h': r'tests/|bench/',
-    r'(cuda|cublas|cusparse).*\.h': r'numeric/',
+    r'(cuda|cublas|cusparse).*\.h': r'device/cuda\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
         r'|coordinator/run/(launch|cluster|cluster_end|loop)\.c|coordinator/status/(control|http)\.c',

@@ -9,6 +9,7 @@ include tests/integration/local.mk
 include tests/fuzz/local.mk
 include tests/unit/base.mk
 include tests/unit/wire.mk
+include tests/unit/device.mk
 include tests/unit/numeric.mk
 include tests/unit/data.mk
 include tests/unit/plugin.mk

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
-FOLDERS = ('base', 'wire', 'numeric', 'data', 'objective', 'model', 'store', 'coordinator',
+FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'objective', 'model', 'store', 'coordinator',
            'shard', 'replica', 'bench', 'tests')
 
 

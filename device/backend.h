@@ -1,0 +1,51 @@
+/* Inside device/ only: what each kind of device does behind the functions of device/device.h. */
+#ifndef DML_DEVICE_BACKEND_H
+#define DML_DEVICE_BACKEND_H
+
+#include "device/device.h"
+
+#define DEVICE_NAME_BYTES 128
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Functions that can fail answer 0, or write a text without the device's name to `why`, which has
+ * room for DEVICE_WHY_BYTES, and answer one of these. */
+#define DEVICE_WHY_BYTES 256
+enum backend_failure {
+    BACKEND_FULL = 1, /* no memory: other calls may work */
+    BACKEND_LOST,     /* nothing will work any more */
+};
+
+/* `state` is what open() made. Sizes are above 0. */
+struct device_backend {
+    unsigned (*count)(const char **why);
+    void (*describe)(unsigned number, char name[DEVICE_NAME_BYTES], uint64_t *bytes);
+    int (*open)(unsigned number, void **state, char *why);
+    void (*close)(void *state); /* after all memory was released */
+    uint64_t (*room)(void *state);
+    int (*allocate)(void *state, size_t bytes, void **memory, char *why);
+    void (*release)(void *state, void *memory);
+    int (*put)(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+               char *why);
+    int (*get)(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+               char *why);
+    int (*fill)(void *state, enum device_queue queue, void *to, int byte, size_t bytes, char *why);
+    int (*copy)(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+                char *why);
+    int (*launch)(void *state, enum device_queue queue, const struct kernel *kernel,
+                  uint32_t blocks, const void *arguments, char *why);
+    int (*order)(void *state, enum device_queue before, enum device_queue after, char *why);
+    int (*wait)(void *state, enum device_queue queue, char *why);
+    void (*shuffle)(void *state, uint64_t seed);
+};
+
+extern const struct device_backend device_emulated;
+extern const struct device_backend device_cuda; /* only if HAVE_CUDA is defined */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

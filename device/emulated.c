@@ -1,0 +1,289 @@
+/* The processor as a device. Queues are lists of what is to be done, and nothing is done before it
+ * is waited for: what another queue should have done first is then not there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "device/backend.h"
+
+#define ROOM_BYTES (UINT64_C(4) << 30)
+#define ALIGNMENT 256
+#define FRESH                                                                                      \
+    0xa5 /* memory and `shared` at first: no number that a kernel could take for its own */
+
+enum task_kind { TASK_PUT, TASK_FILL, TASK_COPY, TASK_LAUNCH, TASK_AWAIT };
+
+struct task {
+    enum task_kind kind;
+    void *to;
+    const void *from;
+    void *owned; /* bytes that are put, or arguments */
+    size_t bytes;
+    int byte;
+    const struct kernel *kernel;
+    uint32_t blocks;
+    enum device_queue queue; /* AWAIT: of this queue, tasks up to number `until` */
+    uint64_t until;
+};
+
+struct queue {
+    struct task *tasks; /* those that are not done */
+    size_t count, capacity;
+    uint64_t done; /* before those */
+};
+
+struct emulated {
+    struct queue queues[DEVICE_QUEUES];
+    uint64_t used;
+    uint64_t seed; /* of the order of blocks and threads; 0: rising */
+    uint64_t launches;
+    _Alignas(16) unsigned char shared[KERNEL_SHARED_MAX];
+};
+
+/* ---- kernels ---- */
+
+/* All numbers below n, once each: i·step + first modulo n, with no common divisor of step and n. */
+struct order {
+    uint64_t n, step, first;
+};
+
+static uint64_t divisor(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static struct order order_of(uint64_t n, uint64_t seed) {
+    struct order order = {n, 1, 0};
+    if (!seed || n < 2)
+        return order;
+    struct random random;
+    random_init(&random, seed);
+    order.first = random_below(&random, n);
+    do
+        order.step = 1 + random_below(&random, n - 1);
+    while (divisor(n, order.step) != 1);
+    return order;
+}
+
+static uint32_t order_at(const struct order *order, uint64_t i) {
+    return (uint32_t)((order->first + i * order->step) % order->n);
+}
+
+static void run_block(struct emulated *device, const struct task *task, uint32_t block,
+                      uint64_t seed) {
+    const struct kernel *kernel = task->kernel;
+    struct place place = {block, task->blocks, 0, kernel->threads};
+    uint32_t phases = kernel->phases(task->owned);
+    memset(device->shared, FRESH, kernel->shared);
+    for (uint32_t phase = 0; phase < phases; phase++) {
+        struct order order = order_of(kernel->threads, seed ? seed + phase : 0);
+        for (uint32_t i = 0; i < kernel->threads; i++) {
+            place.thread = order_at(&order, i);
+            kernel->run(&place, task->owned, device->shared, phase);
+        }
+    }
+}
+
+static void run_kernel(struct emulated *device, const struct task *task) {
+    uint64_t seed = device->seed ? random_mix(device->seed + device->launches++) | 1 : 0;
+    struct order order = order_of(task->blocks, seed);
+    for (uint32_t i = 0; i < task->blocks; i++)
+        run_block(device, task, order_at(&order, i), seed ? seed + 2 * i : 0);
+}
+
+/* ---- queues ---- */
+
+static void run_queue(struct emulated *device, enum device_queue number, uint64_t until);
+
+static void run_task(struct emulated *device, struct task *task) {
+    switch (task->kind) {
+    case TASK_PUT:
+        memcpy(task->to, task->owned, task->bytes);
+        break;
+    case TASK_FILL:
+        memset(task->to, task->byte, task->bytes);
+        break;
+    case TASK_COPY:
+        memmove(task->to, task->from, task->bytes);
+        break;
+    case TASK_LAUNCH:
+        run_kernel(device, task);
+        break;
+    case TASK_AWAIT:
+        run_queue(device, task->queue, task->until);
+        break;
+    }
+    free(task->owned);
+}
+
+/* An AWAIT is of tasks that were there before it, so there is no circle. */
+static void run_queue(struct emulated *device, enum device_queue number, uint64_t until) {
+    struct queue *queue = &device->queues[number];
+    while (queue->done < until) {
+        struct task task = queue->tasks[0];
+        queue->count--;
+        queue->done++;
+        memmove(queue->tasks, queue->tasks + 1, queue->count * sizeof *queue->tasks);
+        run_task(device, &task);
+    }
+}
+
+static uint64_t end_of(const struct emulated *device, enum device_queue number) {
+    return device->queues[number].done + device->queues[number].count;
+}
+
+static void run_all(struct emulated *device) {
+    for (int number = 0; number < DEVICE_QUEUES; number++)
+        run_queue(device, (enum device_queue)number, end_of(device, (enum device_queue)number));
+}
+
+static int add_task(struct emulated *device, enum device_queue number, const struct task *task) {
+    struct queue *queue = &device->queues[number];
+    MEMORY_ROOM(queue->tasks, queue->count, queue->capacity);
+    queue->tasks[queue->count++] = *task;
+    return 0;
+}
+
+static void *copy_of(const void *from, size_t bytes) {
+    void *copy = memory_new(bytes, 1);
+    memcpy(copy, from, bytes);
+    return copy;
+}
+
+/* ---- as device/backend.h says ---- */
+
+static unsigned count(const char **why) {
+    *why = NULL;
+    return 1;
+}
+
+static void describe(unsigned number, char name[DEVICE_NAME_BYTES], uint64_t *bytes) {
+    (void)number;
+    snprintf(name, DEVICE_NAME_BYTES, "emulated");
+    *bytes = ROOM_BYTES;
+}
+
+static int open_device(unsigned number, void **state, char *why) {
+    (void)number, (void)why;
+    *state = memory_new(1, sizeof(struct emulated));
+    return 0;
+}
+
+static void close_device(void *state) {
+    struct emulated *device = state;
+    run_all(device);
+    for (int number = 0; number < DEVICE_QUEUES; number++)
+        free(device->queues[number].tasks);
+    free(device);
+}
+
+static uint64_t room(void *state) {
+    const struct emulated *device = state;
+    return device->used < ROOM_BYTES ? ROOM_BYTES - device->used : 0;
+}
+
+/* Before the memory come as many bytes as it is aligned to, for its size. */
+static int allocate(void *state, size_t bytes, void **memory, char *why) {
+    struct emulated *device = state;
+    (void)why;
+    if (bytes > room(device))
+        return BACKEND_FULL;
+    size_t whole = ALIGNMENT + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *start = aligned_alloc(ALIGNMENT, whole);
+    if (!start)
+        return BACKEND_FULL;
+    memcpy(start, &bytes, sizeof bytes);
+    memset(start + ALIGNMENT, FRESH, bytes);
+    device->used += bytes;
+    *memory = start + ALIGNMENT;
+    return 0;
+}
+
+static void release(void *state, void *memory) {
+    struct emulated *device = state;
+    char *start = (char *)memory - ALIGNMENT;
+    size_t bytes;
+    run_all(device);
+    memcpy(&bytes, start, sizeof bytes);
+    device->used -= bytes;
+    free(start);
+}
+
+static int put(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+               char *why) {
+    (void)why;
+    const struct task task = {
+        .kind = TASK_PUT, .to = to, .owned = copy_of(from, bytes), .bytes = bytes};
+    return add_task(state, queue, &task);
+}
+
+static int get(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+               char *why) {
+    (void)why;
+    run_queue(state, queue, end_of(state, queue));
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static int fill(void *state, enum device_queue queue, void *to, int byte, size_t bytes, char *why) {
+    (void)why;
+    const struct task task = {.kind = TASK_FILL, .to = to, .byte = byte, .bytes = bytes};
+    return add_task(state, queue, &task);
+}
+
+static int copy(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
+                char *why) {
+    (void)why;
+    const struct task task = {.kind = TASK_COPY, .to = to, .from = from, .bytes = bytes};
+    return add_task(state, queue, &task);
+}
+
+static int launch(void *state, enum device_queue queue, const struct kernel *kernel,
+                  uint32_t blocks, const void *arguments, char *why) {
+    (void)why;
+    const struct task task = {.kind = TASK_LAUNCH,
+                              .kernel = kernel,
+                              .blocks = blocks,
+                              .owned = copy_of(arguments, kernel->arguments)};
+    return add_task(state, queue, &task);
+}
+
+static int order(void *state, enum device_queue before, enum device_queue after, char *why) {
+    (void)why;
+    const struct task task = {.kind = TASK_AWAIT, .queue = before, .until = end_of(state, before)};
+    return add_task(state, after, &task);
+}
+
+static int wait_for(void *state, enum device_queue queue, char *why) {
+    (void)why;
+    run_queue(state, queue, end_of(state, queue));
+    return 0;
+}
+
+static void shuffle(void *state, uint64_t seed) {
+    ((struct emulated *)state)->seed = seed;
+}
+
+const struct device_backend device_emulated = {
+    .count = count,
+    .describe = describe,
+    .open = open_device,
+    .close = close_device,
+    .room = room,
+    .allocate = allocate,
+    .release = release,
+    .put = put,
+    .get = get,
+    .fill = fill,
+    .copy = copy,
+    .launch = launch,
+    .order = order,
+    .wait = wait_for,
+    .shuffle = shuffle,
+};

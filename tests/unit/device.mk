@@ -1,0 +1,9 @@
+# unit tests of device/
+EXTRA_DIST += tests/unit/device_fixture.h
+if HAVE_CMOCKA
+DEVICE_TESTS = tests/unit/test_device
+check_PROGRAMS += $(DEVICE_TESTS)
+TESTS += $(DEVICE_TESTS)
+tests_unit_test_device_SOURCES = tests/unit/test_device.c tests/unit/device_kernels.h tests/unit/device_kernels.def
+tests_unit_test_device_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+endif

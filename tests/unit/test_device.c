@@ -1,0 +1,165 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "tests/unit/device_fixture.h"
+#include "tests/unit/device_kernels.h"
+#include "tests/unit/device_kernels.def"
+
+enum { BLOCKS = 9, REVERSED = BLOCKS * 64 };
+
+struct bench {
+    struct device *device;
+    uint64_t host[REVERSED], back[REVERSED];
+    void *in, *out;
+};
+
+static void begin(struct bench *bench) {
+    bench->device = test_device();
+    for (uint64_t i = 0; i < REVERSED; i++)
+        bench->host[i] = i * i;
+    assert_int_equal(device_new(bench->device, sizeof bench->host, &bench->in), 0);
+    assert_int_equal(device_new(bench->device, sizeof bench->host, &bench->out), 0);
+}
+
+static void end(struct bench *bench) {
+    device_close(bench->device);
+    error_clear();
+}
+
+static int put(struct bench *bench, enum device_queue queue) {
+    return device_put(bench->device, queue, bench->in, bench->host, sizeof bench->host);
+}
+
+static int reverse(struct bench *bench) {
+    const struct reverse_arguments arguments = {bench->in, bench->out};
+    return device_launch(bench->device, QUEUE_COMPUTE, &kernel_reverse, BLOCKS, &arguments);
+}
+
+static int get(struct bench *bench) {
+    return device_get(bench->device, QUEUE_COMPUTE, bench->back, bench->out, sizeof bench->back);
+}
+
+static bool is_reversed(const struct bench *bench) {
+    for (size_t i = 0; i < REVERSED; i++)
+        if (bench->back[i] != bench->host[i / 64 * 64 + 63 - i % 64])
+            return false;
+    return true;
+}
+
+static void threads_see_in_a_phase_what_others_wrote_in_the_one_before(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench);
+    assert_int_equal(put(&bench, QUEUE_COMPUTE), 0);
+    memset(bench.host, 0, sizeof bench.host); /* it was taken */
+    for (uint64_t i = 0; i < REVERSED; i++)
+        bench.host[i] = i * i;
+    assert_int_equal(reverse(&bench), 0);
+    assert_int_equal(get(&bench), 0);
+    assert_true(is_reversed(&bench));
+    end(&bench);
+}
+
+static void a_queue_sees_what_another_did_only_if_it_was_told_to_wait(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench);
+    if (test_device_is_emulated(bench.device)) {
+        assert_int_equal(put(&bench, QUEUE_COPY), 0);
+        assert_int_equal(reverse(&bench), 0);
+        assert_int_equal(get(&bench), 0);
+        assert_false(is_reversed(&bench));
+    }
+    assert_int_equal(put(&bench, QUEUE_COPY), 0);
+    assert_int_equal(device_order(bench.device, QUEUE_COPY, QUEUE_COMPUTE), 0);
+    assert_int_equal(reverse(&bench), 0);
+    assert_int_equal(get(&bench), 0);
+    assert_true(is_reversed(&bench));
+    end(&bench);
+}
+
+static void atomics_find_sum_and_maximum_over_all_threads(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench);
+    int64_t sum = 0, expected = 0;
+    uint64_t largest = 0;
+    void *sums;
+    assert_int_equal(device_new(bench.device, 16, &sums), 0);
+    assert_int_equal(device_fill(bench.device, QUEUE_COMPUTE, sums, 0, 16), 0);
+    assert_int_equal(put(&bench, QUEUE_COMPUTE), 0);
+    const struct total_arguments arguments = {bench.in, sums, (uint64_t *)sums + 1, 3};
+    assert_int_equal(
+        device_launch(bench.device, QUEUE_COMPUTE, &kernel_total, REVERSED / 32, &arguments), 0);
+    assert_int_equal(device_get(bench.device, QUEUE_COMPUTE, &sum, sums, 8), 0);
+    assert_int_equal(device_get(bench.device, QUEUE_COMPUTE, &largest, (uint64_t *)sums + 1, 8), 0);
+    for (size_t i = 0; i < REVERSED; i++)
+        expected += 3 * (int64_t)bench.host[i];
+    assert_true(sum == expected);
+    assert_true(largest == bench.host[REVERSED - 1]);
+    end(&bench);
+}
+
+static void too_much_memory_is_refused_and_the_device_goes_on(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench);
+    void *more;
+    device_limit(bench.device, 2 * sizeof bench.host + 100);
+    assert_int_equal(device_room(bench.device), 100);
+    assert_int_equal(device_new(bench.device, 101, &more), ERROR_UNAVAILABLE);
+    assert_null(more);
+    assert_non_null(strstr(error_text(), "no memory"));
+    assert_false(device_is_lost(bench.device));
+    error_clear();
+    device_delete(bench.device, bench.out);
+    assert_int_equal(device_new(bench.device, sizeof bench.host, &bench.out), 0);
+    assert_int_equal(put(&bench, QUEUE_COMPUTE), 0);
+    end(&bench);
+}
+
+static void a_lost_device_fails_every_call_and_can_be_closed(void **state) {
+    (void)state;
+    for (uint64_t calls = 0; calls < 3; calls++) {
+        struct bench bench;
+        begin(&bench);
+        device_fail_after(bench.device, calls);
+        int code = put(&bench, QUEUE_COMPUTE);
+        code = code ? code : reverse(&bench);
+        code = code ? code : get(&bench);
+        assert_int_equal(code, ERROR_UNAVAILABLE);
+        assert_true(device_is_lost(bench.device));
+        assert_int_equal(device_wait(bench.device, QUEUE_COMPUTE), ERROR_UNAVAILABLE);
+        assert_int_equal(device_room(bench.device), 0);
+        end(&bench);
+    }
+}
+
+static void a_device_that_is_not_there_is_an_error_that_says_why(void **state) {
+    (void)state;
+    struct device *device;
+    const char *why = NULL;
+    assert_int_equal(device_open(DEVICE_EMULATED, 1, &device), ERROR_UNAVAILABLE);
+    assert_null(device);
+    error_clear();
+    if (device_count(DEVICE_CUDA, &why) == 0) {
+        assert_non_null(why);
+        assert_int_equal(device_open(DEVICE_CUDA, 0, &device), ERROR_UNAVAILABLE);
+        assert_non_null(strstr(error_text(), why));
+        error_clear();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_see_in_a_phase_what_others_wrote_in_the_one_before),
+        cmocka_unit_test(a_queue_sees_what_another_did_only_if_it_was_told_to_wait),
+        cmocka_unit_test(atomics_find_sum_and_maximum_over_all_threads),
+        cmocka_unit_test(too_much_memory_is_refused_and_the_device_goes_on),
+        cmocka_unit_test(a_lost_device_fails_every_call_and_can_be_closed),
+        cmocka_unit_test(a_device_that_is_not_there_is_an_error_that_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
