@@ -3,10 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NOT_A_NUMBER = 1, POSITIVE_INFINITY = 2, NEGATIVE_INFINITY = 4, NEGATIVE = 8 };
-
-/* A term adds less than 2³² to a limb, as does a limb whose carry is propagated. */
-#define TERMS_BETWEEN_CARRIES (UINT32_C(1) << 30)
+enum { NEGATIVE = 8 }; /* in an encoding, beside the bits of enum exact_special */
 
 /* Limbs above this one only hold the sign: 2⁶⁴ terms of 2¹⁰²⁴ need 2162 bits. */
 #define LIMBS_IN_USE (EXACT_LIMBS - 2)
@@ -36,55 +33,33 @@ static bool take_sign(struct exact *sum) {
 
 /* One bit: NaN, one of the infinities, or 0. */
 static uint8_t special_kind(uint8_t special) {
-    bool both = (special & POSITIVE_INFINITY) && (special & NEGATIVE_INFINITY);
-    return (special & NOT_A_NUMBER) || both ? NOT_A_NUMBER : special;
+    bool both = (special & EXACT_POSITIVE_INFINITY) && (special & EXACT_NEGATIVE_INFINITY);
+    return (special & EXACT_NOT_A_NUMBER) || both ? EXACT_NOT_A_NUMBER : special;
 }
 
 void exact_init(struct exact *sum) {
     *sum = (struct exact){0};
 }
 
-static void add_special(struct exact *sum, double term) {
-    if (isnan(term))
-        sum->special |= NOT_A_NUMBER;
-    else
-        sum->special |= term > 0 ? POSITIVE_INFINITY : NEGATIVE_INFINITY;
-}
-
-void exact_add(struct exact *sum, double term) {
-    uint64_t bits;
-    memcpy(&bits, &term, sizeof bits);
-    uint32_t exponent = (uint32_t)(bits >> 52) & 0x7ff;
-    uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
-    if (exponent == 0x7ff) {
-        add_special(sum, term);
-        return;
-    }
-    if (exponent)
-        mantissa |= UINT64_C(1) << 52;
-    uint32_t shift = exponent ? exponent - 1 : 0;
-    uint32_t within = shift % 32;
-    int64_t *limb = &sum->limb[shift / 32];
-    int64_t low = (int64_t)((mantissa << within) & 0xffffffff);
-    uint64_t above = mantissa >> (32 - within);
-    int64_t middle = (int64_t)(above & 0xffffffff);
-    int64_t high = (int64_t)(above >> 32);
-    int64_t sign = bits >> 63 ? -1 : 1;
-    limb[0] += sign * low;
-    limb[1] += sign * middle;
-    limb[2] += sign * high;
-    if (++sum->pending >= TERMS_BETWEEN_CARRIES)
+void exact_add(struct exact *sum, double value) {
+    struct exact_term term = exact_split(value);
+    int64_t *limb = &sum->limb[term.limb];
+    limb[0] += term.part[0];
+    limb[1] += term.part[1];
+    limb[2] += term.part[2];
+    sum->special |= (uint8_t)term.special;
+    if (++sum->pending >= EXACT_TERMS_BETWEEN_CARRIES)
         propagate(sum);
 }
 
 void exact_merge(struct exact *sum, const struct exact *other) {
     struct exact carried;
-    if (other->pending >= TERMS_BETWEEN_CARRIES / 2) {
+    if (other->pending >= EXACT_TERMS_BETWEEN_CARRIES / 2) {
         carried = *other;
         propagate(&carried);
         other = &carried;
     }
-    if (sum->pending >= TERMS_BETWEEN_CARRIES / 2)
+    if (sum->pending >= EXACT_TERMS_BETWEEN_CARRIES / 2)
         propagate(sum);
     for (int i = 0; i < EXACT_LIMBS; i++)
         sum->limb[i] += other->limb[i];
@@ -128,7 +103,9 @@ static double round_magnitude(const struct exact *sum) {
 double exact_value(const struct exact *sum) {
     uint8_t special = special_kind(sum->special);
     if (special)
-        return special == NOT_A_NUMBER ? NAN : special == POSITIVE_INFINITY ? INFINITY : -INFINITY;
+        return special == EXACT_NOT_A_NUMBER        ? NAN
+               : special == EXACT_POSITIVE_INFINITY ? INFINITY
+                                                    : -INFINITY;
     struct exact magnitude = *sum;
     bool negative = take_sign(&magnitude);
     double value = round_magnitude(&magnitude);
@@ -164,8 +141,8 @@ static bool header_is_canonical(uint8_t flags, uint8_t first, uint8_t count, uin
         return false;
     if (count)
         return flags == 0 || flags == NEGATIVE;
-    return first == 0 && (flags == 0 || flags == NOT_A_NUMBER || flags == POSITIVE_INFINITY ||
-                          flags == NEGATIVE_INFINITY);
+    return first == 0 && (flags == 0 || flags == EXACT_NOT_A_NUMBER ||
+                          flags == EXACT_POSITIVE_INFINITY || flags == EXACT_NEGATIVE_INFINITY);
 }
 
 static bool decode_limbs(struct exact *sum, uint8_t first, uint8_t count, bool negative,
@@ -191,7 +168,7 @@ bool exact_decode(struct exact *sum, struct cursor *in) {
         in->failed = true;
         return false;
     }
-    sum->special = flags & (NOT_A_NUMBER | POSITIVE_INFINITY | NEGATIVE_INFINITY);
+    sum->special = flags & (EXACT_NOT_A_NUMBER | EXACT_POSITIVE_INFINITY | EXACT_NEGATIVE_INFINITY);
     sum->pending = 1;
     return true;
 }

@@ -12,13 +12,12 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-
-#define EXACT_LIMBS 70
+#include "numeric/exact_term.h"
 
 struct exact {
     int64_t limb[EXACT_LIMBS]; /* limb i counts units of 2^(32·i − 1074) */
     uint32_t pending;          /* additions since carries were last propagated */
-    uint8_t special;           /* bit set: 1 NaN, 2 +infinity, 4 −infinity */
+    uint8_t special;           /* bits of enum exact_special */
 };
 
 void exact_init(struct exact *sum); /* to zero */

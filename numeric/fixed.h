@@ -18,15 +18,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#else
-#include <math.h>
-#endif
 #include <string.h>
 
 #include "config.h"
 #include "numeric/clones.h"
+#include "numeric/fixed_round.h"
 
 /* Exponents are clamped to these ranges, so that 2^e, 2^b and 2^−b are normal doubles. 2^(e − b)
  * need not be one. */
@@ -61,23 +57,6 @@ int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum
 
 /* into += from, n elements: how accumulators of one evaluation are merged. */
 void fixed_merge(size_t n, int64_t *into, const int64_t *from);
-
-/* 2^exponent, in the range of normal doubles. */
-static inline double fixed_power(int exponent) {
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-/* The nearest integer, |scaled| < 2⁶². */
-static inline int64_t fixed_round(double scaled) {
-#ifdef __SSE2__
-    return _mm_cvtsd_si64(_mm_set_sd(scaled));
-#else
-    return llrint(scaled);
-#endif
-}
 
 /* What a scaled contribution, derivative·value·2^(e − b), adds to a sum. */
 static inline int64_t fixed_term(double scaled) {

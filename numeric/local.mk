@@ -5,9 +5,9 @@ libnumeric_a_SOURCES = \
 	numeric/clones.h \
 	numeric/dense.c numeric/dense.h \
 	numeric/eigen.c numeric/eigen.h \
-	numeric/exact.c numeric/exact.h \
+	numeric/exact.c numeric/exact.h numeric/exact_term.h \
 	numeric/exp_lanes.def \
-	numeric/fixed.c numeric/fixed.h \
+	numeric/fixed.c numeric/fixed.h numeric/fixed_round.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
 	numeric/orthant.c numeric/orthant.h \
 	numeric/product.c numeric/product.h \

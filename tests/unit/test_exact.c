@@ -50,6 +50,44 @@ static void assert_same_bytes(const struct exact *a, const struct exact *b) {
     bytes_release(&y);
 }
 
+/* As threads of a device do: limbs without carries, in any order, which are merged as they are. */
+static void limbs_of_split_terms_are_the_sum(void **state) {
+    (void)state;
+    const double edges[] = {0,       -0.0,     0x1p-1074, -0x1p-1074, 0x1p-1022,
+                            DBL_MAX, -DBL_MAX, 1,         -1,         0x1.fffffffffffffp31};
+    struct random random;
+    random_init(&random, 8);
+    for (int repeat = 0; repeat < 200; repeat++) {
+        struct exact expected, limbs, merged;
+        exact_init(&expected);
+        exact_init(&limbs);
+        exact_init(&merged);
+        for (int i = 0; i < 100; i++) {
+            double value = i < 10 ? edges[i] : any_finite(&random);
+            struct exact_term term = exact_split(value);
+            assert_true(term.limb + 3 <= EXACT_LIMBS && !term.special);
+            for (int part = 0; part < 3; part++)
+                limbs.limb[term.limb + (uint32_t)part] += term.part[part];
+            limbs.pending++;
+            exact_add(&expected, value);
+        }
+        exact_merge(&merged, &limbs);
+        assert_same_bytes(&merged, &expected);
+    }
+}
+
+static void what_is_no_number_splits_into_a_bit(void **state) {
+    (void)state;
+    const double values[] = {NAN, -NAN, INFINITY, -INFINITY};
+    const uint32_t bits[] = {EXACT_NOT_A_NUMBER, EXACT_NOT_A_NUMBER, EXACT_POSITIVE_INFINITY,
+                             EXACT_NEGATIVE_INFINITY};
+    for (int i = 0; i < 4; i++) {
+        struct exact_term term = exact_split(values[i]);
+        assert_int_equal(term.special, bits[i]);
+        assert_true(term.limb == 0 && !term.part[0] && !term.part[1] && !term.part[2]);
+    }
+}
+
 static void one_term_is_its_own_sum(void **state) {
     (void)state;
     struct random random;
@@ -250,6 +288,8 @@ static void garbage_is_refused_or_canonical(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_term_is_its_own_sum),
+        cmocka_unit_test(limbs_of_split_terms_are_the_sum),
+        cmocka_unit_test(what_is_no_number_splits_into_a_bit),
         cmocka_unit_test(a_sum_of_two_is_the_rounded_sum),
         cmocka_unit_test(sums_agree_with_wide_integers),
         cmocka_unit_test(ties_go_to_even_unless_something_lies_below),

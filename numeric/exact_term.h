@@ -1,0 +1,57 @@
+/* One term of an exact sum (numeric/exact.h) as three integers, for all who add to limbs: in any
+ * order, and with atomic additions where several threads do. */
+#ifndef DML_NUMERIC_EXACT_TERM_H
+#define DML_NUMERIC_EXACT_TERM_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "device/portable.h"
+
+#define EXACT_LIMBS 70
+
+/* How many terms may be added to limbs whose carries are propagated, before they are again: a term
+ * adds less than 2³² to a limb, as does a limb itself. */
+#define EXACT_TERMS_BETWEEN_CARRIES (UINT32_C(1) << 30)
+
+/* Bits of what a sum has met besides numbers. */
+enum exact_special {
+    EXACT_NOT_A_NUMBER = 1,
+    EXACT_POSITIVE_INFINITY = 2,
+    EXACT_NEGATIVE_INFINITY = 4,
+};
+
+struct exact_term {
+    int64_t part[3];  /* added to limbs limb, limb + 1 and limb + 2; each below 2³² in size */
+    uint32_t limb;    /* at most EXACT_LIMBS − 3 */
+    uint32_t special; /* 0, and parts that are; or one bit, and all parts are 0 */
+};
+
+PORTABLE struct exact_term exact_split(double value) {
+    struct exact_term term;
+    uint64_t bits, mantissa;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t exponent = (uint32_t)(bits >> 52) & 0x7ff;
+    mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    term.special = 0;
+    if (exponent == 0x7ff) {
+        term.special = mantissa     ? EXACT_NOT_A_NUMBER
+                       : bits >> 63 ? EXACT_NEGATIVE_INFINITY
+                                    : EXACT_POSITIVE_INFINITY;
+        exponent = 0;
+        mantissa = 0;
+    }
+    if (exponent)
+        mantissa |= UINT64_C(1) << 52;
+    uint32_t shift = exponent ? exponent - 1 : 0;
+    uint32_t within = shift % 32;
+    uint64_t above = mantissa >> (32 - within);
+    int64_t sign = bits >> 63 ? -1 : 1;
+    term.limb = shift / 32;
+    term.part[0] = sign * (int64_t)((mantissa << within) & 0xffffffff);
+    term.part[1] = sign * (int64_t)(above & 0xffffffff);
+    term.part[2] = sign * (int64_t)(above >> 32);
+    return term;
+}
+
+#endif
