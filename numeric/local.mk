@@ -6,11 +6,12 @@ libnumeric_a_SOURCES = \
 	numeric/dense.c numeric/dense.h \
 	numeric/eigen.c numeric/eigen.h \
 	numeric/exact.c numeric/exact.h numeric/exact_term.h \
-	numeric/exp_lanes.def \
+	numeric/exp_lanes.def numeric/lanes_end.def numeric/log_lanes.def numeric/over_lanes.h \
 	numeric/fixed.c numeric/fixed.h numeric/fixed_round.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
 	numeric/orthant.c numeric/orthant.h \
 	numeric/product.c numeric/product.h \
+	numeric/scalar.h \
 	numeric/setup.c numeric/setup.h \
 	numeric/special.c numeric/special.h \
 	numeric/totals.c numeric/totals.h \
