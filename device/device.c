@@ -26,6 +26,9 @@ struct device {
     bool counts_calls;
 };
 
+#ifdef HAVE_CUDA
+#define CUDA device_cuda
+#else
 static unsigned none(const char **why) {
     *why = "this program was built without CUDA";
     return 0;
@@ -33,14 +36,11 @@ static unsigned none(const char **why) {
 
 static const struct device_backend no_cuda = {.count = none};
 
-static const struct device_backend *backend_of(enum device_kind kind) {
-    if (kind == DEVICE_EMULATED)
-        return &device_emulated;
-#ifdef HAVE_CUDA
-    return &device_cuda;
-#else
-    return &no_cuda;
+#define CUDA no_cuda
 #endif
+
+static const struct device_backend *backend_of(enum device_kind kind) {
+    return kind == DEVICE_EMULATED ? &device_emulated : &CUDA;
 }
 
 unsigned device_count(enum device_kind kind, const char **why) {

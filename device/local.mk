@@ -5,4 +5,7 @@ libdevice_a_SOURCES = \
 	device/emulated.c \
 	device/kernel.h \
 	device/portable.h
-DEVICE_LIBS = libdevice.a
+if HAVE_CUDA
+libdevice_a_SOURCES += device/cuda.cu
+endif
+DEVICE_LIBS = libdevice.a $(CUDA_LIBS)

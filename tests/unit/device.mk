@@ -5,5 +5,8 @@ DEVICE_TESTS = tests/unit/test_device
 check_PROGRAMS += $(DEVICE_TESTS)
 TESTS += $(DEVICE_TESTS)
 tests_unit_test_device_SOURCES = tests/unit/test_device.c tests/unit/device_kernels.h tests/unit/device_kernels.def
+if HAVE_CUDA
+tests_unit_test_device_SOURCES += tests/unit/device_kernels.cu
+endif
 tests_unit_test_device_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif
