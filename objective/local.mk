@@ -4,6 +4,7 @@ libobjective_a_SOURCES = \
 	objective/correct.c \
 	objective/curvature.c \
 	objective/dense.c \
+	objective/device_chunk.h objective/device_pass.h \
 	objective/gamma.c \
 	objective/huber.c \
 	objective/kronecker.c objective/kronecker.h \
@@ -18,6 +19,7 @@ libobjective_a_SOURCES = \
 	objective/network.c objective/network.h \
 	objective/network_double.c objective/network_float.c objective/network_pass.def \
 	objective/network_mixed.c objective/network_round.c \
+	objective/on_device.h \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
 	objective/plugin.c \
