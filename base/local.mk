@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	base/clock.c base/clock.h \
 	base/coordinates.c base/coordinates.h \
 	base/cpus.c base/cpus.h \
+	base/device_choice.c base/device_choice.h \
 	base/error.c base/error.h \
 	base/escape.c base/escape.h \
 	base/failpoint.c base/failpoint.h base/failpoint.def \

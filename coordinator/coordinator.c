@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/device_choice.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/machine.h"
@@ -73,8 +74,6 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                      worker->index, message->refused.reason);
 }
 
-/* If something was not available, the worker is restarted and tries again. Any other failure ends
- * the run, since the worker would fail in the same way again; but on another host it may not. */
 /* As often as that at the same point a plug-in may fail. Once, it may be the machine's fault. */
 #define PLUGIN_FAILURES_MAX 3
 
@@ -93,10 +92,30 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
                      why, membership->plugin_failures);
 }
 
+/* The worker is replaced as any that is lost. If the job leaves the choice to its workers, the
+ * replacement computes on the CPU as long as this coordinator lives: a device that failed once may
+ * fail again. */
+static int device_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
+                         struct output *out) {
+    struct member *worker = &c->membership.members[link];
+    struct device_choice choice;
+    bool chosen = device_choice_read(c->settings.device, &choice) && choice.kind == CHOICE_AUTO;
+    if (chosen && !worker->device_failed)
+        output_event(out, "device",
+                     "the device of %s %u failed (%s): it computes on the CPU from now on",
+                     role_name(worker->role), worker->index, why);
+    worker->device_failed = chosen;
+    return coordinator_lost(c, link, why, now_ns, out);
+}
+
+/* If something was not available, the worker is restarted and tries again. Any other failure ends
+ * the run, since the worker would fail in the same way again; but on another host it may not. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->membership.members[link];
     int code = -(int)message->failed.status;
+    if (message->failed.device)
+        return device_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_PLUGIN)
         return plugin_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN || c->settings.on_hosts)

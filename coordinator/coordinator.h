@@ -62,6 +62,7 @@ struct coordinator_settings {
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;      /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
+    const char *device;                 /* see base/device_choice.h; NULL: "auto" */
     const char *scratch;                /* where replicas keep copies of chunks; NULL: nowhere */
     const char *const *shard_addresses; /* [shards], as replicas reach them */
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
@@ -181,6 +182,7 @@ struct worker_view {
     uint32_t restarts;
     uint32_t pid, threads;
     const char *host;     /* valid until the next call that changes the machine */
+    const char *device;   /* likewise: what it computes on, as it says; "": not known */
     uint64_t portions;    /* handed out to it, over the run */
     uint64_t chunks;      /* counted from it, over the run */
     double chunks_per_ns; /* of its last flush; 0: not known */

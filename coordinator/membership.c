@@ -91,6 +91,7 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
     struct member *worker = &c->membership.members[link];
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = false;
+    worker->device[0] = '\0';
     if (!mutant(INCARNATION_KEPT))
         worker->incarnation = issue_incarnation(c);
 }

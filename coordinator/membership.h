@@ -27,6 +27,8 @@ struct member {
     int64_t heard_ns; /* when it last said something */
     uint32_t pid, threads;
     char host[64];
+    char device[128];   /* what it computes on, of its last READY; "": not known */
+    bool device_failed; /* with `device` auto it is set up with the CPU from now on */
 };
 
 struct membership {

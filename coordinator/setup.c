@@ -1,4 +1,5 @@
 /* Telling workers what they work on, and restoring shards. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -92,6 +93,11 @@ static bool has_coordinates(const struct coordinator *c) {
     return c->settings.coordinates && !forgotten;
 }
 
+/* What a worker is set up to compute on: what the job says, but no device again that has failed. */
+static const char *device_for(const struct coordinator *c, uint32_t link) {
+    return c->membership.members[link].device_failed ? "cpu" : c->settings.device;
+}
+
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct set_info *data = c->settings.data;
     const struct layout_tensor *bias = layout_input_bias(&c->settings.layout);
@@ -122,6 +128,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .coordinates = has_coordinates(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,
+        .device = device_for(c, link),
     };
     send_to(c, link, message, out);
     free(folder);
@@ -160,6 +167,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
                        : c->settings.threads,
         .flush_ms = c->settings.flush_ms,
         .scratch = c->settings.scratch,
+        .device = device_for(c, link),
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .coordinates = has_coordinates(c),
         .plugin = {plugin.data, (uint32_t)plugin.length},
@@ -271,6 +279,7 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
         c->stale++;
         return 0;
     }
+    snprintf(worker->device, sizeof worker->device, "%s", message->ready.device);
     if (worker->role == ROLE_SHARD && c->recovery.restoring) {
         restore_shard(c, link, out);
         return 0;

@@ -82,6 +82,7 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
         .restarts = member->restarts,
         .pid = member->pid,
         .threads = member->threads,
+        .device = member->device,
         .host = member->host,
     };
     if (member->role == ROLE_REPLICA) {

@@ -1,6 +1,7 @@
 /* A replica's life, its links, and the dispatch of its messages. */
 #include "replica/replica.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ void replica_send(struct replica *replica, uint32_t to, struct message *message,
 void replica_tell_failure(struct replica *replica, struct outbox *out) {
     replica_send(replica, replica->coordinator,
                  &(struct message){.type = MESSAGE_FAILED,
-                                   .failed = {(uint32_t)-replica->error, replica->failure}},
+                                   .failed = {(uint32_t)-replica->error, replica->failure,
+                                              replica->device_failed}},
                  out);
 }
 
@@ -47,6 +49,16 @@ void replica_fail(struct replica *replica, int error, const char *reason, struct
     replica->failure = memory_copy_string(reason);
     log_error("%s", reason);
     replica_tell_failure(replica, out);
+}
+
+void replica_device_failed(struct replica *replica, int error, const char *reason,
+                           struct outbox *out) {
+    replica->device_failed = true;
+    replica_fail(replica, error, reason, out);
+}
+
+void replica_computes_on(struct replica *replica, const char *device) {
+    snprintf(replica->device, sizeof replica->device, "%s", device);
 }
 
 /* ---- its life ---- */

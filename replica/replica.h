@@ -36,6 +36,7 @@ struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
+    const char *device;            /* the same; as base/device_choice.h reads it */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
@@ -84,6 +85,15 @@ void replica_gone(struct replica *replica, uint32_t link, struct outbox *out);
 
 /* Takes the next action off the queue; false when there is none. */
 bool replica_next_action(struct replica *replica, struct action *action);
+
+/* What the set that is being opened is computed on: "cpu", or a device and its name. To be said
+ * before replica_opened(), if it is not the CPU. */
+void replica_computes_on(struct replica *replica, const char *device);
+
+/* The device failed, whatever was under way on it: no answer of it will come. The replica computes
+ * nothing before it is set up anew. `error` has its text in `reason`. */
+void replica_device_failed(struct replica *replica, int error, const char *reason,
+                           struct outbox *out);
 
 /* Answers to actions. `error` is 0 or an error code with its text in `reason`. */
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,

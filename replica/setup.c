@@ -47,6 +47,7 @@ static void release_texts(struct replica *replica) {
     free((char *)replica->setup.fingerprint);
     free((char *)replica->setup.objective);
     free((char *)replica->setup.scratch);
+    free((char *)replica->setup.device);
     free((void *)replica->setup.plugin.data);
     replica->setup = (struct replica_setup){0};
 }
@@ -174,8 +175,10 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
     replica->ready = ready;
     if (!became)
         return;
-    replica_send(replica, replica->coordinator,
-                 &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt}}, out);
+    replica_send(
+        replica, replica->coordinator,
+        &(struct message){.type = MESSAGE_READY, .ready = {replica->attempt, replica->device}},
+        out);
     if (replica->returning)
         replica_resume_coordinator(replica, out);
     replica->returning = false;
@@ -203,7 +206,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
            !strcmp(setup->objective, message->objective) &&
-           !strcmp(setup->scratch, message->scratch) &&
+           !strcmp(setup->scratch, message->scratch) && !strcmp(setup->device, message->device) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
@@ -218,6 +221,8 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     release_texts(replica);
     replica->opened = false;
     replica->error = 0;
+    replica->device_failed = false;
+    replica_computes_on(replica, "cpu");
     replica->shard_count = message->shards;
     replica->shards = memory_new(message->shards, sizeof *replica->shards);
     replica->ranges = memory_new(message->shards, sizeof *replica->ranges);
@@ -226,6 +231,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .fingerprint = memory_copy_string(message->fingerprint),
         .objective = memory_copy_string(message->objective),
         .scratch = memory_copy_string(message->scratch),
+        .device = memory_copy_string(message->device),
         .layout = *layout,
         .activation = message->activation,
         .precision = message->precision,

@@ -66,6 +66,8 @@ struct replica {
     bool opened, ready;
     int error;                  /* not 0: what went wrong; waits for a new set-up */
     char *failure;              /* and its text */
+    bool device_failed;         /* and whether only the device is to blame */
+    char device[256];           /* what it computes on */
     struct replica_setup setup; /* its texts are owned */
     int64_t flush_ns;
     uint32_t shard_count;

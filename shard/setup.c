@@ -129,7 +129,8 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
         return;
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
-                 (struct message){.type = MESSAGE_READY, .ready = {.attempt = shard->attempt}},
+                 (struct message){.type = MESSAGE_READY,
+                                  .ready = {.attempt = shard->attempt, .device = "cpu"}},
                  out);
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/coordinates.h"
+#include "base/device_choice.h"
 #include "base/layout.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
@@ -92,6 +93,11 @@ static const char *fault_of_status(uint32_t status) {
     return unless(status >= STATUS_MIN && status <= STATUS_MAX, "not an exit status");
 }
 
+static const char *fault_of_device(const char *device) {
+    return unless(device_choice_read(device, &(struct device_choice){0}),
+                  "a choice of device that is none");
+}
+
 static const char *fault_of_precondition(uint8_t precondition, const struct blob *layout) {
     struct layout parameters;
     if (precondition == PRECONDITION_NONE ||
@@ -155,7 +161,7 @@ NOTHING_TO_CHECK(refused)
 NOTHING_TO_CHECK(bye)
 
 FAULT_IN_BODY(failed) {
-    return fault_of_status(body->status);
+    return FIRST_OF(fault_of_status(body->status), fault_of_flag(body->device));
 }
 
 /* liveness */
@@ -190,7 +196,7 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->orthants),
                     fault_of_precondition(body->precondition, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),
-                    fault_of_exponent(body->bias_exponent));
+                    fault_of_exponent(body->bias_exponent), fault_of_device(body->device));
 }
 
 FAULT_IN(coordinates) {
@@ -233,7 +239,7 @@ FAULT_IN_BODY(replica_setup) {
         unless(body->unit >= 0 && body->unit < INFINITY, "a unit that is none"),
         unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
         fault_of_precondition(body->precondition, &body->layout),
-        fault_of_coordinates(body->coordinates, &body->layout));
+        fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device));
 }
 
 FAULT_IN_BODY(shard_at) {

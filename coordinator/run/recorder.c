@@ -82,8 +82,12 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
                          record->worker.state);
 }
 
+/* A device that failed needs somebody to look at it, though the run goes on. */
 static int take_event(struct recorder *recorder, const struct record *record) {
-    log_info("%s", record->event.text);
+    if (!strcmp(record->event.kind, "device"))
+        log_warning("%s", record->event.text);
+    else
+        log_info("%s", record->event.text);
     return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
 }
 

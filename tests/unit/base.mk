@@ -4,6 +4,7 @@ base_tests = \
 	tests/unit/test_bounds \
 	tests/unit/test_coordinates \
 	tests/unit/test_cpus \
+	tests/unit/test_device_choice \
 	tests/unit/test_error \
 	tests/unit/test_escape \
 	tests/unit/test_failpoint \
@@ -16,6 +17,9 @@ endif
 
 tests_unit_test_bounds_SOURCES = tests/unit/test_bounds.c
 tests_unit_test_bounds_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_device_choice_SOURCES = tests/unit/test_device_choice.c
+tests_unit_test_device_choice_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_failpoint_SOURCES = tests/unit/test_failpoint.c
 tests_unit_test_failpoint_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -139,6 +139,12 @@ tests_unit_test_starting_SOURCES = tests/unit/test_starting.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_starting_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_device_failures
+TESTS += tests/unit/test_device_failures
+tests_unit_test_device_failures_SOURCES = tests/unit/test_device_failures.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_device_failures_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_recovery
 TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \

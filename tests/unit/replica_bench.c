@@ -156,6 +156,7 @@ void setup_message(struct bench *bench) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.scratch = "",
+                                            .device = bench->device,
                                             .attempt = bench->attempt,
                                             .set = "data.set",
                                             .fingerprint = "f00",
@@ -181,6 +182,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     bench->epoch = EPOCH;
     bench->incarnation = INCARNATION;
     bench->attempt = ATTEMPT;
+    bench->device = "";
     bench->now_ns = NS_PER_S;
     outbox_init(&bench->outbox);
     bench->replica = replica_new(&(struct replica_identity){

@@ -16,6 +16,7 @@ struct bench {
     uint32_t shards;
     uint64_t epoch, incarnation; /* as the last HELLO said */
     uint32_t attempt;
+    const char *device; /* of the set-up */
     int64_t now_ns;
     double point[PARAMETERS] __attribute__((aligned(64)));
 };

@@ -22,9 +22,10 @@ static void an_older_coordinator_is_refused(void **state) {
     hello(&bench, EPOCH, "run 2");
     sent(&bench, COORDINATOR, MESSAGE_REFUSED);
     give(&bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .epoch = EPOCH - 1,
-                          .replica_setup = {.scratch = "", .attempt = ATTEMPT, .shards = 1}});
+         (struct message){
+             .type = MESSAGE_REPLICA_SETUP,
+             .epoch = EPOCH - 1,
+             .replica_setup = {.scratch = "", .device = "", .attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);
 }
@@ -96,6 +97,52 @@ static void a_damaged_chunk_is_told_to_the_coordinator(void **state) {
     bench_free(&bench);
 }
 
+static void a_device_that_fails_is_told_as_such_and_another_set_up_begins_anew(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    begin(&bench, 1);
+    take_up(&bench, 1, 0, PORTION_LAST);
+    replica_device_failed(bench.replica, ERROR_UNAVAILABLE, "cuda:0 is lost", &bench.outbox);
+    struct message failed = sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    assert_int_equal(failed.failed.status, 69);
+    assert_int_equal(failed.failed.device, 1);
+    assert_string_equal(failed.failed.reason, "cuda:0 is lost");
+    portion(&bench, 1, 2, PORTION_LAST);
+    nothing_more(&bench);
+    bench.device = "cpu";
+    setup_message(&bench);
+    asked(&bench, ACTION_STOP);
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    assert_string_equal(asked(&bench, ACTION_OPEN_SET).setup.device, "cpu");
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    shard_at(&bench, 0, 100);
+    connect_shard(&bench, 0);
+    greeted(&bench, 0);
+    assert_string_equal(sent(&bench, COORDINATOR, MESSAGE_READY).ready.device, "cpu");
+    bench_free(&bench);
+}
+
+static void another_device_is_another_set_up_and_told_in_ready(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_ready(&bench, 1);
+    setup_message(&bench);
+    nothing_more(&bench); /* all is open */
+    bench.device = "cuda:1";
+    setup_message(&bench);
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    assert_string_equal(asked(&bench, ACTION_OPEN_SET).setup.device, "cuda:1");
+    replica_computes_on(bench.replica, "cuda:1 NVIDIA H200");
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    shard_at(&bench, 0, 100);
+    connect_shard(&bench, 0);
+    greeted(&bench, 0);
+    assert_string_equal(sent(&bench, COORDINATOR, MESSAGE_READY).ready.device,
+                        "cuda:1 NVIDIA H200");
+    bench_free(&bench);
+}
+
 static void
 a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again(void **state) {
     (void)state;
@@ -147,6 +194,7 @@ static void a_new_set_up_starts_over(void **state) {
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.scratch = "",
+                                            .device = "",
                                             .attempt = ATTEMPT + 1,
                                             .set = "other.set",
                                             .fingerprint = "f01",
@@ -171,6 +219,7 @@ static void another_activation_or_precision_is_another_set_up(void **state) {
     struct bench bench;
     bench_ready(&bench, 1);
     struct message_replica_setup setup = {.scratch = "",
+                                          .device = "",
                                           .attempt = ATTEMPT + 1,
                                           .set = "data.set",
                                           .fingerprint = "f00",
@@ -200,6 +249,8 @@ int main(void) {
         cmocka_unit_test(a_replica_is_ready_when_the_set_is_open_and_every_shard_has_greeted),
         cmocka_unit_test(what_fails_in_the_set_up_is_told_to_the_coordinator),
         cmocka_unit_test(a_damaged_chunk_is_told_to_the_coordinator),
+        cmocka_unit_test(a_device_that_fails_is_told_as_such_and_another_set_up_begins_anew),
+        cmocka_unit_test(another_device_is_another_set_up_and_told_in_ready),
         cmocka_unit_test(
             a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again),
         cmocka_unit_test(a_shard_elsewhere_takes_the_place_of_the_old_one),

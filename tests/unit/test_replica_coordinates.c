@@ -42,6 +42,7 @@ static void ready(struct bench *bench, uint32_t shards) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.scratch = "",
+                                            .device = "",
                                             .attempt = ATTEMPT,
                                             .set = "data.set",
                                             .fingerprint = "f00",

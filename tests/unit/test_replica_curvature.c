@@ -27,6 +27,7 @@ static void ready(struct bench *bench, enum precondition precondition) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.scratch = "",
+                                            .device = "",
                                             .attempt = ATTEMPT,
                                             .set = "data.set",
                                             .fingerprint = "f00",

@@ -72,6 +72,7 @@ static void set_up(struct world *world, struct outbox *out) {
     answer(out, world->coordinator,
            (struct message){.type = MESSAGE_REPLICA_SETUP,
                             .replica_setup = {.scratch = "",
+                                              .device = "",
                                               .attempt = 1,
                                               .set = set_path(world->set),
                                               .fingerprint = set_info(world->set)->fingerprint,

@@ -89,7 +89,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_WELCOME, .welcome = {.role = ROLE_REPLICA, .incarnation = 33}},
     {.type = MESSAGE_REFUSED, .refused = {.reason = ""}},
     {.type = MESSAGE_BYE, .bye = {""}},
-    {.type = MESSAGE_FAILED, .failed = {74, "the disk is full"}},
+    {.type = MESSAGE_FAILED, .failed = {74, "the disk is full", 0}},
     {.type = MESSAGE_PING},
     {.type = MESSAGE_PONG},
     {.type = MESSAGE_SHARD_SETUP,
@@ -99,7 +99,8 @@ static const struct message samples[] = {
                      .count = BLOCK_ELEMENTS,
                      .slots = SLOTS_MAX,
                      .weight_sum = 10,
-                     .folder = ""}},
+                     .folder = "",
+                     .device = "cuda:1"}},
     {.type = MESSAGE_EXPONENTS,
      .exponents = {.attempt = 1, .first = 2, .count = 16},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -119,10 +120,11 @@ static const struct message samples[] = {
                        .objective = "logistic",
                        .loss = {elements, LOSS_PARAMETERS_MAX * sizeof(double)},
                        .layout = {layouts[0], sizeof layouts[0]},
-                       .shards = 2}},
+                       .shards = 2,
+                       .device = "auto"}},
     {.type = MESSAGE_SHARD_AT,
      .shard_at = {.attempt = 1, .incarnation = 33, .address = "unix:/s", RANGE}},
-    {.type = MESSAGE_READY, .ready = {1}},
+    {.type = MESSAGE_READY, .ready = {1, "cpu"}},
     {.type = MESSAGE_GREET, .greet = {.run = "run", .incarnation = 70}},
     {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
     {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
@@ -229,6 +231,7 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(VERDICT, verdict.accepted = 2, "flag");
     REFUSES(FAILED, failed.status = 0, "exit status");
     REFUSES(FAILED, failed.status = UINT32_MAX, "exit status");
+    REFUSES(FAILED, failed.device = 2, "flag");
     REFUSES(CHECKPOINTED, checkpointed.status = 1, "exit status");
     REFUSES(RESTORED, restored.status = 79, "exit status");
     REFUSES(RETAIN, retain.older = 4, "older");
@@ -249,6 +252,8 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.weight_sum = INFINITY, "weight");
     REFUSES(SHARD_SETUP, shard_setup.uniform = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.device = "gpu", "device");
+    REFUSES(REPLICA_SETUP, replica_setup.device = "cuda:", "device");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
     REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
