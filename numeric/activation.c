@@ -7,7 +7,7 @@
 #include "numeric/over_lanes.h"
 
 #define VECTOR_BYTES 32 /* gcc keeps these in the registers of AVX2 */
-#define KERNEL LANES_INLINE
+#define FUNCTION LANES_INLINE
 
 #define WIDE 1
 #define NAME(function) function##_double

@@ -10,7 +10,7 @@
 #include "device/portable.h"
 
 #define VECTOR_BYTES 0
-#define KERNEL PORTABLE
+#define FUNCTION PORTABLE
 
 #define WIDE 1
 #define NAME(function) scalar_##function
@@ -75,7 +75,7 @@ OF_EACH(special_exp_excess_each, special_exp_excess_one)
 #undef BACK_OF_ONE
 #undef OF_EACH
 #undef VECTOR_BYTES
-#undef KERNEL
+#undef FUNCTION
 #include "numeric/lanes_end.def"
 
 #endif

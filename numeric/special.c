@@ -7,7 +7,7 @@
 
 #define WIDE 1
 #define NAME(function) function##_lanes
-#define KERNEL LANES_INLINE
+#define FUNCTION LANES_INLINE
 #define VECTOR_BYTES 64
 #include "numeric/exp_lanes.def"
 #include "numeric/log_lanes.def"
