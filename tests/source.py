@@ -12,7 +12,7 @@ def c_files(folders=FOLDERS):
     """Every C file and header below the folders, as (path relative to the root, text)."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob('*')):
-            if path.suffix in ('.c', '.h', '.def'):
+            if path.suffix in ('.c', '.h', '.def', '.cu'):
                 yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
