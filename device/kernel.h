@@ -21,10 +21,10 @@
  *
  *     KERNEL(scale, threads of a block, bytes of `shared`, phases)
  *
- * where `phases` may depend on `arguments`; the comment fma() ends the line if the body calls fma().
+ * where `phases` may depend on `arguments`; the comment fma() ends the line if the body calls it.
  * The C file includes this header, the bodies and then the list, which makes
- * `const struct kernel kernel_scale`; the CUDA file, of another name, does the same, which makes what
- * kernel_scale launches. Others declare it by `extern const struct kernel kernel_scale`.
+ * `const struct kernel kernel_scale`; the CUDA file, of another name, does the same, which makes
+ * what kernel_scale launches. Others declare it by `extern const struct kernel kernel_scale`.
  */
 #ifndef DML_DEVICE_KERNEL_H
 #define DML_DEVICE_KERNEL_H
