@@ -2,6 +2,7 @@
 #ifndef DML_BASE_LIMITS_H
 #define DML_BASE_LIMITS_H
 
+#include <assert.h> /* static_assert also where it is C++ */
 #include <stdint.h>
 
 /* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
@@ -49,10 +50,10 @@
 #define ADDRESS_BYTES_MAX 1024
 #define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
-_Static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
-_Static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
-_Static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
-_Static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
+static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
+static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
+static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
+static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
 /* Files on a network file system up to this size are read, larger ones mapped. */
 #define NETWORK_READ_BYTES_MAX (INT64_C(64) << 20)

@@ -1,52 +1,27 @@
 /* Which rows are predicted correctly: without branches, since no processor foresees them. */
+#include "objective/judge.h"
 #include "objective/parts.h"
 
+#define PIECE 64 /* rows that are judged before they are counted */
+
+enum judge judge_of(const struct objective *objective, size_t outputs) {
+    return !objective_has_classes(objective)  ? JUDGE_NONE
+           : objective->labels == LABEL_LISTS ? JUDGE_LISTS
+           : objective->output_a_class        ? JUDGE_BEST
+           : outputs == 1                     ? JUDGE_SIGN
+                                              : JUDGE_ORDERED;
+}
+
 /* `right` gets 1 for each row whose class is predicted, else 0. */
-static void judge_one(size_t rows, const double *margins, const double *label, uint8_t *right) {
-    for (size_t i = 0; i < rows; i++)
-        right[i] = (margins[i] > 0) == (label[i] > 0);
-}
-
-/* The label's margin is above those before it, and none after it is above: objective_best(). */
-static void judge_best(size_t rows, size_t outputs, const double *margins, const double *label,
-                       uint8_t *right) {
-    for (size_t i = 0; i < rows; i++) {
-        const double *m = margins + i * outputs;
-        size_t class = (size_t)label[i];
-        double own = m[class];
-        bool beaten = false;
-        for (size_t k = 0; k < outputs; k++)
-            beaten |= (m[k] > own) | ((k < class) & !(own > m[k]));
-        right[i] = !beaten;
-    }
-}
-
-static void judge_ordered(const struct objective *objective, size_t rows, size_t outputs,
-                          const double *margins, const double *label, uint8_t *right) {
-    for (size_t i = 0; i < rows; i++)
-        right[i] = objective_is_correct(objective, outputs, margins + i * outputs, label + i);
-}
-
-static void judge_lists(size_t rows, size_t outputs, const double *margins, const double *label,
-                        uint8_t *right) {
-    for (size_t i = 0; i < rows; i++) {
-        bool differ = false;
-        for (size_t at = i * outputs; at < (i + 1) * outputs; at++)
-            differ |= (margins[at] > 0) != (label[at] > 0);
-        right[i] = !differ;
-    }
-}
-
-static void judge(const struct objective *objective, size_t rows, size_t outputs,
-                  const double *margins, const double *label, uint8_t *right) {
-    if (objective->labels == LABEL_LISTS)
-        judge_lists(rows, outputs, margins, label, right);
-    else if (objective->output_a_class)
-        judge_best(rows, outputs, margins, label, right);
-    else if (outputs == 1)
-        judge_one(rows, margins, label, right);
+static void judge_rows(enum judge judge, size_t rows, size_t outputs, const double *margins,
+                       const double *label, uint8_t *right) {
+    const size_t labels = judge == JUDGE_LISTS ? outputs : 1;
+    if (judge == JUDGE_SIGN)
+        for (size_t i = 0; i < rows; i++)
+            right[i] = judge_sign(margins[i], label[i]);
     else
-        judge_ordered(objective, rows, outputs, margins, label, right);
+        for (size_t i = 0; i < rows; i++)
+            right[i] = judge_row(judge, outputs, margins + i * outputs, label + i * labels);
 }
 
 static double weigh(size_t rows, const uint8_t *right, const double *weight) {
@@ -61,14 +36,14 @@ static double weigh(size_t rows, const uint8_t *right, const double *weight) {
 
 double batch_correct(const struct objective_shape *shape, const struct batch *batch,
                      const double *margins, const double *label) {
-    const struct objective *objective = objective_of(shape->kind);
     const double *weight = batch->rows->weight;
-    size_t outputs = shape->outputs, labels = objective->labels == LABEL_LISTS ? outputs : 1;
+    const enum judge judge = judge_of(objective_of(shape->kind), shape->outputs);
+    size_t outputs = shape->outputs, labels = judge == JUDGE_LISTS ? outputs : 1;
     double correct = 0;
-    for (size_t i = 0; objective_has_classes(objective) && i < batch->count; i += PIECE) {
+    for (size_t i = 0; judge != JUDGE_NONE && i < batch->count; i += PIECE) {
         uint8_t right[PIECE];
         size_t rows = batch->count - i < PIECE ? batch->count - i : PIECE;
-        judge(objective, rows, outputs, margins + i * outputs, label + i * labels, right);
+        judge_rows(judge, rows, outputs, margins + i * outputs, label + i * labels, right);
         correct += weigh(rows, right, weight ? weight + batch->first + i : NULL);
     }
     return correct;

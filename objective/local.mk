@@ -9,7 +9,12 @@ libobjective_a_SOURCES = \
 	objective/huber.c \
 	objective/kronecker.c objective/kronecker.h \
 	objective/kronecker_parts.h objective/kronecker_sample.c \
+	objective/judge.h \
 	objective/layout.c \
+	objective/loss.h objective/loss_row.h \
+	objective/losses.c objective/losses.def \
+	objective/losses_log_link.def objective/losses_logistic.def \
+	objective/losses_plain.def objective/losses_softmax.def \
 	objective/log_link.c \
 	objective/logistic.c \
 	objective/logistics.c \

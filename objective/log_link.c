@@ -27,17 +27,6 @@ double log_link_start(const struct loss_parameters *parameters,
     return isfinite(start) ? start : 0;
 }
 
-void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                     const double *label, const double *derivatives, const double *work,
-                     double *diagonal) {
-    (void)parameters;
-    (void)outputs;
-    (void)label;
-    (void)derivatives;
-    for (size_t i = 0; i < rows; i++)
-        diagonal[i] = work[i];
-}
-
 void log_link_predict(size_t outputs, double *margins) {
     (void)outputs;
     margins[0] = exp(margins[0]);

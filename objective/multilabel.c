@@ -2,12 +2,6 @@
  * log(1 + e^−m_k) for those that it has, log(1 + e^m_k) for all others. */
 #include "objective/parts.h"
 
-static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, double *margins, double *loss, double *work) {
-    (void)parameters;
-    logistics_losses(LOGISTICS_LISTED, rows, outputs, label, margins, loss, work);
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -21,8 +15,8 @@ const struct objective objective_multilabel = {
     .output_a_class = true,
     .convex = true,
     .figures = FIGURE_LISTS | FIGURE_AUC,
-    .losses = losses,
-    .second = logistics_second,
+    .losses = multilabel_losses,
+    .second = multilabel_second,
     .second_row = logistics_second_row,
     .second_most = 0.25,
     .loss = loss_of_one,

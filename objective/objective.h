@@ -9,7 +9,8 @@
  * Losses are sums over examples here, each times its weight; the mean is taken where the gradient
  * is finished. An example of weight 0 counts for nothing, whatever its values are. L2 is not part
  * of an objective. objective/objectives.def lists the objectives. All that differs between them is
- * in the objective's row, `struct objective`; no code switches on the kind.
+ * in the objective's row, `struct objective`; no code switches on the kind, but what devices
+ * call (objective/loss_row.h).
  *
  * Every result is a function of the block and the parameters alone: one thread computes a block, in
  * a fixed order. Sums over blocks are exact (see numeric/exact.h, numeric/fixed.h). */
@@ -24,22 +25,8 @@
 #include "base/layout.h"
 #include "base/limits.h"
 #include "base/rows.h"
+#include "objective/loss.h"
 #include "plugin/plugin.h"
-
-enum objective_kind {
-#define OBJECTIVE(NAME, name) OBJECTIVE_##NAME,
-#include "objective/objectives.def"
-    OBJECTIVES, /* how many losses dml has */
-
-    /* Plug-ins, by what they predict: see enum dml_prediction. Two numbers before are those that
-     * choices of a job file have besides losses. */
-    OBJECTIVE_PLUGIN_VALUE = OBJECTIVES + 2,
-    OBJECTIVE_PLUGIN_SCORE,
-    OBJECTIVE_PLUGIN_MARGIN,
-    OBJECTIVE_PLUGIN_SCORES, /* of several classes */
-    OBJECTIVE_PLUGIN_MARGINS,
-    OBJECTIVE_KINDS
-};
 
 /* Figures that scoring reports besides the mean loss, as flags. */
 enum objective_figure {
@@ -53,12 +40,6 @@ enum objective_figure {
                              pinball loss: the first parameter is the quantile */
     FIGURE_RANK = 64,     /* ordered classes: MAE of the class's number */
     FIGURE_LISTS = 128,   /* rows with several classes: accuracy of all, micro and macro means */
-};
-
-/* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss
- * does not have are 0. */
-struct loss_parameters {
-    double value[LOSS_PARAMETERS_MAX];
 };
 
 /* What a value may be: from `least` to `most`. */

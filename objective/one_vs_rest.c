@@ -2,12 +2,6 @@
  * all others. */
 #include "objective/parts.h"
 
-static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, double *margins, double *loss, double *work) {
-    (void)parameters;
-    logistics_losses(LOGISTICS_CLASS, rows, outputs, label, margins, loss, work);
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -23,8 +17,8 @@ const struct objective objective_one_vs_rest = {
     .output_a_class = true,
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_AUC,
-    .losses = losses,
-    .second = logistics_second,
+    .losses = one_vs_rest_losses,
+    .second = one_vs_rest_second,
     .second_row = logistics_second_row,
     .second_most = 0.25,
     .loss = loss_of_one,

@@ -5,12 +5,6 @@
  * minimum the thresholds rise. */
 #include "objective/parts.h"
 
-static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, double *margins, double *loss, double *work) {
-    (void)parameters;
-    logistics_losses(LOGISTICS_BELOW, rows, outputs, label, margins, loss, work);
-}
-
 static double loss_of_one(const struct loss_parameters *parameters, size_t outputs,
                           const double *margins, double label) {
     (void)parameters;
@@ -37,8 +31,8 @@ const struct objective objective_ordinal = {
     .shares_weights = true,
     .convex = true,
     .figures = FIGURE_ACCURACY | FIGURE_RANK,
-    .losses = losses,
-    .second = logistics_second,
+    .losses = ordinal_losses,
+    .second = ordinal_second,
     .second_row = logistics_second_row,
     .second_most = 0.25,
     .loss = loss_of_one,

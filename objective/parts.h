@@ -18,6 +18,14 @@
 extern const struct objective objective_plugin_value, objective_plugin_score,
     objective_plugin_margin, objective_plugin_scores, objective_plugin_margins;
 
+/* The arithmetic of losses; see objective/losses.def. */
+#define OBJECTIVE(NAME, name)                                                                      \
+    void name##_losses(LOSSES_ARGUMENTS);                                                          \
+    void name##_second(SECOND_ARGUMENTS);
+#include "objective/objectives.def"
+void logistics_second_row(SECOND_ROW_ARGUMENTS);
+void softmax_second_row(SECOND_ROW_ARGUMENTS);
+
 /* What losses share whose prediction is e^margin. Labels end where their sums and squares would no
  * longer be numbers. */
 #define LOG_LINK_LABEL_MAX 1e150
@@ -29,33 +37,13 @@ bool log_link_not_negative(double label);
 double log_link_exp(double x); /* e^x, at most that */
 double log_link_start(const struct loss_parameters *parameters, const struct label_summary *labels);
 
-/* `losses` leaves the second derivatives in `work`. */
-void log_link_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                     const double *label, const double *derivatives, const double *work,
-                     double *diagonal);
 void log_link_predict(size_t outputs, double *margins);
 
-/* What losses share that are a logistic loss of each output, log(1 + e^−m) for outputs that the
- * label is on the side of, log(1 + e^m) for others. */
-enum logistics_side {
-    LOGISTICS_CLASS,  /* the one of its class */
-    LOGISTICS_BELOW,  /* those below its class */
-    LOGISTICS_LISTED, /* all with a 1 in the label, which is rows × outputs */
-};
+/* What losses share that are a logistic loss of each output. */
 double logistic_loss(double margin, bool own);
-void logistics_losses(enum logistics_side side, size_t rows, size_t outputs, const double *label,
-                      double *margins, double *loss, double *work);
 double logistics_loss(enum logistics_side side, size_t outputs, const double *margins,
-                      double label); /* not of LOGISTICS_LISTED */
-void logistics_second(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                      const double *label, const double *derivatives, const double *work,
-                      double *diagonal);
-void logistics_second_row(size_t outputs, double label, const double *derivatives, size_t k,
-                          double *row);
+                      double label);                     /* not of LOGISTICS_LISTED */
 void logistics_predict(size_t outputs, double *margins); /* the probability of each */
-
-/* Intermediate results that a loss keeps on the stack. */
-#define PIECE 64
 
 #define QUANTILE_EPSILON_LEAST 1e-100
 

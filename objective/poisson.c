@@ -1,30 +1,11 @@
-/* Half the deviance of counts y with mean μ = e^m: μ − y − y·log(μ/y), 0 at best. With t = m − log
- * y it is y·(e^t − 1 − t), which keeps its digits where μ is close to y; μ for y = 0. The
- * derivative is μ − y, which has no bound. */
+/* Half the deviance of counts; see objective/losses_log_link.def. */
 #include <math.h>
 
-#include "numeric/special.h"
 #include "objective/parts.h"
 
 static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
     (void)parameters;
     return fmax(log_link_exp(start), label_max_abs);
-}
-
-static void losses(const struct loss_parameters *parameters, size_t rows, size_t outputs,
-                   const double *label, double *margins, double *loss, double *work) {
-    (void)parameters;
-    (void)outputs;
-    special_log(rows, work, label);
-    for (size_t i = 0; i < rows; i++)
-        loss[i] = margins[i] - work[i];
-    special_exp_excess(rows, loss, loss);
-    special_exp(rows, work, margins);
-    for (size_t i = 0; i < rows; i++) {
-        double zero_or_nan = margins[i] - margins[i];
-        loss[i] = (label[i] > 0 ? label[i] * loss[i] : work[i]) + zero_or_nan;
-        margins[i] = work[i] - label[i];
-    }
 }
 
 static double second_bound(const struct loss_parameters *parameters, double derivative_max,
@@ -43,8 +24,8 @@ const struct objective objective_poisson = {
     .start = log_link_start,
     .bound = bound,
     .adapts = true,
-    .losses = losses,
-    .second = log_link_second, /* μ */
+    .losses = poisson_losses,
+    .second = poisson_second, /* μ */
     .second_bound = second_bound,
     .predict = log_link_predict,
     .prediction = "value",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "numeric/fixed.h"
+#include "objective/judge.h"
 #include "objective/parts.h"
 
 static const struct objective *const objectives[OBJECTIVE_KINDS] = {
@@ -48,20 +49,13 @@ const struct objective *objective_find(const char *name) {
 }
 
 size_t objective_best(size_t outputs, const double *margins) {
-    size_t best = 0;
-    for (size_t k = 1; k < outputs; k++)
-        if (margins[k] > margins[best])
-            best = k;
-    return best;
+    return best_output(outputs, margins);
 }
 
 size_t objective_class(const struct objective *objective, size_t outputs, const double *margins) {
     if (objective->output_a_class)
-        return objective_best(outputs, margins);
-    size_t below = 0;
-    while (below < outputs && margins[below] > 0)
-        below++;
-    return below;
+        return best_output(outputs, margins);
+    return outputs_below(outputs, margins);
 }
 
 bool objective_has_classes(const struct objective *objective) {
@@ -74,10 +68,7 @@ bool objective_is_correct(const struct objective *objective, size_t outputs, con
         return false;
     if (objective->labels != LABEL_LISTS)
         return (double)objective_class(objective, outputs, margins) == *label;
-    size_t k = 0;
-    while (k < outputs && (margins[k] > 0) == (label[k] != 0))
-        k++;
-    return k == outputs;
+    return judge_lists(outputs, margins, label);
 }
 
 double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,

@@ -1,7 +1,8 @@
 # unit tests of objective/
 if HAVE_CMOCKA
 OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_drawing tests/unit/test_kronecker \
-	tests/unit/test_losses tests/unit/test_network tests/unit/test_network_layout \
+	tests/unit/test_loss_row tests/unit/test_losses tests/unit/test_network \
+	tests/unit/test_network_layout \
 	tests/unit/test_network_oracle tests/unit/test_objective tests/unit/test_robust
 check_PROGRAMS += $(OBJECTIVE_TESTS)
 TESTS += $(OBJECTIVE_TESTS)
@@ -15,6 +16,7 @@ tests_unit_test_drawing_SOURCES = tests/unit/test_drawing.c \
 	tests/unit/canned.h
 tests_unit_test_drawing_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_kronecker_LDADD = $(OBJECTIVE_TEST_LIBS)
+tests_unit_test_loss_row_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_losses_SOURCES = tests/unit/test_losses.c tests/unit/canned.c \
 	tests/unit/canned.h
 tests_unit_test_losses_LDADD = $(OBJECTIVE_TEST_LIBS)
