@@ -5,6 +5,10 @@ libobjective_a_SOURCES = \
 	objective/curvature.c \
 	objective/dense.c \
 	objective/device_chunk.h objective/device_pass.h \
+	objective/device_columns.c objective/device_columns.h \
+	objective/device_network.c objective/device_network.h \
+	objective/device_network_kernels.c objective/device_network_kernels.h \
+	objective/device_network_kernels.def objective/device_network_pass.def \
 	objective/gamma.c \
 	objective/huber.c \
 	objective/kronecker.c objective/kronecker.h \
@@ -39,4 +43,7 @@ libobjective_a_SOURCES = \
 	objective/table.c \
 	objective/triangle.c \
 	objective/tweedie.c
+if HAVE_CUDA
+libobjective_a_SOURCES += objective/device_network_cuda.cu
+endif
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)
