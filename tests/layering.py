@@ -9,7 +9,7 @@ import source
 # What a folder may include besides its own files: folders, or single headers.
 MAY_INCLUDE = {
     'base': [],
-    'wire': ['base'],
+    'wire': ['base', 'device/find.h'],
     'device': ['base'],
     'numeric': ['base', 'device/kernel.h', 'device/portable.h'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],

@@ -32,6 +32,7 @@ struct host_options {
     const char *listen;
     const char *key;    /* file, or NULL: with it TCP is TLS, and other hosts may be reached */
     const char *folder; /* below which a worker writes; NULL: none was named */
+    const char *device; /* as base/device_choice.h reads it: instead of the job's; or NULL */
     bool once;          /* do not wait for another coordinator when the first is lost */
     bool stay;          /* serve one run after the other */
     int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
@@ -40,10 +41,10 @@ struct host_options {
     int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };
 
-/* Reads the options that all workers share: --listen --key --folder --once --stay
- * --parent-pid --hello-seconds --quiet --verbose, and answers --help and --version itself.
- * `summary` is one line about the program. Returns 1 if it answered: the program then exits with 0.
- * ERROR_USAGE. */
+/* Reads the options that all workers share: --listen --key --folder --device
+ * --once --stay --parent-pid --hello-seconds --quiet --verbose, and answers --help and --version
+ * itself. `summary` is one line about the program. Returns 1 if it answered: the program then exits
+ * with 0. ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
 /* The role's state machine. Links number connections: from 1 up, never used again. */

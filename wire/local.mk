@@ -26,4 +26,4 @@ libwire_a_SOURCES = \
 	wire/tls_socket.c wire/tls_socket.h \
 	wire/validity.c
 libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(SSL_CFLAGS)
-WIRE_LIBS = libwire.a $(EVENT_LIBS) $(SSL_LIBS)
+WIRE_LIBS = libwire.a $(DEVICE_LIBS) $(EVENT_LIBS) $(SSL_LIBS)

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/device_choice.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "config.h"
+#include "device/find.h"
 #include "wire/host.h"
 
 /* clang-format off */
@@ -17,6 +19,8 @@ static const struct option long_options[] = {
     {"listen", required_argument, NULL, 'l'},
     {"key", required_argument, NULL, 'k'},
     {"folder", required_argument, NULL, 'F'},
+    {"device", required_argument, NULL, 'd'},
+    {"devices", no_argument, NULL, 'D'},
     {"once", no_argument, NULL, 'o'},
     {"stay", no_argument, NULL, 's'},
     {"parent-pid", required_argument, NULL, 'p'},
@@ -35,6 +39,8 @@ static void print_help(const char *summary) {
            "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: one that is free)\n"
            "  --key FILE         the key of the job, for links to other hosts: TLS on TCP\n"
            "  --folder DIR       write below DIR only; over TCP without it or a key, nowhere\n"
+           "  --device DEVICE    auto, cpu, cuda, cuda:N or emulated: not what the job says\n"
+           "  --devices          print the GPUs of this machine\n"
            "  --once             end when the coordinator is lost, wait for no other\n"
            "  --stay             wait for the next run when one has ended\n"
            "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
@@ -57,6 +63,15 @@ static int read_count(const char *option, const char *text, const char *kind, in
     return 0;
 }
 
+static int read_device(const char *text, const char **device) {
+    struct device_choice choice;
+    if (!*text || !device_choice_read(text, &choice))
+        return error_set(ERROR_USAGE, "--device %s: not a device; allowed: %s", text,
+                         DEVICE_CHOICES);
+    *device = text;
+    return device_find(&choice, 0, &(struct device_found){0});
+}
+
 static int read_option(int option, const char *summary, struct host_options *options) {
     switch (option) {
     case 'l':
@@ -68,6 +83,11 @@ static int read_option(int option, const char *summary, struct host_options *opt
     case 'F':
         options->folder = optarg;
         return 0;
+    case 'd':
+        return read_device(optarg, &options->device);
+    case 'D':
+        device_list(stdout);
+        return 1;
     case 'o':
         options->once = true;
         return 0;

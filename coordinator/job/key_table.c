@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/device_choice.h"
 #include "base/limits.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
@@ -46,6 +47,11 @@ static bool is_class_weight(const char *text) {
     size_t length;
     double weight;
     return !strcmp(text, CLASS_WEIGHT_BALANCED) || class_weight_parse(text, &length, &weight);
+}
+
+static bool is_device(const char *text) {
+    struct device_choice choice;
+    return *text && device_choice_read(text, &choice);
 }
 
 static bool is_plugin_text(const char *text) {
@@ -95,6 +101,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH, HOST:PORT or tls:HOST:PORT, or a list of them"
+#define DEVICES "cpu, cuda, cuda:N (N: the number of the GPU, from 0), or emulated"
 #define HOSTS                                                                                      \
     "local, slurm, or a list of names of hosts (letters, digits, . _ and -, none begins with -), " \
     "each with :THREADS from 1 to 256 or without"
@@ -229,6 +236,9 @@ const struct key keys[] = {
      .initial = "auto", .help = "processes that hold the parameters; auto: depends on the machine"},
     {"threads", KEY_COUNT32, AT(threads), RANGE(1, THREADS_MAX), WORD("auto", 0), CHANGES,
      .initial = "auto", .help = "threads of a replica; auto: depends on the machine"},
+    {"device", KEY_TEXT, AT(device), .fits = is_device, .allowed = DEVICES,
+     WORD("auto", 0), CHANGES, .initial = "auto",
+     .help = "what shards and replicas compute on; auto: a GPU where it pays"},
     {"portion_chunks", KEY_COUNT32, AT(portion_chunks), RANGE(0, FEATURES_MAX), WORD("auto", 0),
      CHANGES, .initial = "auto", .help = "chunks handed to a replica at a time; auto or 0: adapts"},
     {"checkpoint_seconds", KEY_NUMBER, AT(checkpoint_seconds), RANGE(0, 1e6), CHANGES,

@@ -205,6 +205,7 @@ static int make_coordinator(struct training *run) {
         .flush_ms = run->hosts.count
                         ? sizing_flush_ms(job, layout_parameters(&run->parameters), &run->sizing)
                         : job->flush_ms,
+        .device = job->device,
         .scratch = job->scratch,
         .reconnect_seconds = job->reconnect_seconds,
         .shard_addresses = run->addresses,

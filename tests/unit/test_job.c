@@ -214,6 +214,9 @@ static void a_text_that_does_not_fit_is_named(void **state) {
     (void)state;
     refused("data = a\nhttp = 8080\n",
             ":2: key `http`: \"8080\" is not valid; allowed: off, or ADDRESS:PORT");
+    refused("data = a\ndevice = gpu\n",
+            ":2: key `device`: \"gpu\" is not valid; allowed: auto, or cpu, cuda, cuda:N (N: the "
+            "number of the GPU, from 0), or emulated");
     refused("data = a\nhttp = \"localhost:99999\"\n", ":2: key `http`: \"localhost:99999\"");
     refused("data = a\nreplica_addresses = { \"unix:\" }\n",
             ":2: key `replica_addresses`: \"unix:\" is not valid; allowed: unix:PATH, HOST:PORT or "
