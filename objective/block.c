@@ -180,8 +180,8 @@ static void note_losses(const struct batch *batch, size_t outputs,
         result->maxima.value[0] = largest;
 }
 
-static void bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
-                          const struct batch *batch, const double *derivatives, int64_t *sum) {
+void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
+                         const struct batch *batch, const double *derivatives, int64_t *sum) {
     size_t outputs = bias->columns;
     double power = scale_of(scale, bias->first_exponent);
     for (size_t k = 0; k < outputs; k++) {
@@ -223,7 +223,7 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
     if (batch->rows->weight)
         batch_weigh_derivatives(batch, shape->outputs, derivatives);
     if (shape->intercept)
-        bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
+        batch_bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
     if (scratch->common)
         derivatives = add_outputs(batch, shape->outputs, scratch);
     if (batch->rows->dense)

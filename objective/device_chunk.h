@@ -15,7 +15,7 @@ struct device_chunk {
     uint32_t number; /* of the chunk in its set */
     uint64_t values;
     uint32_t type; /* of the values, DEVICE_VALUE_ONES and so on: chunks of one set differ */
-    uint32_t unused;
+    uint32_t straight;       /* see below */
     const uint32_t *start;   /* sparse: rows + 1 */
     const uint32_t *feature; /* sparse */
     const void *value;       /* dense: row-major */
@@ -25,8 +25,18 @@ struct device_chunk {
     const uint32_t *list_class;
     uint64_t first_row; /* row r is number first_row + r of the rows that a launch works on, which
                            is its place in the margins, losses and so on */
-    uint64_t sliced;    /* sparse, in slices: the first element */
+
+    /* Sparse rows that are arranged, as objective/device_arrange.h says: the row at each position,
+     * and where its values begin; slices begin at position `straight`. NULL: as they were read. */
+    const uint32_t *order, *at;
+
+    /* Sparse values once more, column by column, as it says too; NULL: they are not there. */
+    const uint32_t *column, *column_row;
+    const void *column_value;
 };
+
+/* Rows of a slice. */
+#define SLICE_ROWS 32
 
 /* What enum value_type is called here. */
 #define DEVICE_VALUE_ONES 0

@@ -28,6 +28,8 @@ struct device_pass {
     uint32_t count;
     uint32_t rows_most;    /* of a chunk */
     uint64_t rows, values; /* of all of them */
+    uint64_t values_most;  /* of a chunk */
+    uint32_t by_column;    /* chunks whose values are there column by column, too */
 
     const double *parameters; /* n */
     const int16_t *exponent;  /* as in struct objective_scale, as is `uniform` */

@@ -133,6 +133,10 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
 void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
                   int64_t *sum, struct objective_scratch *scratch);
 
+/* The same of the biases, from derivatives by the margins. */
+void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
+                         const struct batch *batch, const double *derivatives, int64_t *sum);
+
 /* Adds elements of a chunk's gradient to `sum`, each rounded once: times `power`, which is 2^(base
  * exponent), and `inverse`, 2^−bound. Two products, because the power of both may not be a number.
  */

@@ -1,0 +1,145 @@
+/* Launches the kernels of linear models. */
+#include "objective/device_linear_kernels.h"
+#include "objective/device_pass.h"
+
+#include "objective/device_linear_kernels.def"
+
+/* Blocks that keep a large device busy. Not measured on hardware. */
+#define BLOCKS_ENOUGH 4096
+
+/* How many blocks work on a chunk, whose threads share so many items: none that has nothing to do,
+ * and no more than are needed. */
+static uint32_t blocks_for(const struct device_pass *pass, uint64_t items, uint32_t threads) {
+    uint64_t useful = (items + threads - 1) / threads;
+    uint64_t enough = (BLOCKS_ENOUGH + pass->count - 1) / pass->count;
+    uint64_t blocks = useful < enough ? useful : enough;
+    return blocks ? (uint32_t)blocks : 1;
+}
+
+static int launch(const struct device_pass *pass, const struct kernel *kernel,
+                  const struct linear_work *work, const void *arguments) {
+    return device_launch(pass->device, QUEUE_COMPUTE, kernel,
+                         (uint64_t)pass->count * work->blocks_each, arguments);
+}
+
+/* What the kernels of weights take; `common` stands for one output. */
+static struct linear_work work_of(const struct device_pass *pass) {
+    double *margins = pass->common ? pass->common : pass->margins;
+    return (struct linear_work){.chunks = pass->chunks,
+                                .count = pass->count,
+                                .blocks_each = 1,
+                                .features = pass->shape->features,
+                                .outputs = pass->common ? 1 : pass->shape->outputs,
+                                .batch_rows = pass->batch_rows,
+                                .rows_most = pass->rows_most,
+                                .parameters = pass->parameters,
+                                .margins = margins,
+                                .derivatives = margins,
+                                .exponent = pass->exponent,
+                                .uniform = pass->uniform,
+                                .sum = pass->sum};
+}
+
+static uint64_t batches_of(const struct device_pass *pass) {
+    return ((uint64_t)pass->rows_most + pass->batch_rows - 1) / pass->batch_rows;
+}
+
+/* ---- margins ---- */
+
+static int start_sparse_margins(const struct device_pass *pass) {
+    struct sparse_margins_arguments arguments = {work_of(pass)};
+    struct linear_work *work = &arguments.work;
+    const struct kernel *kernel =
+        work->outputs > 1 ? &kernel_sparse_margins : &kernel_sparse_margin;
+    work->blocks_each =
+        blocks_for(pass, (uint64_t)pass->rows_most * work->outputs, kernel->threads);
+    if (work->outputs > 1)
+        return launch(pass, kernel, work, &arguments);
+    struct sparse_margin_arguments one = {*work};
+    return launch(pass, kernel, work, &one);
+}
+
+static int start_dense_margin(const struct device_pass *pass) {
+    struct dense_margin_arguments arguments = {work_of(pass)};
+    arguments.work.blocks_each = blocks_for(pass, pass->rows_most, DENSE_MARGIN_ROWS);
+    return launch(pass, &kernel_dense_margin, &arguments.work, &arguments);
+}
+
+static int start_dense_margins(const struct device_pass *pass) {
+    struct dense_margins_arguments arguments = {.work = work_of(pass)};
+    dense_margins_cut(&arguments);
+    arguments.work.blocks_each =
+        blocks_for(pass, dense_margins_tiles(&arguments, pass->rows_most), 1);
+    return launch(pass, &kernel_dense_margins, &arguments.work, &arguments);
+}
+
+int device_linear_margins(const struct device_pass *pass) {
+    if (!pass->dense)
+        return start_sparse_margins(pass);
+    return pass->common || pass->shape->outputs == 1 ? start_dense_margin(pass)
+                                                     : start_dense_margins(pass);
+}
+
+/* ---- gradients ---- */
+
+static int start_bias_gradient(const struct device_pass *pass) {
+    struct layout layout = objective_layout(pass->shape);
+    const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
+    struct bias_gradient_arguments arguments = {work_of(pass)};
+    struct linear_work *work = &arguments.work;
+    if (!bias)
+        return 0;
+    work->outputs = pass->shape->outputs;
+    work->derivatives = pass->margins;
+    work->exponent = pass->exponent ? pass->exponent + bias->first_exponent : NULL;
+    work->sum = pass->sum + bias->first;
+    work->blocks_each =
+        blocks_for(pass, batches_of(pass) * work->outputs, kernel_bias_gradient.threads);
+    return launch(pass, &kernel_bias_gradient, work, &arguments);
+}
+
+static int start_scatter(const struct device_pass *pass) {
+    struct sparse_scatter_arguments arguments = {work_of(pass)};
+    struct linear_work *work = &arguments.work;
+    if (pass->by_column == pass->count)
+        return 0;
+    work->blocks_each =
+        blocks_for(pass, (uint64_t)pass->rows_most * work->outputs, kernel_sparse_scatter.threads);
+    return launch(pass, &kernel_sparse_scatter, work, &arguments);
+}
+
+static int start_gather(const struct device_pass *pass) {
+    struct sparse_gather_arguments arguments = {work_of(pass)};
+    struct linear_work *work = &arguments.work;
+    if (!pass->by_column)
+        return 0;
+    uint64_t runs = (pass->values_most + COLUMN_RUN - 1) / COLUMN_RUN;
+    work->blocks_each = blocks_for(pass, runs * work->outputs, kernel_sparse_gather.threads);
+    return launch(pass, &kernel_sparse_gather, work, &arguments);
+}
+
+static int start_dense_gradient(const struct device_pass *pass) {
+    struct dense_gradient_arguments arguments = {work_of(pass)};
+    arguments.work.blocks_each =
+        blocks_for(pass, batches_of(pass) * arguments.work.features, kernel_dense_gradient.threads);
+    return launch(pass, &kernel_dense_gradient, &arguments.work, &arguments);
+}
+
+static int start_dense_gradients(const struct device_pass *pass) {
+    struct dense_gradients_arguments arguments = {work_of(pass)};
+    struct linear_work *work = &arguments.work;
+    uint64_t groups = dense_gradient_groups(work->outputs);
+    work->blocks_each = blocks_for(pass, groups * work->features, kernel_dense_gradients.threads);
+    return launch(pass, &kernel_dense_gradients, work, &arguments);
+}
+
+int device_linear_gradient(const struct device_pass *pass) {
+    int error = pass->shape->intercept ? start_bias_gradient(pass) : 0;
+    if (error)
+        return error;
+    if (pass->dense)
+        return pass->common || pass->shape->outputs == 1 ? start_dense_gradient(pass)
+                                                         : start_dense_gradients(pass);
+    error = start_scatter(pass);
+    return error ? error : start_gather(pass);
+}
