@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libdevice.a
 libdevice_a_SOURCES = \
 	device/backend.h \
+	device/choose.c device/choose.h \
 	device/device.c device/device.h \
 	device/emulated.c \
 	device/find.c device/find.h \

@@ -1,0 +1,33 @@
+/* Takes the device that a worker is to compute on: what was asked for, what is there, and whether
+ * it can be used come together here. */
+#ifndef DML_DEVICE_CHOOSE_H
+#define DML_DEVICE_CHOOSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device/device.h"
+
+struct device_wish {
+    const char *asked;  /* by the set-up, as base/device_choice.h reads it */
+    const char *own;    /* in place of that, by the worker's command line; NULL: nothing */
+    uint32_t index;     /* of the worker: shares out the devices of a machine */
+    const char *cannot; /* why no device does this work (a constant), or NULL */
+    bool pays;          /* whether the work is large enough for a GPU; for `auto` alone */
+};
+
+/* Prepares the work on a device. 0, or an error after which the device is closed: a code of
+ * ERROR_UNAVAILABLE says that the device failed. */
+typedef int device_user(void *context, struct device *device);
+
+/* Opens the device and prepares the work on it. Answers 0 with *device, or with NULL if the work is
+ * for the processor. The log says which it is. If the choice is free, a device that does not do is
+ * worth a warning; else it is an error: ERROR_CONFIG if it would be one again, and what the device
+ * or `use` said otherwise.
+ *
+ * For tests, DML_AUTO_DEVICE=emulated in the environment makes `auto` take the emulated device in
+ * place of a GPU, however small the work. */
+int device_choose(const struct device_wish *wish, device_user *use, void *context,
+                  struct device **device);
+
+#endif

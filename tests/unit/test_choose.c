@@ -1,0 +1,108 @@
+/* Which device a worker takes, and what it says if there is none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "device/choose.h"
+
+/* What is prepared on a device: `code` is what comes of it. */
+struct work {
+    int code;
+    unsigned tries;
+};
+
+static int prepare(void *context, struct device *device) {
+    struct work *work = context;
+    work->tries++;
+    assert_non_null(device);
+    return work->code ? error_set(work->code, "the work does not fit") : 0;
+}
+
+static struct device *choose(struct device_wish wish, int code, int expected, unsigned tries) {
+    struct work work = {.code = code};
+    struct device *device = (struct device *)&work;
+    error_clear();
+    assert_int_equal(device_choose(&wish, prepare, &work, &device), expected);
+    assert_int_equal(work.tries, tries);
+    return device;
+}
+
+static void assert_emulated(struct device *device) {
+    assert_non_null(device);
+    assert_string_equal(device_name(device), "emulated");
+    device_close(device);
+}
+
+static void what_was_asked_for_is_taken_however_small_the_work(void **state) {
+    (void)state;
+    assert_emulated(choose((struct device_wish){.asked = "emulated"}, 0, 0, 1));
+    assert_null(choose((struct device_wish){.asked = "cpu", .pays = true}, 0, 0, 0));
+}
+
+static void a_worker_s_own_choice_goes_before_that_of_the_job(void **state) {
+    (void)state;
+    assert_null(choose((struct device_wish){.asked = "emulated", .own = "cpu"}, 0, 0, 0));
+    assert_emulated(choose((struct device_wish){.asked = "cpu", .own = "emulated"}, 0, 0, 1));
+}
+
+static void what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why(void **state) {
+    (void)state;
+    struct device_wish wish = {.asked = "emulated", .cannot = "no plug-in runs there"};
+    assert_null(choose(wish, 0, ERROR_CONFIG, 0));
+    assert_non_null(strstr(error_text(), "no plug-in runs there"));
+    wish = (struct device_wish){.asked = "emulated"};
+    assert_null(choose(wish, ERROR_UNAVAILABLE, ERROR_UNAVAILABLE, 1));
+    assert_string_equal(error_text(), "the work does not fit");
+    wish.asked = "cuda:1023";
+    assert_null(choose(wish, 0, ERROR_CONFIG, 0));
+    assert_non_null(strstr(error_text(), "cuda"));
+    wish.asked = "tpu";
+    assert_null(choose(wish, 0, ERROR_CONFIG, 0));
+    assert_non_null(strstr(error_text(), "`emulated`"));
+    error_clear();
+}
+
+static void a_free_choice_falls_back_to_the_processor(void **state) {
+    (void)state;
+    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    const struct device_wish wish = {.asked = "auto"};
+    assert_emulated(choose(wish, 0, 0, 1));
+    assert_emulated(choose((struct device_wish){.asked = ""}, 0, 0, 1));
+    assert_null(choose(wish, ERROR_UNAVAILABLE, 0, 1));
+    assert_string_equal(error_text(), "");
+    assert_null(choose(wish, ERROR_INTERNAL, 0, 1));
+    assert_null(choose((struct device_wish){.asked = "auto", .cannot = "no"}, 0, 0, 0));
+    setenv("DML_DEVICE_BYTES", "0", 1); /* it opens, but has no memory for the work */
+    assert_null(choose(wish, ERROR_UNAVAILABLE, 0, 1));
+    unsetenv("DML_DEVICE_BYTES");
+    unsetenv("DML_AUTO_DEVICE");
+}
+
+static void a_free_choice_takes_no_emulated_device(void **state) {
+    (void)state;
+    struct work work = {0};
+    struct device *device = NULL;
+    const struct device_wish wish = {.asked = "auto", .pays = true};
+    assert_int_equal(device_choose(&wish, prepare, &work, &device), 0);
+    if (device) /* this machine has a GPU */
+        assert_non_null(strstr(device_name(device), "cuda"));
+    device_close(device);
+    assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0)); /* too small to pay */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_asked_for_is_taken_however_small_the_work),
+        cmocka_unit_test(a_worker_s_own_choice_goes_before_that_of_the_job),
+        cmocka_unit_test(what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why),
+        cmocka_unit_test(a_free_choice_falls_back_to_the_processor),
+        cmocka_unit_test(a_free_choice_takes_no_emulated_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
