@@ -24,7 +24,8 @@ struct cluster_shape {
     uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
     bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
-    bool rivals;      /* coordinators take over from others that live and do not know it */
+    bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
+    bool rivals;  /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
     int64_t disk_ns;  /* to write a checkpoint, usually */
     int64_t chunk_ns; /* to compute a chunk, usually */
@@ -43,6 +44,7 @@ struct cluster_shape {
     X(takeovers, "locks lost to another coordinator")                                              \
     X(early_ends, "runs that ended early and were given again")                                    \
     X(refusals, "runs refused because checkpoints were damaged")                                   \
+    X(devices_failed, "devices that failed")                                                       \
     X(redone, "evaluations made again under other bounds")                                         \
     X(backups, "backup copies")
 
@@ -91,6 +93,9 @@ static inline struct cluster *cluster_of(const struct process *process) {
 static inline struct process *cluster_worker(struct cluster *cluster, uint32_t link) {
     return &cluster->world.processes[1 + link];
 }
+
+/* For world_alarm(): the device of this worker fails, if it has one. */
+#define ALARM_DEVICE (UINT64_C(1) << 30)
 
 void cluster_init(struct cluster *cluster, const struct job *job, const struct cluster_shape *shape,
                   uint64_t seed, bool trace);

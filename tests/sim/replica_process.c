@@ -27,6 +27,7 @@ struct replica_process {
     bool sum_is_dirty;
     uint64_t work; /* counts what was started: an alarm for anything else is void */
     bool working, gathering, computed_already;
+    bool has_device;
     struct action action; /* the work in hand */
     struct computed computed;
     int64_t deadline_ns;             /* for which an alarm is set */
@@ -81,9 +82,12 @@ static size_t sums_bytes(const struct job *job) {
     return (sums * sizeof(int64_t) + 63) / 64 * 64;
 }
 
-static void open_set(struct process *process) {
+static void open_set(struct process *process, const struct replica_setup *setup) {
     struct replica_process *self = process->state;
     const struct job *job = cluster_of(process)->job;
+    self->has_device = cluster_of(process)->shape.devices && strcmp(setup->device, "cpu") != 0;
+    if (self->has_device)
+        replica_computes_on(self->replica, "simulated");
     drop_set(self);
     self->scratch = objective_scratch_new(&job->shape);
     size_t bytes = sums_bytes(job);
@@ -177,6 +181,18 @@ static void stop(struct process *process) {
                 ALARM_WORK + self->work);
 }
 
+/* What was under way on the device is never answered. */
+static void fail_device(struct process *process) {
+    struct replica_process *self = process->state;
+    if (!self->has_device)
+        return;
+    world_say(process->world, "the device of %s fails", process->name);
+    cluster_of(process)->tally.devices_failed++;
+    self->has_device = self->working = false;
+    self->work++;
+    replica_device_failed(self->replica, ERROR_UNAVAILABLE, "the device is lost", &self->host.out);
+}
+
 /* ---- actions ---- */
 
 /* Across a partition no refusal comes back: the attempt ends at its deadline. */
@@ -209,7 +225,7 @@ static void give_up(struct process *process, uint64_t attempt) {
 static void carry_out(struct process *process, const struct action *action) {
     switch (action->kind) {
     case ACTION_OPEN_SET:
-        open_set(process);
+        open_set(process, &action->setup);
         break;
     case ACTION_CONNECT:
         connect_shard(process, action);
@@ -330,7 +346,9 @@ static void alarm(struct process *process, uint64_t which) {
         worker_host_alarm(process, &self->host, which);
         return;
     }
-    if (which >= ALARM_UNANSWERED)
+    if (which == ALARM_DEVICE)
+        fail_device(process);
+    else if (which >= ALARM_UNANSWERED)
         give_up(process, which - ALARM_UNANSWERED);
     else if (which == ALARM_DEADLINE)
         self->deadline_ns = NEVER_NS;

@@ -38,6 +38,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
             (int64_t)between(&random, 1, 10) * (random_below(&random, 3) ? 4 : 100) * NS_PER_MS,
         .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
         .slow = UINT32_MAX,
+        .devices = seed % 8 == 6,
         .rivals = seed % 4 == 1,
     };
     if (random_below(&random, 3) == 0)
@@ -234,6 +235,24 @@ static int64_t schedule_hosts(struct cluster *cluster, uint64_t horizon_ns) {
     return last_ns;
 }
 
+static void fail_device(struct world *world, uint64_t what) {
+    (void)what;
+    struct process *process = any_process(world);
+    if (process->alive && process->role != ROLE_COORDINATOR)
+        world_alarm(process, world->now_ns, ALARM_DEVICE);
+}
+
+static int64_t schedule_devices(struct cluster *cluster, uint64_t horizon_ns) {
+    struct world *world = &cluster->world;
+    int64_t last_ns = 0;
+    for (uint64_t i = world_between(world, 1, 6); i-- > 0;) {
+        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
+        world_call(world, at_ns, fail_device, 0);
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns;
+}
+
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
@@ -252,6 +271,10 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     if (cluster->shape.hosts) {
         int64_t hosts_ns = schedule_hosts(cluster, horizon_ns);
         last_ns = hosts_ns > last_ns ? hosts_ns : last_ns;
+    }
+    if (cluster->shape.devices) {
+        int64_t devices_ns = schedule_devices(cluster, horizon_ns);
+        last_ns = devices_ns > last_ns ? devices_ns : last_ns;
     }
     if (cluster->shape.rivals) {
         int64_t rivals_ns = schedule_rivals(cluster, horizon_ns);

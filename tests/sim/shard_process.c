@@ -18,6 +18,7 @@ struct shard_process {
     struct worker_host host;
     struct shard *shard;
     bool is_writing;
+    bool has_device;
     struct shard_action writing;
     uint64_t written; /* hash of what is to be written */
 };
@@ -164,6 +165,21 @@ static void finish_step(struct process *process) {
     worker_host_drain(process, &self->host);
 }
 
+/* Only from a shard that is at work, and was not set up with the CPU. */
+static void fail_device(struct process *process) {
+    struct shard_process *self = process->state;
+    const struct shard *shard = self->shard;
+    if (!self->has_device || !shard->ready || !shard->coordinator)
+        return;
+    world_say(process->world, "the device of %s fails", process->name);
+    cluster_of(process)->tally.devices_failed++;
+    self->has_device = false;
+    shard_answer(shard, shard->coordinator,
+                 (struct message){.type = MESSAGE_FAILED,
+                                  .failed = {-ERROR_UNAVAILABLE, "the device is lost", 1}},
+                 &self->host.out);
+}
+
 /* ---- what happens to it ---- */
 
 static void end(struct process *process) {
@@ -180,6 +196,9 @@ static void message(struct process *process, uint32_t link, const struct message
     if (worker_host_takes(process, &self->host, link, taken))
         return;
     observed = process;
+    if (taken->type == MESSAGE_SHARD_SETUP)
+        self->has_device =
+            cluster_of(process)->shape.devices && strcmp(taken->shard_setup.device, "cpu") != 0;
     if (taken->type == MESSAGE_STAGE)
         ledger_stage(&cluster_of(process)->ledger, &taken->stage);
     shard_step(self->shard, link, taken, process->world->now_ns, &self->host.out);
@@ -201,7 +220,9 @@ static void alarm(struct process *process, uint64_t which) {
         return;
     }
     observed = process;
-    if (which == ALARM_TAKEN)
+    if (which == ALARM_DEVICE)
+        fail_device(process);
+    else if (which == ALARM_TAKEN)
         take(process);
     else
         finish_writing(process);
