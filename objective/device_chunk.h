@@ -14,8 +14,8 @@ struct device_chunk {
     uint32_t rows;
     uint32_t number; /* of the chunk in its set */
     uint64_t values;
-    uint32_t type; /* of the values, DEVICE_VALUE_ONES and so on: chunks of one set differ */
-    uint32_t straight;       /* see below */
+    uint32_t type;     /* of the values, DEVICE_VALUE_ONES and so on: chunks of one set differ */
+    uint32_t straight; /* see below */
     const uint32_t *start;   /* sparse: rows + 1 */
     const uint32_t *feature; /* sparse */
     const void *value;       /* dense: row-major */
