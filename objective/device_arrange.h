@@ -29,6 +29,12 @@ PORTABLE uint64_t column_value_at(uint64_t i) {
     return column_run_at(i / COLUMN_RUN) + i % COLUMN_RUN * COLUMN_LANES;
 }
 
+/* For how many values there must be room. */
+PORTABLE uint64_t column_values_room(uint64_t values) {
+    const uint64_t together = COLUMN_LANES * COLUMN_RUN;
+    return (values + together - 1) / together * together;
+}
+
 PORTABLE void device_value_copy(uint32_t type, void *to, uint64_t at, const void *from,
                                 uint64_t i) {
     if (type == DEVICE_VALUE_BYTE)

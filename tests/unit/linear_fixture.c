@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
+#include "objective/device_arranged.h"
 
 static double even(struct random *random) { /* −1 to 1 */
     return 2 * random_unit(random) - 1;
@@ -288,6 +289,25 @@ struct linear_device *linear_device_new(const struct linear_problem *problem) {
     device_fill(on->device, QUEUE_COMPUTE, on->pass.sum, 0, problem->parameters * sizeof(int64_t));
     objective_scratch_free(scratch);
     return on;
+}
+
+void linear_arrange(const struct linear_problem *problem, unsigned columns,
+                    struct linear_device *on) {
+    on->pass.by_column = 0;
+    for (uint32_t c = 0; c < LINEAR_CHUNKS; c++) {
+        const struct rows *rows = &problem->chunk[c].rows;
+        struct device_arrangement arrangement;
+        device_arrangement_init(&arrangement, rows, columns >> c & 1);
+        void *scratch = linear_put(on->device, NULL, device_arrange_scratch(rows));
+        void *memory = linear_put(on->device, NULL, arrangement.bytes);
+        if (device_arrange(on->device, QUEUE_COMPUTE, rows, &arrangement, scratch, memory,
+                           &on->chunk[c]))
+            exit(1);
+        on->pass.by_column += arrangement.by_column;
+        device_delete(on->device, scratch);
+        device_arrangement_release(&arrangement);
+    }
+    linear_put_table(on);
 }
 
 void linear_device_free(struct linear_device *on) {

@@ -51,6 +51,10 @@ struct linear_device {
     uint32_t weights; /* of a column */
 };
 struct linear_device *linear_device_new(const struct linear_problem *problem);
+
+/* Arranges the rows of sparse chunks; `columns`: of those with a bit set there, by column too. */
+void linear_arrange(const struct linear_problem *problem, unsigned columns,
+                    struct linear_device *device);
 void linear_device_free(struct linear_device *device);
 
 /* Memory of the device with a copy of that. */

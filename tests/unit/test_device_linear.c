@@ -7,16 +7,16 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "objective/device_arranged.h"
 #include "objective/device_linear_kernels.h"
 #include "tests/unit/linear_fixture.h"
 
-static void assert_margins(const struct linear_problem *problem, struct linear_device *on) {
+static void assert_margins(const struct linear_problem *problem, const struct linear_device *on) {
     size_t count = problem->rows * on->weights;
     double *expected = memory_new(count, sizeof *expected);
     double *found = memory_new(count, sizeof *found);
-    linear_margins(problem, expected);
-    assert_int_equal(device_linear_margins(&on->pass), 0);
     double *margins = on->pass.common ? on->pass.common : on->pass.margins;
+    linear_margins(problem, expected);
     assert_int_equal(device_get(on->device, QUEUE_COMPUTE, found, margins, count * sizeof *found),
                      0);
     assert_memory_equal(found, expected, count * sizeof *found);
@@ -24,12 +24,11 @@ static void assert_margins(const struct linear_problem *problem, struct linear_d
     free(found);
 }
 
-static void assert_gradient(const struct linear_problem *problem, struct linear_device *on) {
+static void assert_gradient(const struct linear_problem *problem, const struct linear_device *on) {
     size_t count = problem->parameters;
     int64_t *expected = memory_new(count, sizeof *expected);
     int64_t *found = memory_new(count, sizeof *found);
     linear_gradient(problem, expected);
-    assert_int_equal(device_linear_gradient(&on->pass), 0);
     assert_int_equal(
         device_get(on->device, QUEUE_COMPUTE, found, on->pass.sum, count * sizeof *found), 0);
     assert_memory_equal(found, expected, count * sizeof *found);
@@ -38,11 +37,17 @@ static void assert_gradient(const struct linear_problem *problem, struct linear_
 }
 
 /* The gradient comes first: the margins overwrite the derivatives. */
+static void assert_pass(const struct linear_problem *problem, const struct linear_device *on) {
+    assert_int_equal(device_linear_gradient(&on->pass), 0);
+    assert_gradient(problem, on);
+    assert_int_equal(device_linear_margins(&on->pass), 0);
+    assert_margins(problem, on);
+}
+
 static void assert_bits(const struct linear_kind *kind, uint64_t seed) {
     struct linear_problem *problem = linear_new(kind, seed);
     struct linear_device *on = linear_device_new(problem);
-    assert_gradient(problem, on);
-    assert_margins(problem, on);
+    assert_pass(problem, on);
     linear_device_free(on);
     linear_free(problem);
 }
@@ -85,6 +90,140 @@ static void dense_rows_of_any_shape_have_the_bits_of_the_processor(void **state)
     }
 }
 
+static void arranged_rows_and_columns_have_the_bits_of_the_processor(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 3);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct linear_kind kind = any_kind(&random, false);
+        struct linear_problem *problem = linear_new(&kind, seed);
+        struct linear_device *on = linear_device_new(problem);
+        linear_arrange(problem, seed % 3 ? (unsigned)random_next(&random) : 15 * (seed % 2), on);
+        assert_pass(problem, on);
+        linear_device_free(on);
+        linear_free(problem);
+    }
+}
+
+/* Launched by hand: in some blocks a chunk, of some threads where their number is free. */
+struct by_hand {
+    const struct linear_device *on;
+    struct random random;
+    struct linear_work work;
+};
+
+static struct by_hand by_hand(const struct linear_problem *problem, const struct linear_device *on,
+                              uint64_t seed) {
+    const struct device_pass *pass = &on->pass;
+    double *margins = pass->common ? pass->common : pass->margins;
+    struct by_hand hand = {.on = on};
+    random_init(&hand.random, seed);
+    hand.work = (struct linear_work){.chunks = pass->chunks,
+                                     .count = pass->count,
+                                     .features = problem->shape.features,
+                                     .outputs = on->weights,
+                                     .batch_rows = pass->batch_rows,
+                                     .rows_most = pass->rows_most,
+                                     .parameters = pass->parameters,
+                                     .margins = margins,
+                                     .derivatives = margins,
+                                     .exponent = pass->exponent,
+                                     .uniform = pass->uniform,
+                                     .sum = pass->sum};
+    hand.work.blocks_each = 1 + (uint32_t)random_below(&hand.random, 7);
+    return hand;
+}
+
+/* Arguments are the work, and what may follow it. */
+static void launch(struct by_hand *hand, const struct kernel *kernel, bool any_threads,
+                   const void *arguments) {
+    struct kernel changed = *kernel;
+    uint64_t blocks = (uint64_t)LINEAR_CHUNKS * hand->work.blocks_each;
+    if (any_threads)
+        changed.threads = 1 + (uint32_t)random_below(&hand->random, 40);
+    assert_int_equal(device_launch(hand->on->device, QUEUE_COMPUTE, &changed, blocks, arguments),
+                     0);
+    assert_int_equal(device_wait(hand->on->device, QUEUE_COMPUTE), 0);
+}
+
+static void launch_biases(struct by_hand *hand, const struct linear_problem *problem) {
+    struct layout layout = objective_layout(&problem->shape);
+    const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
+    struct bias_gradient_arguments arguments = {hand->work};
+    arguments.work.outputs = problem->shape.outputs;
+    arguments.work.derivatives = hand->on->pass.margins;
+    arguments.work.exponent += problem->exponent ? bias->first_exponent : 0;
+    arguments.work.sum += bias->first;
+    launch(hand, &kernel_bias_gradient, true, &arguments);
+}
+
+static void launch_gradient(struct by_hand *hand, const struct linear_problem *problem) {
+    if (problem->shape.intercept)
+        launch_biases(hand, problem);
+    if (hand->on->pass.dense) {
+        bool one = hand->work.outputs == 1;
+        launch(hand, one ? &kernel_dense_gradient : &kernel_dense_gradients, true, &hand->work);
+        return;
+    }
+    launch(hand, &kernel_sparse_gather, true, &hand->work);
+    launch(hand, &kernel_sparse_scatter, true, &hand->work);
+}
+
+static void launch_margins(struct by_hand *hand) {
+    struct dense_margins_arguments dense = {.work = hand->work};
+    bool one = hand->work.outputs == 1;
+    dense_margins_cut(&dense);
+    if (!hand->on->pass.dense)
+        launch(hand, one ? &kernel_sparse_margin : &kernel_sparse_margins, true, &hand->work);
+    else if (one)
+        launch(hand, &kernel_dense_margin, false, &hand->work);
+    else
+        launch(hand, &kernel_dense_margins, false, &dense);
+}
+
+static void any_number_of_blocks_and_threads_has_the_bits_of_the_processor(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 4);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct linear_kind kind = any_kind(&random, seed % 2);
+        struct linear_problem *problem = linear_new(&kind, seed);
+        struct linear_device *on = linear_device_new(problem);
+        if (!kind.dense)
+            linear_arrange(problem, (unsigned)random_next(&random), on);
+        struct by_hand hand = by_hand(problem, on, seed);
+        launch_gradient(&hand, problem);
+        assert_gradient(problem, on);
+        launch_margins(&hand);
+        assert_margins(problem, on);
+        linear_device_free(on);
+        linear_free(problem);
+    }
+}
+
+/* One row is as long as all others together, or each row is. */
+static void arranged_rows_take_little_memory(void **state) {
+    (void)state;
+    enum { ROWS = 300, LONG = 3000 };
+    uint32_t start[ROWS + 1] = {0}, feature[LONG + ROWS];
+    for (uint32_t i = 0; i < LONG + ROWS; i++)
+        feature[i] = i < LONG ? i : 0;
+    for (uint32_t i = 0; i < ROWS; i++)
+        start[i + 1] = start[i] + (i == 77 ? LONG : 1);
+    struct rows rows = {ROWS, LONG, start[ROWS], false, VALUE_ONES, start, feature, 0, 0, 0, 0};
+    struct device_arrangement arrangement;
+    device_arrangement_init(&arrangement, &rows, false);
+    assert_int_equal(arrangement.order[0], 77);
+    assert_true(arrangement.straight > 0 && arrangement.room <= 3 * rows.values);
+    device_arrangement_release(&arrangement);
+    rows.count = 1;
+    rows.start = start + 77;
+    rows.values = LONG;
+    device_arrangement_init(&arrangement, &rows, false);
+    assert_true(arrangement.room < LONG + SLICE_ROWS);
+    device_arrangement_release(&arrangement);
+}
+
 /* Rows of all lengths about whole lanes; batches of 16 and 256 rows. */
 static void dense_rows_of_many_lengths_and_batches_have_the_bits_of_the_processor(void **state) {
     (void)state;
@@ -106,6 +245,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_rows_of_any_shape_have_the_bits_of_the_processor),
         cmocka_unit_test(dense_rows_of_any_shape_have_the_bits_of_the_processor),
+        cmocka_unit_test(arranged_rows_and_columns_have_the_bits_of_the_processor),
+        cmocka_unit_test(any_number_of_blocks_and_threads_has_the_bits_of_the_processor),
+        cmocka_unit_test(arranged_rows_take_little_memory),
         cmocka_unit_test(dense_rows_of_many_lengths_and_batches_have_the_bits_of_the_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
