@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
+#include "objective/device_pass.h"
 #include "objective/network.h"
 
 /* How many values, or margins, of a batch fit into the cache. */
@@ -16,7 +17,7 @@
 
 /* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
  * so their last bits. */
-static uint32_t batch_rows(const struct objective_shape *shape, bool dense) {
+uint32_t objective_batch_rows(const struct objective_shape *shape, bool dense) {
     uint32_t width = shape->outputs;
     if (dense && shape->features > width)
         width = shape->features;
@@ -52,7 +53,7 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
         return network_scratch(shape);
     const struct objective *objective = objective_of(shape->kind);
     struct layout layout = objective_layout(shape);
-    uint32_t rows = batch_rows(shape, false); /* a batch of dense rows has no more */
+    uint32_t rows = objective_batch_rows(shape, false); /* a batch of dense rows has no more */
     struct objective_scratch *scratch = scratch_for(shape, rows);
     scratch->weights = *shape;
     scratch->weights.outputs = objective_weights(objective, shape->outputs);
@@ -115,7 +116,7 @@ struct batches batches_over(const struct objective_shape *shape, const struct ro
                             .rows = rows,
                             .parameters = parameters,
                             .scratch = scratch,
-                            .most = batch_rows(shape, rows->dense)};
+                            .most = objective_batch_rows(shape, rows->dense)};
 }
 
 /* The labels of a batch as losses take them. */

@@ -2,8 +2,6 @@
 #include "objective/judge.h"
 #include "objective/parts.h"
 
-#define PIECE 64 /* rows that are judged before they are counted */
-
 enum judge judge_of(const struct objective *objective, size_t outputs) {
     return !objective_has_classes(objective)  ? JUDGE_NONE
            : objective->labels == LABEL_LISTS ? JUDGE_LISTS
@@ -40,9 +38,9 @@ double batch_correct(const struct objective_shape *shape, const struct batch *ba
     const enum judge judge = judge_of(objective_of(shape->kind), shape->outputs);
     size_t outputs = shape->outputs, labels = judge == JUDGE_LISTS ? outputs : 1;
     double correct = 0;
-    for (size_t i = 0; judge != JUDGE_NONE && i < batch->count; i += PIECE) {
-        uint8_t right[PIECE];
-        size_t rows = batch->count - i < PIECE ? batch->count - i : PIECE;
+    for (size_t i = 0; judge != JUDGE_NONE && i < batch->count; i += JUDGE_PIECE) {
+        uint8_t right[JUDGE_PIECE];
+        size_t rows = batch->count - i < JUDGE_PIECE ? batch->count - i : JUDGE_PIECE;
         judge_rows(judge, rows, outputs, margins + i * outputs, label + i * labels, right);
         correct += weigh(rows, right, weight ? weight + batch->first + i : NULL);
     }

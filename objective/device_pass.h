@@ -2,8 +2,9 @@
  * that launch its kernels. All is put into the compute queue, in order:
  *
  *   margins       without biases: device_linear_margins()
- *   losses        biases, losses, derivatives, maxima and results of each chunk: on_device.c
- *   gradients     added to the sums, if they are wanted: device_linear_gradient()
+ *   losses        biases, losses, derivatives, and the sum and maximum of each chunk:
+ *                 device_losses()
+ *   gradient      added to the sums, if they are wanted: device_linear_gradient()
  *
  * Each number is what objective_block() makes of the chunk, in its order of additions; only
  * integers are added in any order. */
@@ -34,22 +35,37 @@ struct device_pass {
     const double *parameters; /* n */
     const int16_t *exponent;  /* as in struct objective_scale, as is `uniform` */
     int uniform;
+    double bound; /* of a linear model: what is beyond it is added to no sum. infinity: none is */
 
-    /* rows × K. First the margins; then the derivatives, times 2^−b and weight. Those of a row are
-     * 0 if one is beyond the bound, so that what becomes of sums that are of no use is never too
-     * much for their integers. */
+    /* rows × K. First the margins; then the derivatives; of a gradient that is wanted of a linear
+     * model times 2^−b and weight. There those of a row are 0 if one is beyond the bound, so that
+     * what becomes of sums that are of no use is never too much for their integers. */
     double *margins;
 
-    /* One a row, of outputs that share their weights, else NULL: the margin without bias; then the
-     * sum of the derivatives. */
+    /* One a row, of linear outputs that share their weights, else NULL: the margin without bias;
+     * then the sum of the derivatives. */
     double *common;
 
-    int64_t *sum; /* n; NULL: no gradient is wanted */
+    double *work;   /* rows × K, what losses leave there */
+    double *listed; /* rows × K, of labels that are lists, else NULL */
+    double *loss;   /* one a row, each times its weight */
+    double *right;  /* one a row: its weight if it is predicted correctly, else 0 */
+
+    /* One a chunk. */
+    double *chunk_loss;
+    double *chunk_correct;
+    uint64_t *chunk_largest; /* the bits of the largest |derivative| */
+
+    int64_t *sum; /* n; NULL: no gradient is wanted, but `correct` is */
 };
 
 /* The rows of a batch of objective_block(): the order of additions of losses that are weighed, of
  * biases, and of dense gradients depends on them. A function of the shape alone. */
 uint32_t objective_batch_rows(const struct objective_shape *shape, bool dense);
+
+/* How many blocks work on each chunk, if a block has so many threads, and a thread is to have one
+ * of `items`, those of the largest chunk. */
+uint32_t device_pass_blocks(uint64_t items, uint32_t threads);
 
 /* Write the margins of the weights, without the biases: `common` if outputs share their weights,
  * then as if there were one output; else `margins`. */
@@ -58,5 +74,9 @@ int device_linear_margins(const struct device_pass *pass);
 /* Adds the gradient to `sum`: of biases, from `margins`; of weights, from `common` if there is one,
  * then as of one output, else from `margins`. */
 int device_linear_gradient(const struct device_pass *pass);
+
+/* From the margins to all that is written behind them above. Of a network the biases are in the
+ * margins already, and derivatives are not weighed, but 0 for rows of weight 0. */
+int device_losses(const struct device_pass *pass);
 
 #endif

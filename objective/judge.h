@@ -18,6 +18,9 @@ enum judge {
     JUDGE_LISTS,   /* the label is as many numbers as there are outputs */
 };
 
+/* The weights of so many rows of a batch that are correct are added up, and then their sums. */
+#define JUDGE_PIECE 64
+
 struct objective;
 enum judge judge_of(const struct objective *objective, size_t outputs);
 

@@ -14,6 +14,9 @@ libobjective_a_SOURCES = \
 	objective/device_linear.c objective/device_linear.h \
 	objective/device_linear_kernels.def objective/device_linear_kernels.h \
 	objective/device_sparse.h \
+	objective/device_chunks.c objective/device_chunks.h \
+	objective/device_losses.c \
+	objective/device_losses_kernels.def objective/device_losses_kernels.h \
 	objective/gamma.c \
 	objective/huber.c \
 	objective/kronecker.c objective/kronecker.h \
@@ -33,7 +36,7 @@ libobjective_a_SOURCES = \
 	objective/network.c objective/network.h \
 	objective/network_double.c objective/network_float.c objective/network_pass.def \
 	objective/network_mixed.c objective/network_round.c \
-	objective/on_device.h \
+	objective/on_device.c objective/on_device.h \
 	objective/one_vs_rest.c \
 	objective/ordinal.c \
 	objective/plugin.c \
@@ -51,5 +54,6 @@ libobjective_a_SOURCES = \
 if HAVE_CUDA
 libobjective_a_SOURCES += objective/device_network_cuda.cu
 libobjective_a_SOURCES += objective/device_linear_kernels.cu
+libobjective_a_SOURCES += objective/device_losses_kernels.cu
 endif
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

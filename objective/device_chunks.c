@@ -1,0 +1,338 @@
+#include "objective/device_chunks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "objective/on_device.h"
+
+/* Chunks that stay lie in slabs: memory for one chunk at a time would take long to get. Each slab
+ * is as large as all before it, within these bounds. */
+#define SLAB_BYTES_MIN (UINT64_C(1) << 20)
+#define SLAB_BYTES_MAX (UINT64_C(64) << 20)
+#define ALIGNMENT 256
+
+/* The arrays of a chunk, one behind the other. */
+#define ARRAYS 5
+
+struct image {
+    struct {
+        const void *from;
+        uint64_t bytes, at;
+    } array[ARRAYS];
+    uint64_t bytes;
+};
+
+/* A chunk that has been asked for. */
+struct seen {
+    bool stays;
+    bool dense;
+    struct device_chunk chunk; /* if it stays */
+};
+
+/* Lists of classes, by where they are on the host: all chunks of a set share them. */
+struct lists {
+    const uint32_t *start, *class;
+    void *start_there, *class_there;
+};
+
+struct device_chunks {
+    struct device *device;
+    struct device_chunks_settings settings;
+    struct seen *seen; /* by number */
+    uint32_t seen_count;
+    void **slabs;
+    size_t slab_count, slab_capacity;
+    uint64_t slab_at, slab_bytes; /* of the last slab: up to where it is used, and its size */
+    uint64_t left;                /* of settings.bytes */
+    bool full;                    /* the device had no memory for a slab */
+    struct lists *lists;
+    size_t list_count, list_capacity;
+    struct objective_device_usage usage;
+};
+
+/* ---- memory ---- */
+
+int device_room_reserve(struct device *device, struct device_room *room, uint64_t bytes) {
+    if (room->memory && bytes <= room->bytes)
+        return 0;
+    device_room_release(device, room);
+    int code = device_new(device, bytes, &room->memory);
+    if (!code)
+        room->bytes = bytes;
+    return code;
+}
+
+void device_room_release(struct device *device, struct device_room *room) {
+    device_delete(device, room->memory);
+    *room = (struct device_room){0};
+}
+
+struct device_chunks *device_chunks_new(struct device *device,
+                                        const struct device_chunks_settings *settings) {
+    struct device_chunks *chunks = memory_new(1, sizeof *chunks);
+    chunks->device = device;
+    chunks->settings = *settings;
+    chunks->left = settings->bytes;
+    return chunks;
+}
+
+void device_chunks_free(struct device_chunks *chunks) {
+    if (!chunks)
+        return;
+    for (size_t i = 0; i < chunks->slab_count; i++)
+        device_delete(chunks->device, chunks->slabs[i]);
+    for (size_t i = 0; i < chunks->list_count; i++) {
+        device_delete(chunks->device, chunks->lists[i].start_there);
+        device_delete(chunks->device, chunks->lists[i].class_there);
+    }
+    free(chunks->slabs);
+    free(chunks->lists);
+    free(chunks->seen);
+    free(chunks);
+}
+
+void device_group_release(struct device *device, struct device_group *group) {
+    device_room_release(device, &group->table);
+    device_room_release(device, &group->buffer);
+    free(group->chunks);
+    *group = (struct device_group){0};
+}
+
+/* The size of the next slab, for at least so many bytes. */
+static uint64_t next_slab(const struct device_chunks *chunks, uint64_t bytes) {
+    uint64_t slab = chunks->settings.bytes - chunks->left;
+    slab = slab < SLAB_BYTES_MIN ? SLAB_BYTES_MIN : slab > SLAB_BYTES_MAX ? SLAB_BYTES_MAX : slab;
+    slab = slab > chunks->left ? chunks->left : slab;
+    return slab > bytes ? slab : bytes;
+}
+
+/* Begins a slab if there is room for it. One that the device has no memory for is no failure:
+ * chunks can do without. */
+static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
+    uint64_t slab = next_slab(chunks, bytes);
+    if (chunks->full || slab > chunks->left)
+        return 0;
+    MEMORY_ROOM(chunks->slabs, chunks->slab_count, chunks->slab_capacity);
+    int code = device_new(chunks->device, slab, &chunks->slabs[chunks->slab_count]);
+    if (code && device_is_lost(chunks->device))
+        return code;
+    chunks->full = code != 0;
+    if (chunks->full) {
+        error_clear();
+        return 0;
+    }
+    chunks->slab_count++;
+    chunks->left -= slab;
+    chunks->slab_at = 0;
+    chunks->slab_bytes = slab;
+    return 0;
+}
+
+/* Memory for a chunk that stays; NULL: there is no room. */
+static int stay(struct device_chunks *chunks, uint64_t bytes, char **memory) {
+    *memory = NULL;
+    if (!chunks->slab_count || bytes > chunks->slab_bytes - chunks->slab_at) {
+        int code = begin_slab(chunks, bytes);
+        if (code || !chunks->slab_count || bytes > chunks->slab_bytes - chunks->slab_at)
+            return code;
+    }
+    *memory = (char *)chunks->slabs[chunks->slab_count - 1] + chunks->slab_at;
+    chunks->slab_at += bytes;
+    return 0;
+}
+
+/* ---- a chunk ---- */
+
+static struct image image_of(const struct rows *rows) {
+    const uint64_t count = rows->count;
+    struct image image = {
+        .array = {{rows->start, rows->dense ? 0 : (count + 1) * sizeof *rows->start, 0},
+                  {rows->feature, rows->dense ? 0 : rows->values * sizeof *rows->feature, 0},
+                  {rows->value, rows->values * value_bytes(rows->type), 0},
+                  {rows->label, count * sizeof *rows->label, 0},
+                  {rows->weight, rows->weight ? count * sizeof *rows->weight : 0, 0}}};
+    for (size_t i = 0; i < ARRAYS; i++) {
+        image.array[i].at = image.bytes;
+        image.bytes += (image.array[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return image;
+}
+
+static struct device_chunk chunk_at(const struct image *image, const struct rows *rows,
+                                    uint32_t number, char *memory) {
+    return (struct device_chunk){
+        .rows = rows->count,
+        .number = number,
+        .values = rows->values,
+        .type = rows->type,
+        .start = rows->dense ? NULL : (const void *)(memory + image->array[0].at),
+        .feature = rows->dense ? NULL : (const void *)(memory + image->array[1].at),
+        .value = rows->type == VALUE_ONES ? NULL : memory + image->array[2].at,
+        .label = (const void *)(memory + image->array[3].at),
+        .weight = rows->weight ? (const void *)(memory + image->array[4].at) : NULL,
+    };
+}
+
+static int put_image(struct device_chunks *chunks, const struct image *image, char *memory) {
+    int code = 0;
+    for (size_t i = 0; i < ARRAYS && !code; i++)
+        code = device_put(chunks->device, QUEUE_COPY, memory + image->array[i].at,
+                          image->array[i].from, image->array[i].bytes);
+    return code;
+}
+
+static int put_words(struct device_chunks *chunks, const uint32_t *words, uint64_t count,
+                     void **there) {
+    uint64_t bytes = count * sizeof *words;
+    int code = device_new(chunks->device, bytes, there);
+    return code ? code : device_put(chunks->device, QUEUE_COPY, *there, words, bytes);
+}
+
+static int set_lists(struct device_chunks *chunks, const struct label_lists *from,
+                     struct device_chunk *chunk) {
+    size_t i = 0;
+    int code = 0;
+    if (!chunks->settings.lists)
+        return 0;
+    while (i < chunks->list_count &&
+           (chunks->lists[i].start != from->start || chunks->lists[i].class != from->class))
+        i++;
+    if (i == chunks->list_count) {
+        MEMORY_ROOM(chunks->lists, chunks->list_count, chunks->list_capacity);
+        chunks->lists[chunks->list_count++] = (struct lists){from->start, from->class, NULL, NULL};
+        code = put_words(chunks, from->start, (uint64_t)from->count + 1,
+                         &chunks->lists[i].start_there);
+        if (!code)
+            code = put_words(chunks, from->class, from->start[from->count],
+                             &chunks->lists[i].class_there);
+    }
+    chunk->list_start = chunks->lists[i].start_there;
+    chunk->list_class = chunks->lists[i].class_there;
+    return code;
+}
+
+/* ---- groups ---- */
+
+static struct seen *seen_at(struct device_chunks *chunks, uint32_t number) {
+    if (number >= chunks->seen_count) {
+        uint32_t count = number < UINT32_MAX / 2 ? 2 * number + 8 : UINT32_MAX;
+        chunks->seen = memory_resize(chunks->seen, count, sizeof *chunks->seen);
+        memset(chunks->seen + chunks->seen_count, 0,
+               (count - chunks->seen_count) * sizeof *chunks->seen);
+        chunks->seen_count = count;
+    }
+    return &chunks->seen[number];
+}
+
+/* A group that is being loaded. */
+struct loading {
+    struct device_chunks *chunks;
+    const struct device_group_limit *limit;
+    struct device_group *group;
+    uint64_t buffered; /* bytes of its buffer */
+    bool ended;        /* the next chunk does not fit */
+};
+
+static bool has_room(const struct loading *loading, uint32_t rows, bool dense) {
+    const struct device_group *group = loading->group;
+    const struct device_group_limit *limit = loading->limit;
+    return group->count == 0 ||
+           (dense == group->dense &&
+            limit->row * (group->rows + rows) + limit->chunk * ((uint64_t)group->count + 1) <=
+                limit->most);
+}
+
+static void append(struct loading *loading, const struct device_chunk *chunk, bool dense) {
+    struct device_group *group = loading->group;
+    MEMORY_ROOM(group->chunks, group->count, group->capacity);
+    group->chunks[group->count] = *chunk;
+    group->chunks[group->count++].first_row = group->rows;
+    group->rows += chunk->rows;
+    group->values += chunk->values;
+    group->rows_most = chunk->rows > group->rows_most ? chunk->rows : group->rows_most;
+    group->values_most = chunk->values > group->values_most ? chunk->values : group->values_most;
+    group->by_column += chunk->column != NULL;
+    group->dense = dense;
+}
+
+/* Room in the group's buffer; NULL: it is full. */
+static int buffer(struct loading *loading, uint64_t bytes, char **memory) {
+    struct device_room *room = &loading->group->buffer;
+    uint64_t most = loading->chunks->settings.buffer;
+    if (loading->buffered == 0) {
+        int code = device_room_reserve(loading->chunks->device, room, bytes > most ? bytes : most);
+        if (code)
+            return code;
+    }
+    if (bytes > room->bytes - loading->buffered)
+        return 0;
+    *memory = (char *)room->memory + loading->buffered;
+    loading->buffered += bytes;
+    return 0;
+}
+
+/* A chunk that is not in the device's memory yet. */
+static int load_rows(struct loading *loading, uint32_t number) {
+    struct device_chunks *chunks = loading->chunks;
+    struct rows rows;
+    char *memory = NULL;
+    int code = chunks->settings.chunk(chunks->settings.context, number, &rows);
+    if (code)
+        return code;
+    loading->ended = !has_room(loading, rows.count, rows.dense);
+    if (loading->ended)
+        return 0;
+    struct image image = image_of(&rows);
+    code = stay(chunks, image.bytes, &memory);
+    bool stays = memory != NULL;
+    if (!code && !stays)
+        code = buffer(loading, image.bytes, &memory);
+    loading->ended = !memory;
+    if (code || loading->ended)
+        return code;
+    struct device_chunk chunk = chunk_at(&image, &rows, number, memory);
+    code = set_lists(chunks, rows.lists, &chunk);
+    if (!code)
+        code = put_image(chunks, &image, memory);
+    if (code)
+        return code;
+    if (stays)
+        *seen_at(chunks, number) = (struct seen){true, rows.dense, chunk};
+    chunks->usage.resident += stays;
+    chunks->usage.bytes += stays ? image.bytes : 0;
+    chunks->usage.streamed += !stays;
+    append(loading, &chunk, rows.dense);
+    return 0;
+}
+
+static int load_chunk(struct loading *loading, uint32_t number) {
+    const struct seen *seen = seen_at(loading->chunks, number);
+    if (!seen->stays)
+        return load_rows(loading, number);
+    loading->ended = !has_room(loading, seen->chunk.rows, seen->dense);
+    if (!loading->ended)
+        append(loading, &seen->chunk, seen->dense);
+    return 0;
+}
+
+int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t count,
+                       const struct device_group_limit *limit, struct device_group *group) {
+    struct loading loading = {.chunks = chunks, .limit = limit, .group = group};
+    int code = 0;
+    group->first = first;
+    group->count = group->rows_most = group->by_column = 0;
+    group->rows = group->values = group->values_most = 0;
+    for (uint32_t i = 0; i < count && !code && !loading.ended; i++)
+        code = load_chunk(&loading, first + i);
+    uint64_t bytes = group->count * sizeof *group->chunks;
+    if (!code)
+        code = device_room_reserve(chunks->device, &group->table, bytes);
+    return code ? code
+                : device_put(chunks->device, QUEUE_COPY, group->table.memory, group->chunks, bytes);
+}
+
+struct objective_device_usage device_chunks_usage(const struct device_chunks *chunks) {
+    return chunks->usage;
+}

@@ -1,0 +1,4 @@
+/* The kernels of losses, for GPUs. */
+#include "objective/device_losses_kernels.h"
+
+#include "objective/device_losses_kernels.def"

@@ -1,0 +1,295 @@
+#include "objective/on_device.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "objective/device_chunks.h"
+#include "objective/device_pass.h"
+#include "objective/parts.h"
+
+/* The most that a group takes beside its chunks, and that chunks take which do not stay. More would
+ * not make a pass faster. */
+#define GROUP_BYTES (UINT64_C(256) << 20)
+#define BUFFER_BYTES (UINT64_C(64) << 20)
+
+/* What the chunks of a pass have to say, read back in one go. */
+struct outcomes {
+    double *loss, *correct;
+    uint64_t *largest;
+};
+#define OUTCOME_BYTES (2 * sizeof(double) + sizeof(uint64_t))
+
+struct objective_device {
+    struct device *device;
+    struct objective_device_settings settings;
+    uint64_t parameters, sums; /* how many */
+    void *point, *exponent, *sum;
+    struct device_chunks *chunks;
+    struct device_group groups[2];
+    struct device_group_limit limit;
+    struct device_room rows;     /* what passes keep of each row */
+    struct device_room outcomes; /* and of each chunk */
+    void *outcomes_here;
+};
+
+const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {
+    if (shape->plugin)
+        return "plug-ins are computed by the CPU";
+    if (shape->network.layers)
+        return "networks are computed by the CPU";
+    if (curvature)
+        return "second derivatives are computed by the CPU";
+    return NULL;
+}
+
+/* ---- memory ---- */
+
+static bool has_lists(const struct objective_shape *shape) {
+    return objective_of(shape->kind)->labels == LABEL_LISTS;
+}
+
+static bool shares_weights(const struct objective_shape *shape) {
+    return objective_of(shape->kind)->shares_weights && !shape->network.layers;
+}
+
+/* Numbers that a pass keeps of a row: see struct device_pass. */
+static uint64_t row_numbers(const struct objective_shape *shape) {
+    uint64_t arrays = has_lists(shape) ? 3 : 2;
+    return arrays * shape->outputs + (shares_weights(shape) ? 1 : 0) + 2;
+}
+
+/* Cuts what there is in parts: for groups, for buffers, and a sixteenth for those who share the
+ * device; the rest is for chunks that stay. */
+static struct device_chunks_settings share_memory(struct objective_device *on, uint64_t taken) {
+    const struct objective_device_settings *settings = &on->settings;
+    uint64_t all = settings->memory ? settings->memory : device_room(on->device) + taken;
+    uint64_t left = all > taken ? all - taken : 0;
+    uint64_t group = left / 4 < GROUP_BYTES ? left / 4 : GROUP_BYTES;
+    uint64_t buffer = left / 8 < BUFFER_BYTES ? left / 8 : BUFFER_BYTES;
+    on->limit = (struct device_group_limit){
+        .row = row_numbers(&settings->shape) * sizeof(double),
+        .chunk = OUTCOME_BYTES + 2 * sizeof(struct device_chunk),
+        .most = group,
+    };
+    return (struct device_chunks_settings){.lists = has_lists(&settings->shape),
+                                           .bytes = left - group - 2 * buffer - left / 16,
+                                           .buffer = buffer,
+                                           .chunk = settings->chunk,
+                                           .context = settings->context};
+}
+
+static int put_vectors(struct objective_device *on) {
+    const struct objective_device_settings *settings = &on->settings;
+    struct layout layout = objective_layout(&settings->shape);
+    uint64_t exponents = settings->exponent ? layout_exponents(&layout) * sizeof(int16_t) : 0;
+    uint64_t point = on->parameters * sizeof(double), sum = on->sums * sizeof(int64_t);
+    int code = device_new(on->device, point, &on->point);
+    if (!code)
+        code = device_new(on->device, sum, &on->sum);
+    if (!code)
+        code = device_new(on->device, exponents, &on->exponent);
+    if (!code)
+        code = device_put(on->device, QUEUE_COMPUTE, on->exponent, settings->exponent, exponents);
+    if (code)
+        return code;
+    struct device_chunks_settings chunks = share_memory(on, point + sum + exponents);
+    on->chunks = device_chunks_new(on->device, &chunks);
+    return objective_device_discard(on);
+}
+
+int objective_device_new(struct device *device, const struct objective_device_settings *settings,
+                         struct objective_device **out) {
+    struct objective_device *on = memory_new(1, sizeof *on);
+    on->device = device;
+    on->settings = *settings;
+    on->parameters = on->sums = objective_parameters(&settings->shape);
+    if (settings->curvature)
+        on->sums = on->parameters * (on->parameters + 1) / 2;
+    int code = put_vectors(on);
+    if (code)
+        objective_device_free(on);
+    *out = code ? NULL : on;
+    return code;
+}
+
+void objective_device_free(struct objective_device *on) {
+    if (!on)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        device_group_release(on->device, &on->groups[i]);
+    device_chunks_free(on->chunks);
+    device_room_release(on->device, &on->rows);
+    device_room_release(on->device, &on->outcomes);
+    device_delete(on->device, on->exponent);
+    device_delete(on->device, on->sum);
+    device_delete(on->device, on->point);
+    free(on->outcomes_here);
+    free(on);
+}
+
+int objective_device_point(struct objective_device *on, const double *parameters) {
+    return device_put(on->device, QUEUE_COMPUTE, on->point, parameters,
+                      on->parameters * sizeof *parameters);
+}
+
+/* ---- a pass over a group ---- */
+
+static struct outcomes outcomes_at(void *memory, uint32_t count) {
+    double *loss = memory;
+    return (struct outcomes){loss, loss + count, (uint64_t *)(loss + 2 * (size_t)count)};
+}
+
+/* The next `count` numbers of what lies from *at on. */
+static double *take(double **at, uint64_t count) {
+    double *first = *at;
+    *at += count;
+    return first;
+}
+
+static void place_rows(const struct objective_device *on, struct device_pass *pass) {
+    const struct objective_shape *shape = &on->settings.shape;
+    uint64_t margins = pass->rows * shape->outputs;
+    double *at = on->rows.memory;
+    pass->margins = take(&at, margins);
+    pass->work = take(&at, margins);
+    pass->listed = has_lists(shape) ? take(&at, margins) : NULL;
+    pass->common = shares_weights(shape) ? take(&at, pass->rows) : NULL;
+    pass->loss = take(&at, pass->rows);
+    pass->right = take(&at, pass->rows);
+}
+
+static struct device_pass pass_over(const struct objective_device *on,
+                                    const struct objective_device_work *work,
+                                    const struct device_group *group) {
+    const struct objective_device_settings *settings = &on->settings;
+    const struct outcomes outcomes = outcomes_at(on->outcomes.memory, group->count);
+    bool scaled = work->kind == OBJECTIVE_DEVICE_GRADIENT;
+    struct device_pass pass = {
+        .device = on->device,
+        .shape = &settings->shape,
+        .dense = group->dense,
+        .batch_rows = objective_batch_rows(&settings->shape, group->dense),
+        .chunks = group->table.memory,
+        .count = group->count,
+        .rows_most = group->rows_most,
+        .rows = group->rows,
+        .values = group->values,
+        .values_most = group->values_most,
+        .by_column = group->by_column,
+        .parameters = on->point,
+        .exponent = settings->exponent ? on->exponent : NULL,
+        .uniform = settings->uniform,
+        .bound = scaled ? fixed_power(work->bounds.exponent[0]) : INFINITY,
+        .chunk_loss = outcomes.loss,
+        .chunk_correct = outcomes.correct,
+        .chunk_largest = outcomes.largest,
+        .sum = scaled && work->sums ? on->sum : NULL,
+    };
+    place_rows(on, &pass);
+    return pass;
+}
+
+static int linear_pass(const struct device_pass *pass) {
+    int code = device_linear_margins(pass);
+    if (!code)
+        code = device_losses(pass);
+    if (!code && pass->sum)
+        code = device_linear_gradient(pass);
+    return code;
+}
+
+static int launch(struct objective_device *on, const struct objective_device_work *work,
+                  const struct device_group *group) {
+    struct device *device = on->device;
+    uint64_t bytes = group->count * OUTCOME_BYTES;
+    int code = device_room_reserve(device, &on->rows, group->rows * on->limit.row);
+    if (!code)
+        code = device_room_reserve(device, &on->outcomes, bytes);
+    if (!code)
+        code = device_order(device, QUEUE_COPY, QUEUE_COMPUTE);
+    if (!code)
+        code = device_fill(device, QUEUE_COMPUTE, on->outcomes.memory, 0, bytes);
+    if (code)
+        return code;
+    const struct device_pass pass = pass_over(on, work, group);
+    return linear_pass(&pass);
+}
+
+/* ---- results ---- */
+
+static double largest_of(uint64_t bits, double loss) {
+    double largest;
+    memcpy(&largest, &bits, sizeof largest);
+    return isfinite(largest) && isfinite(loss) ? largest : INFINITY;
+}
+
+/* Waits for the group's pass. */
+static int collect(struct objective_device *on, const struct objective_device_work *work,
+                   const struct device_group *group, struct objective_device_result *results) {
+    uint64_t bytes = group->count * OUTCOME_BYTES;
+    on->outcomes_here = memory_resize(on->outcomes_here, bytes, 1);
+    int code = device_get(on->device, QUEUE_COMPUTE, on->outcomes_here, on->outcomes.memory, bytes);
+    const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
+    double bound =
+        work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
+    for (uint32_t i = 0; i < group->count && !code; i++) {
+        double largest = largest_of(outcomes.largest[i], outcomes.loss[i]);
+        results[i] = (struct objective_device_result){
+            .result = {.loss = outcomes.loss[i],
+                       .maxima = maxima_of_one(largest),
+                       .exceeded = largest > bound,
+                       .correct = outcomes.correct[i]},
+            .values = group->chunks[i].values,
+        };
+    }
+    return code;
+}
+
+/* While the device computes a group, the next one is loaded. */
+int objective_device_compute(struct objective_device *on, const struct objective_device_work *work,
+                             struct objective_device_result *results, bool *stopped) {
+    struct device_group *now = &on->groups[0], *next = &on->groups[1];
+    uint32_t done = 0;
+    *stopped = false;
+    if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
+        return error_set(ERROR_INTERNAL, "second derivatives are not computed by devices");
+    int code = device_chunks_load(on->chunks, work->first, work->count, &on->limit, now);
+    while (!code && done < work->count && !*stopped) {
+        uint32_t loaded = done + now->count;
+        code = launch(on, work, now);
+        if (!code && loaded < work->count)
+            code = device_chunks_load(on->chunks, work->first + loaded, work->count - loaded,
+                                      &on->limit, next);
+        if (!code)
+            code = collect(on, work, now, results + done);
+        done = loaded;
+        struct device_group *other = now;
+        now = next;
+        next = other;
+        *stopped = work->stop && atomic_load(work->stop) && done < work->count;
+    }
+    return code;
+}
+
+/* ---- sums ---- */
+
+int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count) {
+    if (count > on->sums)
+        return error_set(ERROR_INTERNAL, "%" PRIu64 " sums are asked of a device that has %" PRIu64,
+                         count, on->sums);
+    int code = device_get(on->device, QUEUE_COMPUTE, into, on->sum, count * sizeof *into);
+    return code ? code : objective_device_discard(on);
+}
+
+int objective_device_discard(struct objective_device *on) {
+    return device_fill(on->device, QUEUE_COMPUTE, on->sum, 0, on->sums * sizeof(int64_t));
+}
+
+struct objective_device_usage objective_device_usage(const struct objective_device *on) {
+    return device_chunks_usage(on->chunks);
+}
