@@ -2,6 +2,7 @@
 """Checks what nvcc made of the kernels (PTX, kept beside the objects): that every operation is
 rounded as on the processor. ptxas is told not to contract either."""
 
+import collections
 import os
 import pathlib
 import re
@@ -25,11 +26,10 @@ PLANTED = """
 
 def fusing():
     """The kernels whose lists say that their bodies use fma()."""
-    lines = [line for folder in source.FOLDERS
-             for path in (source.ROOT / folder).rglob('*_kernels.def')
-             for line in path.read_text().splitlines()]
-    return {found[1] for found in (re.match(r'KERNEL\((\w+),.*/\* fma\(\) \*/', line)
-                                   for line in lines) if found}
+    texts = [path.read_text() for folder in source.FOLDERS
+             for path in (source.ROOT / folder).rglob('*_kernels.def')]
+    kernels = [entry for text in texts for entry in re.split(r'^KERNEL\(', text, flags=re.M)[1:]]
+    return {entry.split(',')[0] for entry in kernels if '/* fma() */' in entry}
 
 
 def function(line):
@@ -50,14 +50,15 @@ def lines(texts):
 
 def found_in(texts, allowed):
     """(contracted, approximate): what should not be there."""
-    contracted, approximate = [], []
+    contracted, approximate = collections.Counter(), collections.Counter()
     for where, name, line in lines(texts):
-        said = f'{where}: {name}: {" ".join(line.split())}'
+        operation = f'{where}: {name}: {line.split()[0] if line.strip() else ""}'
         if UNROUNDED.search(line) or FUSED.search(line) and name not in allowed:
-            contracted.append(said)
+            contracted[operation] += 1
         if APPROXIMATE.search(line):
-            approximate.append(said)
-    return contracted, approximate
+            approximate[operation] += 1
+    return [[f'{operation}, {count} times' for operation, count in found.items()]
+            for found in (contracted, approximate)]
 
 
 def main():
