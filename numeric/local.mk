@@ -9,7 +9,7 @@ libnumeric_a_SOURCES = \
 	numeric/exp_lanes.def numeric/lanes_end.def numeric/log_lanes.def numeric/over_lanes.h \
 	numeric/fixed.c numeric/fixed.h numeric/fixed_round.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
-	numeric/orthant.c numeric/orthant.h \
+	numeric/orthant.c numeric/orthant.h numeric/orthant_steps.def numeric/orthant_element.h \
 	numeric/product.c numeric/product.h \
 	numeric/scalar.h \
 	numeric/setup.c numeric/setup.h \

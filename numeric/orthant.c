@@ -2,18 +2,13 @@
 
 #include "numeric/clones.h"
 
-/* Decisions are made on the bits of numbers, as masks of a whole element: gcc 12 makes branches, or
- * compares number by number, of anything else. */
-
-#define SIGN (UINT64_C(1) << 63)
-
-LANES_INLINE void bits_of(half_words *out, const half_lanes *a) {
-    memcpy(out, a, sizeof *out);
-}
-
-LANES_INLINE void number_of(half_lanes *out, const half_words *bits) {
-    memcpy(out, bits, sizeof *out);
-}
+#define NAME(function) function
+#define STEP LANES_INLINE
+#define NUMBERS half_lanes
+#define WORDS half_words
+#define ALL(number)                                                                                \
+    { number, number, number, number }
+#include "numeric/orthant_steps.def"
 
 /* Makes half lanes of `out` from those of a and b. */
 typedef void half_step(half_lanes *out, const half_lanes *a, const half_lanes *b, double l1);
@@ -40,72 +35,9 @@ LANES_INLINE void each_half(size_t n, double *out, const double *a, const double
     memcpy(out + i, &of_out, (n - i) * sizeof *out);
 }
 
-/* 1 where a is not 0, else 0. */
-LANES_INLINE void nonzero(half_words *out, const half_words *a) {
-    *out = ((*a & INT64_MAX) + INT64_MAX) >> 63;
-}
-
-/* The bits of ξ as ±0, and as a mask where there is an orthant: x ≠ 0 or q ≠ 0. */
-LANES_INLINE void orthant_of(half_words *sign, half_words *there, const half_words *x,
-                             const half_words *q) {
-    half_words moved, pulled;
-    nonzero(&moved, x);
-    nonzero(&pulled, q);
-    *sign = ((*x & (0 - moved)) | (~*q & ~(0 - moved))) & SIGN;
-    *there = 0 - (moved | pulled);
-}
-
-/* max(|a| − l1, 0); not a number if a is none. */
-LANES_INLINE void beyond(half_lanes *out, const half_lanes *a, double l1) {
-    half_words bits, some;
-    bits_of(&bits, a);
-    bits &= INT64_MAX;
-    number_of(out, &bits);
-    *out -= l1;
-    bits_of(&bits, out);
-    nonzero(&some, &bits);
-    bits &= 0 - (some & ~(bits >> 63));
-    number_of(out, &bits);
-}
-
-LANES_INLINE void pseudo(half_lanes *q, const half_lanes *at, const half_lanes *gradient,
-                         double l1) {
-    half_words x, g, moved, least, with;
-    half_lanes size = {l1, l1, l1, l1}, over, sum;
-    bits_of(&x, at);
-    bits_of(&g, gradient);
-    nonzero(&moved, &x);
-    moved = 0 - moved;
-    beyond(&over, gradient, l1);
-    bits_of(&least, &over);
-    half_words some;
-    nonzero(&some, &least);
-    least |= g & SIGN & (0 - some);
-    bits_of(&with, &size);
-    with |= x & SIGN;
-    number_of(&size, &with);
-    sum = *gradient + size;
-    bits_of(&with, &sum);
-    with = (with & moved) | (least & ~moved);
-    number_of(q, &with);
-}
-
 VECTOR_CLONES
 void orthant_pseudo_gradient(size_t n, double *q, const double *x, const double *g, double l1) {
     each_half(n, q, x, g, l1, pseudo);
-}
-
-LANES_INLINE void project(half_lanes *trial, const half_lanes *at, const half_lanes *pull,
-                          double l1) {
-    (void)l1;
-    half_words t, x, q, sign, there, some;
-    bits_of(&t, trial);
-    bits_of(&x, at);
-    bits_of(&q, pull);
-    orthant_of(&sign, &there, &x, &q);
-    nonzero(&some, &t);
-    t &= there & (0 - (some & ~((t ^ sign) >> 63)));
-    number_of(trial, &t);
 }
 
 VECTOR_CLONES
@@ -113,42 +45,9 @@ void orthant_project(size_t n, double *t, const double *x, const double *q) {
     each_half(n, t, x, q, 0, project);
 }
 
-LANES_INLINE void align(half_lanes *direction, const half_lanes *at, const half_lanes *pull,
-                        double l1) {
-    (void)l1;
-    half_words d, x, q, moved, pulled, some;
-    bits_of(&d, direction);
-    bits_of(&x, at);
-    bits_of(&q, pull);
-    nonzero(&some, &d);
-    nonzero(&moved, &x);
-    nonzero(&pulled, &q);
-    d &= 0 - (moved | (some & pulled & ((d ^ q) >> 63)));
-    number_of(direction, &d);
-}
-
 VECTOR_CLONES
 void orthant_align(size_t n, double *d, const double *x, const double *q) {
     each_half(n, d, x, q, 0, align);
-}
-
-/* The mask where x or t is not 0. */
-LANES_INLINE void moving(half_words *out, const half_lanes *x, const half_lanes *t) {
-    half_words a, b;
-    bits_of(&a, x);
-    bits_of(&b, t);
-    a |= b;
-    nonzero(out, &a);
-    *out = 0 - *out;
-}
-
-LANES_INLINE void mask(half_lanes *y, const half_lanes *x, const half_lanes *t, double l1) {
-    half_words bits, keep;
-    (void)l1;
-    moving(&keep, x, t);
-    bits_of(&bits, y);
-    bits &= keep;
-    number_of(y, &bits);
 }
 
 VECTOR_CLONES
@@ -220,17 +119,6 @@ LANES_INLINE void sum_halves(size_t n, size_t count, const double *const *operan
         sums[k] = half_lanes_sum(&low[k], &high[k]);
 }
 
-LANES_INLINE void add_size(half_lanes sums[SUMS], const half_lanes *operands, double lambda,
-                           double l1) {
-    half_words bits;
-    half_lanes size;
-    (void)lambda, (void)l1;
-    bits_of(&bits, &operands[0]);
-    bits &= INT64_MAX;
-    number_of(&size, &bits);
-    sums[0] += size;
-}
-
 VECTOR_CLONES
 double orthant_norm(size_t n, const double *a) {
     double sums[SUMS];
@@ -253,34 +141,11 @@ size_t orthant_nonzeros(size_t n, const double *a) {
     return more + (size_t)(count[0] + count[1] + count[2] + count[3]);
 }
 
-LANES_INLINE void add_descent(half_lanes sums[SUMS], const half_lanes *operands, double lambda,
-                              double l1) {
-    half_lanes s = operands[0] - operands[1], size = {l1, l1, l1, l1};
-    half_words x, q, sign, there, bits;
-    (void)lambda;
-    bits_of(&x, &operands[1]);
-    bits_of(&q, &operands[2]);
-    orthant_of(&sign, &there, &x, &q);
-    bits_of(&bits, &size);
-    bits = (bits | sign) & there;
-    number_of(&size, &bits);
-    sums[0] += operands[2] * s;
-    sums[1] += (operands[3] + size) * s;
-    sums[2] += s * s;
-}
-
 VECTOR_CLONES
 void orthant_descent(size_t n, const double *t, const double *x, const double *q, const double *h,
                      double l1, double sums[3]) {
     const double *const operands[] = {t, x, q, h};
     sum_halves(n, 4, operands, 0, l1, add_descent, sums);
-}
-
-LANES_INLINE void add_excess(half_lanes sums[SUMS], const half_lanes *operands, double lambda,
-                             double l1) {
-    half_lanes rest = operands[0] - lambda * operands[1], over;
-    beyond(&over, &rest, l1);
-    sums[0] += over * over;
 }
 
 VECTOR_CLONES
