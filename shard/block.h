@@ -11,6 +11,12 @@ struct yield {
     double max;
 };
 
+/* The scalars of a program, in its order: zeros, `*count` of them, to free; and as they travel. */
+struct operation_list;
+struct yield *yields_new(const struct operation_list *list, size_t *count);
+void yields_encode(const struct operation_list *list, const struct yield *yields,
+                   struct bytes *scalars);
+
 /* One block of a run. */
 struct block {
     struct registers *registers;

@@ -1,6 +1,10 @@
 /* Sends the trial point to replicas, takes slices of flushes in, and answers READ. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/mutant.h"
+#include "numeric/fixed.h"
+#include "shard/backend.h"
 #include "shard/state.h"
 
 /* ---- the trial point ---- */
@@ -69,15 +73,30 @@ static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
     return at_hand;
 }
 
+static size_t biases_of(const struct shard *shard) {
+    return shard->sums == SUMS_PARAMETERS ? shard->registers.frame.biases : 0;
+}
+
+/* Biases are few: the host has their sums, wherever the others are. */
+static int add_slice(void *context, const struct slice *slice, bool first) {
+    struct shard *shard = context;
+    struct registers *registers = &shard->registers;
+    int64_t *bias = registers->frame.bias_sum;
+    size_t biases = biases_of(shard);
+    if (first && biases)
+        memset(bias, 0, biases * sizeof *bias);
+    if (slice->biases)
+        fixed_merge(biases, bias, slice->biases);
+    return registers->backend->fold(registers, registers_sums(registers, shard->sums), slice,
+                                    first);
+}
+
 /* Those of the evaluation at hand. */
 static struct sums sums_of(struct shard *shard) {
-    struct registers *registers = &shard->registers;
-    return (struct sums){
-        .count = registers_sums(registers, shard->sums),
-        .elements = registers->sum,
-        .biases = shard->sums == SUMS_PARAMETERS ? registers->frame.biases : 0,
-        .bias = registers->frame.bias_sum,
-    };
+    return (struct sums){.count = registers_sums(&shard->registers, shard->sums),
+                         .biases = biases_of(shard),
+                         .add = add_slice,
+                         .context = shard};
 }
 
 void on_stage(struct shard *shard, uint32_t from, const struct message *message,
@@ -111,7 +130,12 @@ void on_fold(struct shard *shard, uint32_t from, const struct message *message,
     if (!is_at_hand(shard, id))
         return;
     const struct sums sums = sums_of(shard);
-    if (staging_fold(&shard->staging, id, &sums) == FOLD_UNKNOWN) {
+    enum fold_result result = staging_fold(&shard->staging, id, &sums);
+    if (result == FOLD_FAILED) {
+        shard_fail(shard, ERROR_UNAVAILABLE, out);
+        return;
+    }
+    if (result == FOLD_UNKNOWN) {
         shard_fail(shard,
                    error_set(ERROR_INTERNAL,
                              "asked to fold flush %u of replica %llu in evaluation "
@@ -136,17 +160,23 @@ void on_drop(struct shard *shard, uint32_t from, const struct message *message,
 void on_read(struct shard *shard, uint32_t from, const struct message *message,
              struct outbox *out) {
     const struct message_read *read = &message->read;
-    const struct registers *registers = &shard->registers;
+    struct registers *registers = &shard->registers;
     if (!shard->ready || !registers_hold(registers, read->register_, read->first, read->count)) {
         shard_fail(shard, error_set(ERROR_INTERNAL, "asked for elements that this shard lacks"),
                    out);
+        return;
+    }
+    size_t offset = (size_t)(read->first - registers->first);
+    int code = registers_pull(registers, read->register_, offset, (size_t)read->count);
+    if (code) {
+        shard_fail(shard, code, out);
         return;
     }
     const struct vector *vector = &registers->vector[read->register_];
     struct message answer = {.type = MESSAGE_SLICE};
     answer.slice = (struct message_slice){
         .register_ = read->register_, .first = read->first, .count = read->count};
-    answer.bulk = (struct bulk){.data = vector->elements + (read->first - registers->first),
+    answer.bulk = (struct bulk){.data = vector->elements + offset,
                                 .length = read->count * sizeof(double),
                                 .segment = vector->segment};
     shard_answer(shard, from, answer, out);

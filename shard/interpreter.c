@@ -259,18 +259,18 @@ static void run_block(const struct sweep *sweep, struct block *block) {
     }
 }
 
-static struct yield *new_yields(const struct operation_list *list) {
-    size_t count = 0;
+struct yield *yields_new(const struct operation_list *list, size_t *count) {
+    *count = 0;
     for (size_t i = 0; i < list->count; i++)
-        count += operation_scalars(&list->items[i]);
-    struct yield *yields = memory_new(count, sizeof *yields);
-    for (size_t i = 0; i < count; i++)
+        *count += operation_scalars(&list->items[i]);
+    struct yield *yields = memory_new(*count, sizeof *yields);
+    for (size_t i = 0; i < *count; i++)
         exact_init(&yields[i].sum);
     return yields;
 }
 
-static void encode_yields(const struct operation_list *list, const struct yield *yields,
-                          struct bytes *scalars) {
+void yields_encode(const struct operation_list *list, const struct yield *yields,
+                   struct bytes *scalars) {
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];
         for (uint32_t n = operation_scalars(operation); n; n--, yields++) {
@@ -293,7 +293,8 @@ static void run_sweep(const struct sweep *sweep, struct block *block) {
 }
 
 /* The factor is of the Hessian by weights. */
-static void run_precondition(const struct operation *operation, const struct registers *registers) {
+void interpreter_precondition(const struct operation *operation,
+                              const struct registers *registers) {
     double *a = registers->vector[operation->a].elements;
     const double *b = registers->vector[operation->b].elements;
     if (!registers->frame.used || !registers->count) {
@@ -317,23 +318,27 @@ static void run_sweeps(const struct operation_list *list, struct block *block,
         if (operation->code != OPERATION_PRECONDITION)
             continue;
         run_sweep(&sweep, block);
-        run_precondition(operation, block->registers);
+        interpreter_precondition(operation, block->registers);
         sweep = (struct sweep){.items = operation + 1, .yields = yields};
     }
     run_sweep(&sweep, block);
 }
 
-static void run_factor(const struct operation_list *list, struct block *block,
+void interpreter_factor(const struct operation *operation, struct registers *registers,
+                        const struct bounds *bounds, double *added) {
+    failpoint(FAILPOINT_factor_begin);
+    struct factor *factor =
+        factor_make(registers, bounds->exponent[0], operation->alpha, operation->serial, added);
+    registers_set_factor(registers, factor);
+    failpoint(FAILPOINT_factor_done);
+}
+
+static void run_factor(const struct operation_list *list, const struct block *block,
                        struct yield *yields) {
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];
-        if (operation->code == OPERATION_FACTOR) {
-            failpoint(FAILPOINT_factor_begin);
-            struct factor *factor = factor_make(block->registers, block->bounds->exponent[0],
-                                                operation->alpha, operation->serial, &yields->max);
-            registers_set_factor(block->registers, factor);
-            failpoint(FAILPOINT_factor_done);
-        }
+        if (operation->code == OPERATION_FACTOR)
+            interpreter_factor(operation, block->registers, block->bounds, &yields->max);
         yields += operation_scalars(operation);
     }
 }
@@ -342,7 +347,8 @@ void interpreter_run(const struct operation_list *list, struct registers *regist
                      const struct bounds *bounds, struct bytes *scalars) {
     _Alignas(64) double s[BLOCK_ELEMENTS], q[BLOCK_ELEMENTS], difference[BLOCK_ELEMENTS],
         penalised[BLOCK_ELEMENTS], weighed[4][BLOCK_ELEMENTS];
-    struct yield *yields = new_yields(list);
+    size_t count;
+    struct yield *yields = yields_new(list, &count);
     struct block block = {.registers = registers,
                           .bounds = bounds,
                           .s = s,
@@ -353,6 +359,6 @@ void interpreter_run(const struct operation_list *list, struct registers *regist
     frame_read_biases(&registers->frame, bounds, registers->weight_sum);
     run_factor(list, &block, yields);
     run_sweeps(list, &block, yields);
-    encode_yields(list, yields, scalars);
+    yields_encode(list, yields, scalars);
     free(yields);
 }

@@ -17,10 +17,16 @@ struct operation_list {
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
 void operation_list_release(struct operation_list *list);
 
-/* Runs FACTOR, if there is one, and then the operations sweep by sweep, except those that act
- * before (SWAP, BEGIN, CHECK), and appends the encoded scalars. PRECONDITION applies the factor in
- * force. `bounds` are those of the evaluation whose sum the registers hold. */
+/* Runs a program on vectors of the host: FACTOR, if there is one, and then the operations sweep by
+ * sweep, except those that act before (SWAP, BEGIN, CHECK), and appends the encoded scalars.
+ * PRECONDITION applies the factor in force. `bounds` are those of the evaluation whose sum the
+ * registers hold. */
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      const struct bounds *bounds, struct bytes *scalars);
+
+/* FACTOR and PRECONDITION alone, on vectors of the host. `*added` is what FACTOR yields. */
+void interpreter_factor(const struct operation *operation, struct registers *registers,
+                        const struct bounds *bounds, double *added);
+void interpreter_precondition(const struct operation *operation, const struct registers *registers);
 
 #endif

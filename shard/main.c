@@ -9,6 +9,7 @@
 #include "numeric/setup.h"
 #include "shard/confined.h"
 #include "shard/files.h"
+#include "shard/placing.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
 #include "wire/failpoints.h"
@@ -18,6 +19,7 @@
 struct rim {
     struct host *host;
     struct shard_self self;
+    struct shard_placing placing;
     struct shard *shard;
     struct writer *writer;
     const struct disk *disk;
@@ -99,6 +101,9 @@ static int serve(const struct host_options *options) {
                                .proof = numeric_proof_vectors()}};
     const struct host_role role = {
         .state = &rim, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
+    rim.placing.own = options->device;
+    rim.self.place = shard_placing_find;
+    rim.self.context = &rim.placing;
     rim.shard = shard_new(&rim.self);
     int code = choose_disk(&rim, options);
     if (!code)
@@ -111,6 +116,7 @@ static int serve(const struct host_options *options) {
     confined_release(&rim.confined);
     host_free(rim.host);
     shard_free(rim.shard);
+    shard_placing_release(&rim.placing);
     return code;
 }
 

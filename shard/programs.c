@@ -1,6 +1,7 @@
 /* Runs programs: each number once and in order; first SWAP and BEGIN, then the blocks. */
 #include "base/error.h"
 #include "base/mutant.h"
+#include "shard/backend.h"
 #include "shard/interpreter.h"
 #include "shard/state.h"
 
@@ -167,6 +168,28 @@ static bool reads_sum(const struct operation_list *list) {
     return false;
 }
 
+static bool gives_point_out(const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_BEGIN)
+            return true;
+    return false;
+}
+
+/* A program that is sound. Replicas read the trial point from the host. */
+static int run_sound(struct shard *shard, const struct operation_list *list) {
+    struct registers *registers = &shard->registers;
+    int code = 0;
+    act_first(shard, list);
+    if (!shard->staging.folded_count && reads_sum(list))
+        code = registers_clear_sum(registers, shard->sums);
+    bytes_clear(&shard->last.scalars);
+    if (!code)
+        code = registers->backend->run(list, registers, &shard->bounds, &shard->last.scalars);
+    if (!code && gives_point_out(list))
+        code = registers_pull(registers, REGISTER_T, 0, registers->count);
+    return code;
+}
+
 static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
@@ -182,12 +205,9 @@ static int run(struct shard *shard, const struct message_program *program) {
         code = check_bounds(shard, &list);
     if (!code)
         code = check_folds(shard, &list);
+    if (!code)
+        code = run_sound(shard, &list);
     if (!code) {
-        act_first(shard, &list);
-        if (!shard->staging.folded_count && reads_sum(&list))
-            registers_clear_sum(&shard->registers, shard->sums);
-        bytes_clear(&shard->last.scalars);
-        interpreter_run(&list, &shard->registers, &shard->bounds, &shard->last.scalars);
         shard->last.number = program->number;
         shard->last.hash = program->hash;
     }

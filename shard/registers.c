@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/backend.h"
 #include "shard/factor.h"
 #include "wire/segment.h"
 
@@ -68,21 +69,47 @@ static void make_vectors(struct registers *registers, const struct message_shard
             make_vector(&registers->vector[i], count, is_shared(i));
 }
 
-void registers_clear_sum(struct registers *registers, enum sums_layout layout) {
-    memset(registers->sum, 0, registers_sums(registers, layout) * sizeof *registers->sum);
+int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
     if (registers->frame.used)
         memset(registers->frame.bias_sum, 0,
                registers->frame.biases * sizeof *registers->frame.bias_sum);
+    return registers->backend->clear_sum(registers, layout);
 }
 
-/* The history needs no zeros: a slot is read only after it was written. */
+/* The history needs no zeros: a slot is read only after it was written. Nor do vectors that are on
+ * a device: what the host has of them is written before it is read. */
 static void clear_vectors(struct registers *registers) {
     if (!mutant(FACTOR_KEPT))
         registers_set_factor(registers, NULL);
-    registers_clear_sum(registers, SUMS_PARAMETERS);
+    if (registers->device)
+        return;
+    memset(registers->sum, 0, registers_sums(registers, SUMS_PARAMETERS) * sizeof *registers->sum);
     for (uint8_t i = 0; i < REGISTERS; i++)
         if (registers_have(registers, i))
             memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
+}
+
+/* Where they are to be stays. */
+static void drop_vectors(struct registers *registers) {
+    const struct shard_backend *backend = registers->backend;
+    struct device *device = registers->device;
+    if (backend)
+        backend->close(registers);
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        drop_vector(&registers->vector[i], registers->count);
+    if (registers->sum)
+        memory_unmap(registers->sum, vector_bytes(registers->sum_length));
+    if (registers->history)
+        memory_unmap(registers->history, history_bytes(registers));
+    free(registers->exponents);
+    frame_release(&registers->frame);
+    factor_drop(registers->factor);
+    *registers = (struct registers){.backend = backend, .device = device};
+}
+
+void registers_release(struct registers *registers) {
+    drop_vectors(registers);
+    *registers = (struct registers){0};
 }
 
 static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup,
@@ -108,15 +135,25 @@ static bool has_exponents(const struct registers *registers) {
     return !registers->uniform || registers->precondition;
 }
 
+void registers_use(struct registers *registers, const struct shard_backend *backend,
+                   struct device *device) {
+    if (registers->backend)
+        registers->backend->close(registers);
+    registers->backend = backend;
+    registers->device = device;
+}
+
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
     struct layout layout;
     int code = read_setup(setup, &layout);
     if (code)
         return code;
+    if (!registers->backend)
+        registers_use(registers, &shard_on_host, NULL);
     if (same_shape(registers, setup, &layout)) {
         clear_vectors(registers);
     } else {
-        registers_release(registers);
+        drop_vectors(registers);
         registers->first = setup->first;
         registers->layout = layout;
         make_vectors(registers, setup);
@@ -137,20 +174,15 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponents = has_exponents(registers)
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
-    return 0;
+    return registers->backend->open(registers);
 }
 
-void registers_release(struct registers *registers) {
-    for (uint8_t i = 0; i < REGISTERS; i++)
-        drop_vector(&registers->vector[i], registers->count);
-    if (registers->sum)
-        memory_unmap(registers->sum, vector_bytes(registers->sum_length));
-    if (registers->history)
-        memory_unmap(registers->history, history_bytes(registers));
-    free(registers->exponents);
-    frame_release(&registers->frame);
-    factor_drop(registers->factor);
-    *registers = (struct registers){0};
+int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    return registers->backend->pull(registers, number, offset, count);
+}
+
+int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    return registers->backend->push(registers, number, offset, count);
 }
 
 int registers_set_exponents(struct registers *registers, uint64_t first, const int16_t *exponents,
@@ -195,10 +227,10 @@ int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count) {
     if (!registers_hold(registers, number, first, count))
         return error_set(ERROR_INTERNAL, "elements came that this shard has no place for");
+    size_t offset = (size_t)(first - registers->first);
     if (count)
-        memcpy(registers->vector[number].elements + (first - registers->first), elements,
-               count * sizeof *elements);
-    return 0;
+        memcpy(registers->vector[number].elements + offset, elements, count * sizeof *elements);
+    return registers_push(registers, number, offset, (size_t)count);
 }
 
 bool registers_hold(const struct registers *registers, uint8_t number, uint64_t first,

@@ -13,11 +13,15 @@
 #include "wire/message.h"
 #include "wire/program.h"
 
-struct factor; /* shard/factor.h */
+struct factor;        /* shard/factor.h */
+struct shard_backend; /* shard/backend.h */
+struct device;        /* device/device.h */
+struct resident;      /* shard/resident.h */
 
 struct vector {
     double *elements;
     struct segment *segment; /* the shared memory they lie in; NULL: a private mapping */
+    double *resident;        /* where a device has them; else NULL */
 };
 
 struct registers {
@@ -48,11 +52,20 @@ struct registers {
     struct factor *factor; /* the preconditioner in force, or NULL; held */
     uint8_t *history;      /* s and q of slot 0, of slot 1, … */
     size_t history_stride; /* bytes from one history vector to the next */
+    const struct shard_backend *backend; /* where they are and programs run */
+    struct device *device;               /* NULL: the host; not owned */
+    struct resident *resident;           /* what the device has of them, or NULL; owned */
 };
+
+/* Where the next registers_set_up() puts them, until when nothing may be done with them; on the
+ * host (&shard_on_host, NULL) if this was never called. Zeroed memory is that of no registers. */
+void registers_use(struct registers *registers, const struct shard_backend *backend,
+                   struct device *device);
 
 /* Makes the vectors that `setup` describes: all zero, except x, which gets the layout's starting
  * values. There is no factor. If the shape is the same, the memory is used again: replicas may have
- * mapped it. ERROR_INTERNAL if this build does not know the type of history. */
+ * mapped it. ERROR_INTERNAL if this build does not know the type of history, ERROR_UNAVAILABLE if
+ * the device has no memory for them, or failed. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
@@ -65,7 +78,8 @@ int registers_set_exponents(struct registers *registers, uint64_t first, const i
 int registers_set_start(struct registers *registers, uint64_t first, const double *elements,
                         uint64_t count);
 
-/* Puts elements first… of a whole vector into a register. ERROR_INTERNAL unless it holds them. */
+/* Puts elements first… of a whole vector into a register, once the set-up is complete.
+ * ERROR_INTERNAL unless it holds them. */
 int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count);
 
@@ -88,7 +102,12 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 size_t registers_sums(const struct registers *registers, enum sums_layout layout);
 
 /* sum = 0, of this layout. */
-void registers_clear_sum(struct registers *registers, enum sums_layout layout);
+int registers_clear_sum(struct registers *registers, enum sums_layout layout);
+
+/* Brings elements offset… of a register to where the host reads them, or what the host wrote there
+ * to where programs run. */
+int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count);
+int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count);
 
 /* Takes over a factor, or NULL; the former one is dropped. */
 void registers_set_factor(struct registers *registers, struct factor *factor);

@@ -7,10 +7,23 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/backend.h"
 #include "shard/folder.h"
 #include "shard/state.h"
 
 /* ---- actions ---- */
+
+/* What was loaded into vectors of the host goes to where programs run. */
+static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
+    int code = registers_push(registers, REGISTER_X, 0, registers->count);
+    if (!code)
+        code = registers_push(registers, REGISTER_G, 0, registers->count);
+    if (!code && loaded->header.points > 2)
+        code = registers_push(registers, REGISTER_BEST, 0, registers->count);
+    for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
+        code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
+    return code;
+}
 
 /* At most one action of a kind is queued. A second one replaces the first, which it includes: a
  * FENCE of a higher epoch, or a KEEP of a later step. */
@@ -48,6 +61,8 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         failpoint(FAILPOINT_restore_begin);
         code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
                                action->registers, action->loaded);
+        if (!code)
+            code = push_loaded(action->registers, action->loaded);
         failpoint(FAILPOINT_restore_done);
         shard_loaded(shard, code, error_text(), out);
         break;
@@ -180,6 +195,25 @@ static int check_wanted(const struct shard *shard, const struct message_checkpoi
     return 0;
 }
 
+/* Brings what the job is to write to the host: its points, and the pairs that are not in an earlier
+ * file, whose copies nothing changes until the next checkpoint. */
+static int pull_points(struct registers *registers, const struct message_checkpoint *wanted) {
+    int code = registers_pull(registers, REGISTER_X, 0, registers->count);
+    if (!code)
+        code = registers_pull(registers, REGISTER_G, 0, registers->count);
+    if (!code && wanted->best)
+        code = registers_pull(registers, REGISTER_BEST, 0, registers->count);
+    return code;
+}
+
+static int pull_pairs(struct registers *registers, const struct checkpoint_job *job) {
+    int code = 0;
+    for (uint32_t i = 0; i < job->checkpoint.header.pairs && !code; i++)
+        if (job->vectors[i][0])
+            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
+    return code;
+}
+
 /* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
  * from where it is: FACTOR makes another one elsewhere. */
 static struct checkpoint_job *take_snapshot(const struct shard *shard,
@@ -213,7 +247,16 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
         error_clear();
         return;
     }
-    shard->saving.job = take_snapshot(shard, wanted);
+    code = pull_points(&shard->registers, wanted);
+    struct checkpoint_job *job = code ? NULL : take_snapshot(shard, wanted);
+    if (!code)
+        code = pull_pairs(&shard->registers, job);
+    if (code) {
+        checkpoint_job_free(job);
+        shard_fail(shard, code, out);
+        return;
+    }
+    shard->saving.job = job;
     shard->saving.asked_by = from;
     add_action(&shard->saving,
                (struct shard_action){.kind = SHARD_WRITE, .job = shard->saving.job});

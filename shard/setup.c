@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/backend.h"
 #include "shard/state.h"
 
 void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
@@ -127,10 +129,15 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
     bool fenced = !saving->folder || saving->fenced >= shard->epoch;
     if (shard->ready || !shard->set_up || !fenced || !registers_complete(&shard->registers))
         return;
+    int code = shard->registers.backend->load(&shard->registers);
+    if (code) {
+        shard_fail(shard, code, out);
+        return;
+    }
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
                  (struct message){.type = MESSAGE_READY,
-                                  .ready = {.attempt = shard->attempt, .device = "cpu"}},
+                                  .ready = {.attempt = shard->attempt, .device = shard->place}},
                  out);
 }
 
@@ -145,6 +152,28 @@ static void begin_attempt(struct shard *shard, const struct message_shard_setup 
     staging_clear(&shard->staging);
 }
 
+/* If the CPU would do, a device without memory for the range is none. */
+static int set_up_registers(struct shard *shard, const struct message_shard_setup *setup) {
+    struct registers *registers = &shard->registers;
+    struct shard_place place = {.backend = &shard_on_host};
+    registers_use(registers, &shard_on_host, NULL); /* the device may be closed now */
+    int code =
+        shard->self.place ? shard->self.place(shard->self.context, setup, shard->index, &place) : 0;
+    if (code)
+        return code;
+    registers_use(registers, place.backend, place.device);
+    code = registers_set_up(registers, setup);
+    if (code == ERROR_UNAVAILABLE && place.device && place.optional) {
+        log_warning("%s; computing on the CPU", error_text());
+        error_clear();
+        place.device = NULL;
+        registers_use(registers, &shard_on_host, NULL);
+        code = registers_set_up(registers, setup);
+    }
+    shard->place = place.device ? place.name : "cpu";
+    return code;
+}
+
 void on_shard_setup(struct shard *shard, uint32_t from, const struct message *message,
                     struct outbox *out) {
     (void)from;
@@ -153,7 +182,8 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         shard->counters.stale++;
         return;
     }
-    int code = registers_set_up(&shard->registers, setup);
+    shard->device_failed = false;
+    int code = set_up_registers(shard, setup);
     if (code) {
         shard_fail(shard, code, out);
         return;

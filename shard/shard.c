@@ -38,9 +38,12 @@ void shard_answer(const struct shard *shard, uint32_t to, struct message message
     outbox_add(out, to, &message);
 }
 
-void shard_fail(const struct shard *shard, int code, struct outbox *out) {
+/* What a device fails with is the only thing here that can be unavailable. */
+void shard_fail(struct shard *shard, int code, struct outbox *out) {
     struct message message = {.type = MESSAGE_FAILED};
-    message.failed = (struct message_failed){.status = (uint32_t)-code, .reason = error_text()};
+    shard->device_failed = code == ERROR_UNAVAILABLE && shard->registers.device;
+    message.failed = (struct message_failed){
+        .status = (uint32_t)-code, .reason = error_text(), .device = shard->device_failed};
     shard_answer(shard, shard->coordinator, message, out);
     error_clear();
 }
@@ -86,6 +89,11 @@ static bool may_say(const struct shard *shard, uint32_t from, enum sender sender
     return sender == ANYBODY || shard_replica(shard, from);
 }
 
+/* What a shard whose device failed still takes. */
+static bool begins_anew(enum message_type type) {
+    return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_SHARD_SETUP;
+}
+
 void shard_step(struct shard *shard, uint32_t from, const struct message *message, int64_t now_ns,
                 struct outbox *out) {
     (void)now_ns;
@@ -97,6 +105,8 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
         shard->counters.old_epoch++;
     else if (!may_say(shard, from, handler->sender))
         shard->counters.stranger++;
+    else if (shard->device_failed && !begins_anew(message->type))
+        shard->counters.stale++;
     else if (handler->sender == COORDINATOR && must_wait(shard, message))
         keep_waiting(shard, message);
     else
@@ -105,7 +115,10 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
 
 void shard_dispatch(struct shard *shard, uint32_t from, const struct message *message,
                     struct outbox *out) {
-    handlers[message->type].call(shard, from, message, out);
+    if (shard->device_failed && !begins_anew(message->type))
+        shard->counters.stale++;
+    else
+        handlers[message->type].call(shard, from, message, out);
 }
 
 void shard_peer_gone(struct shard *shard, uint32_t link) {

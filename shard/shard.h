@@ -19,12 +19,25 @@
 
 struct shard; /* opaque */
 
-/* What the process says about itself in WELCOME. Texts are not copied. */
+/* What a shard computes on. */
+struct shard_place {
+    const struct shard_backend *backend; /* shard/backend.h */
+    struct device *device;               /* or NULL: the CPU; must outlive the shard */
+    const char *name;                    /* of the device, for READY */
+    bool optional;                       /* the CPU would do as well */
+};
+
+/* What the process says about itself in WELCOME, and what it can compute on. Texts are not copied.
+ */
 struct shard_self {
     uint32_t pid;
     const char *host;
     const char *description; /* numeric_description() */
     uint64_t proof;          /* numeric_proof_vectors() */
+    /* Finds what a set-up asks to compute on. 0, or an error with its text. NULL: the CPU. */
+    int (*place)(void *context, const struct message_shard_setup *setup, uint32_t index,
+                 struct shard_place *place);
+    void *context;
 };
 
 /* Messages that were not acted on, by reason. */

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "numeric/fixed.h"
 
 static void release(struct staged *staged) {
     kept_bulk_release(&staged->bulk);
@@ -60,32 +59,13 @@ static int check_slice(const struct message *message, const struct sums *sums) {
     return encoding == STAGE_SPARSE ? check_sparse(message, sums->count) : 0;
 }
 
-/* The entries may come in any order: integer sums do not depend on it. */
-static void add_sparse(const struct staged *staged, int64_t *sum) {
-    const uint32_t *offsets = staged->bulk.data;
-    const uint8_t *start = staged->bulk.data;
-    const int64_t *values = (const void *)(start + stage_sparse_values_at(staged->entries));
-    for (uint64_t i = 0; i < staged->entries; i++)
-        fixed_merge(1, sum + offsets[i], values + i);
-}
-
 /* The first slice of an evaluation replaces what the sum held of the one before. */
-static void add_slice(const struct staged *staged, const struct sums *sums, bool first) {
-    int64_t *sum = sums->elements;
-    size_t count = sums->count;
-    bool dense = staged->encoding == STAGE_DENSE && count;
-    if (first && dense)
-        memcpy(sum, staged->bulk.data, count * sizeof *sum);
-    else if (first)
-        memset(sum, 0, count * sizeof *sum);
-    else if (dense)
-        fixed_merge(count, sum, staged->bulk.data);
-    if (staged->encoding == STAGE_SPARSE && staged->entries)
-        add_sparse(staged, sum);
-    if (first && sums->biases)
-        memset(sums->bias, 0, sums->biases * sizeof *sums->bias);
-    if (staged->biases)
-        fixed_merge(sums->biases, sums->bias, staged->biases);
+static int add_slice(const struct staged *staged, const struct sums *sums, bool first) {
+    const struct slice slice = {.encoding = staged->encoding,
+                                .entries = staged->entries,
+                                .data = staged->bulk.data,
+                                .biases = staged->biases};
+    return sums->add(sums->context, &slice, first);
 }
 
 /* ---- verdicts ---- */
@@ -134,7 +114,8 @@ enum fold_result staging_fold(struct staging *staging, const struct flush_id *id
     struct staged *staged = find_staged(staging, id);
     if (!staged)
         return FOLD_UNKNOWN;
-    add_slice(staged, sums, !staging->folded_count);
+    if (add_slice(staged, sums, !staging->folded_count))
+        return FOLD_FAILED;
     forget(staging, staged);
     note_folded(staging, id);
     return FOLD_DONE;

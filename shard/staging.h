@@ -18,12 +18,26 @@ struct staged {
     int64_t *biases; /* as many as `struct sums` has, or NULL; owned */
 };
 
+/* A slice as it is added to sums. */
+struct slice {
+    enum stage_encoding encoding;
+    uint64_t entries;      /* SPARSE */
+    const void *data;      /* values; SPARSE: offsets, then slice_values() */
+    const int64_t *biases; /* or NULL */
+};
+
+static inline const int64_t *slice_values(const struct slice *slice) {
+    const uint8_t *start = (const uint8_t *)slice->data;
+    return (const int64_t *)(const void *)(start + stage_sparse_values_at(slice->entries));
+}
+
 /* What the slices of an evaluation are added to. */
 struct sums {
-    size_t count; /* elements of a slice */
-    int64_t *elements;
+    size_t count;  /* elements of a slice */
     size_t biases; /* of all outputs, which every shard has if the run has coordinates; else 0 */
-    int64_t *bias;
+    /* Adds a slice; the first one replaces what the sums held. 0, or an error with its text. */
+    int (*add)(void *context, const struct slice *slice, bool first);
+    void *context;
 };
 
 struct staging {
@@ -48,6 +62,7 @@ enum fold_result {
     FOLD_DONE,    /* added now */
     FOLD_AGAIN,   /* was added before; nothing done */
     FOLD_UNKNOWN, /* was never staged here, or dropped */
+    FOLD_FAILED,  /* with an error that is recorded: ERROR_UNAVAILABLE */
 };
 
 /* Adds the staged slice to the sums, once for each id, and releases it. The first one since

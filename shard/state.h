@@ -72,6 +72,8 @@ struct shard {
     uint32_t attempt;
     bool set_up;
     bool ready;
+    const char *place;  /* the name of the device, or "cpu" */
+    bool device_failed; /* nothing is done any more before the next set-up */
     struct registers registers;
 
     struct last_program last;
@@ -92,7 +94,7 @@ struct shard {
 void shard_answer(const struct shard *shard, uint32_t to, struct message message,
                   struct outbox *out);
 /* Tells the coordinator that the shard cannot go on, and why (the recorded error, then cleared). */
-void shard_fail(const struct shard *shard, int code, struct outbox *out);
+void shard_fail(struct shard *shard, int code, struct outbox *out);
 
 struct replica_link *shard_replica(const struct shard *shard, uint32_t link);
 

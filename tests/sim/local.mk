@@ -11,7 +11,7 @@ libsimulated_a_SOURCES = \
 	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
 	coordinator/starting.c coordinator/state.c coordinator/steering.c \
 	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \
-	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/folder.c shard/frame.c \
+	shard/backend_host.c shard/checkpoint.c shard/evaluation.c shard/factor.c shard/folder.c shard/frame.c \
 	shard/interpreter.c shard/orthant.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \
 	replica/accrual.c replica/evaluation.c replica/flush.c replica/kernels.c replica/replica.c \

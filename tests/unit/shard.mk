@@ -4,7 +4,8 @@ SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_inter
 	tests/unit/test_factor tests/unit/test_precondition \
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
 	tests/unit/test_checkpoint_factor \
-	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined
+	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined \
+	tests/unit/test_shard_device
 check_PROGRAMS += $(SHARD_TESTS)
 TESTS += $(SHARD_TESTS)
 SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -45,4 +46,6 @@ tests_unit_test_saving_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_shard_process_SOURCES = tests/unit/test_shard_process.c \
 	tests/unit/shard_saving.h tests/unit/shard_bench.h
 tests_unit_test_shard_process_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_device_SOURCES = tests/unit/test_shard_device.c tests/unit/shard_bench.h
+tests_unit_test_shard_device_LDADD = $(SHARD_TEST_LIBS)
 endif

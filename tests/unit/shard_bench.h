@@ -5,12 +5,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "numeric/exact.h"
 #include "numeric/vector.h"
+#include "shard/backend.h"
 #include "shard/shard.h"
+#include "tests/unit/device_fixture.h"
 #include "tests/unit/layout_fixture.h"
 #include "wire/program.h"
 
@@ -21,6 +24,33 @@ struct bench {
     struct outbox out;
     uint64_t number; /* of the last program */
 };
+
+/* Shards are on the CPU, or on the device that DML_TEST_DEVICE names. */
+static inline int bench_place(void *context, const struct message_shard_setup *setup,
+                              uint32_t index, struct shard_place *place) {
+    static struct device *device;
+    (void)context, (void)setup, (void)index;
+    if (!getenv("DML_TEST_DEVICE"))
+        return 0;
+    if (!device)
+        device = test_device();
+    *place = (struct shard_place){
+        .backend = &shard_on_device, .device = device, .name = device_name(device)};
+    return 0;
+}
+
+/* What a test reads of a shard's registers, or has written there, without a message. */
+static inline void bench_pull(struct registers *registers) {
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        if (registers_have(registers, i))
+            assert_int_equal(registers_pull(registers, i, 0, registers->count), 0);
+    for (uint32_t slot = 0; slot < registers->slots; slot++)
+        assert_int_equal(registers->backend->pull_pair(registers, slot), 0);
+}
+
+static inline void bench_push(struct registers *registers, uint8_t number) {
+    assert_int_equal(registers_push(registers, number, 0, registers->count), 0);
+}
 
 /* Hands a message over; afterwards `out` holds the answers to it alone. */
 static inline void tell(struct bench *bench, uint32_t from, struct message message) {
@@ -79,7 +109,8 @@ static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t
 }
 
 static inline void bench_init(struct bench *bench, struct message with) {
-    static const struct shard_self self = {.host = "here", .description = "test", .proof = 9};
+    static const struct shard_self self = {
+        .host = "here", .description = "test", .proof = 9, .place = bench_place};
     *bench = (struct bench){.shard = shard_new(&self)};
     outbox_init(&bench->out);
     tell(bench, COORDINATOR_LINK, hello());

@@ -73,6 +73,7 @@ static inline void refresh(struct bench *bench, uint32_t evaluation, uint64_t se
 
 static inline void put(struct bench *bench, enum vector_register number, const double *elements) {
     memcpy(bench->shard->registers.vector[number].elements, elements, N * sizeof *elements);
+    bench_push(&bench->shard->registers, (uint8_t)number);
 }
 
 static inline void assert_refused_program(struct bench *bench, struct operation operation,

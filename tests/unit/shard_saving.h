@@ -122,6 +122,7 @@ static inline uint32_t slot_of(uint64_t step) {
 static inline void randomize(struct saved *saved, enum vector_register number) {
     for (size_t i = 0; i < ELEMENTS; i++)
         registers_of(saved)->vector[number].elements[i] = random_unit(&saved->random) - 0.5;
+    bench_push(registers_of(saved), (uint8_t)number);
 }
 
 /* The next step: a new point, the pair that led to it in the slot whose turn it is. */
@@ -140,7 +141,8 @@ static inline void take_step(struct saved *saved) {
 /* What the shard holds of the last step. */
 static inline struct point *point_now(struct saved *saved) {
     struct point *point = memory_new(1, sizeof *point);
-    const struct registers *registers = registers_of(saved);
+    struct registers *registers = registers_of(saved);
+    bench_pull(registers);
     point->step = saved->step;
     point->pairs = saved->step < MEMORY ? (uint32_t)saved->step : MEMORY;
     memcpy(point->x, registers->vector[REGISTER_X].elements, sizeof point->x);
@@ -157,7 +159,8 @@ static inline struct point *point_now(struct saved *saved) {
 }
 
 static inline void assert_holds(struct saved *saved, const struct point *point) {
-    const struct registers *registers = registers_of(saved);
+    struct registers *registers = registers_of(saved);
+    bench_pull(registers);
     assert_memory_equal(point->x, registers->vector[REGISTER_X].elements, sizeof point->x);
     assert_memory_equal(point->g, registers->vector[REGISTER_G].elements, sizeof point->g);
     for (uint32_t i = 0; i < point->pairs; i++) {

@@ -45,6 +45,7 @@ static void a_living_shard_goes_back_in_a_new_attempt_and_on_from_there(void **s
            sizeof *undone->s);
     memcpy(registers_q(registers_of(&saved), slot_of(6), 0), undone->y[slot_of(6)],
            sizeof *undone->y);
+    assert_int_equal(registers_of(&saved)->backend->push_pair(registers_of(&saved), slot_of(6)), 0);
     saved.step = 6;
     struct point *again = point_now(&saved);
     struct message message = checkpoint_of(again);

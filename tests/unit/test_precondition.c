@@ -51,6 +51,7 @@ static void a_program_is_swept_on_both_sides_of_the_preconditioner(void **state)
     struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
     assert_true(exact_decode(&yields.before, &cursor) && exact_decode(&yields.after, &cursor));
     assert_int_equal(cursor_left(&cursor), 0);
+    bench_pull(&bench.shard->registers);
     const double *ph = bench.shard->registers.vector[REGISTER_PH].elements;
     double after = 0;
     for (size_t i = 0; i < N; i++)

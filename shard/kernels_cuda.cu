@@ -1,0 +1,3 @@
+#include "shard/sweep_kernel.h"
+
+#include "shard/kernels.def"

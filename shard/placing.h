@@ -1,0 +1,27 @@
+/* Finds and opens what a shard computes on: the CPU or a device. */
+#ifndef DML_SHARD_PLACING_H
+#define DML_SHARD_PLACING_H
+
+#include "device/device.h"
+#include "shard/shard.h"
+
+/* With `auto` a range of fewer elements stays on the CPU. A round costs a device some launches and
+ * copies, tens of microseconds each, in which the CPU reads a few MB of history. Chosen by that,
+ * not measured on hardware. */
+#define DEVICE_ELEMENTS_MIN (UINT64_C(1) << 20)
+
+struct shard_placing {
+    const char *own;       /* the choice of the process itself, instead of the run's; or NULL */
+    struct device *device; /* that was opened last, and gives the CPU's bits; or NULL */
+    enum device_kind kind;
+    unsigned number;
+};
+
+/* For shard_self.place: `context` is a struct shard_placing. A device that other work lost is
+ * opened anew. */
+int shard_placing_find(void *context, const struct message_shard_setup *setup, uint32_t index,
+                       struct shard_place *place);
+
+void shard_placing_release(struct shard_placing *placing); /* no shard may be on it any more */
+
+#endif
