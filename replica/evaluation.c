@@ -208,6 +208,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                  .first = replica->computing.chunks.first,
                                  .count = replica->computing.chunks.count,
                                  .parts = evaluation->parts,
+                                 .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
                                  .parameters = replica->parameters,
                                  .change = replica->mixing.used ? &replica->mixing.change : NULL,
                                  .bounds = evaluation->bounds,

@@ -4,51 +4,33 @@
 
 #include "base/error.h"
 
-typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                   struct exact *totals, struct computed *computed);
-
-/* The loss is the total. Once a bound was exceeded the sums are of no use. */
-static int gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                    struct exact *totals, struct computed *computed) {
-    (void)number;
+/* What a kernel finds in a chunk; what its kind does not tell is 0. */
+struct found {
     struct objective_result result;
-    int code = objective_block(place->shape, place->scale, rows, place->parameters,
-                               computed->exceeded ? NULL : place->sums, place->scratch, &result);
-    if (code)
-        return code;
-    exact_add(&totals[0], result.loss);
-    maxima_merge(&computed->maxima, &result.maxima);
-    computed->exceeded |= result.exceeded;
-    computed->values += rows->values;
-    return 0;
-}
-
-/* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
- * into no sum, so no bound applies. */
-static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                struct exact *totals, struct computed *computed) {
-    (void)number, (void)computed;
-    struct objective_result result;
-    int code =
-        objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch, &result);
-    if (code)
-        return code;
-    exact_add(&totals[0], result.loss);
-    exact_add(&totals[1], result.correct);
-    return 0;
-}
-
-/* Second derivatives of the rows that are drawn; the totals are over all rows. */
-static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                     struct exact *totals, struct computed *computed) {
     struct objective_curved curved;
-    objective_curvature(place->shape, place->sample, rows, number, place->parameters,
-                        computed->exceeded ? NULL : place->sums, place->scratch, &curved);
-    exact_add(&totals[0], curved.trace_leverage);
-    exact_add(&totals[1], (double)curved.drawn);
-    exact_add(&totals[2], (double)curved.terms);
-    computed->exceeded |= curved.exceeded;
-    computed->values += rows->values;
+};
+
+typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                   int64_t *sums, struct found *found);
+
+static int gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                    int64_t *sums, struct found *found) {
+    (void)number;
+    return objective_block(place->shape, place->scale, rows, place->parameters, sums,
+                           place->scratch, &found->result);
+}
+
+static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                int64_t *sums, struct found *found) {
+    (void)number, (void)sums;
+    return objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch,
+                           &found->result);
+}
+
+static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                     int64_t *sums, struct found *found) {
+    objective_curvature(place->shape, place->sample, rows, number, place->parameters, sums,
+                        place->scratch, &found->curved);
     return 0;
 }
 
@@ -57,13 +39,67 @@ static kernel *const kernels[] = {
 #include "wire/kinds.def"
 };
 
+/* Once a bound was exceeded the sums are of no use. */
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed) {
-    uint32_t index = evaluation_part_at(parts, number);
-    if (index == parts->count)
-        return error_set(ERROR_INTERNAL, "chunk %u is of no part of the evaluation", number);
-    struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, index)];
-    return kernels[parts->items[index].kind](place, number, rows, totals, computed);
+    uint32_t part = evaluation_part_at(parts, number);
+    if (part == parts->count)
+        return kernel_no_part(number);
+    struct found found = {0};
+    int code = kernels[parts->items[part].kind](place, number, rows,
+                                                computed->exceeded ? NULL : place->sums, &found);
+    if (!code)
+        computed_add_chunk(computed, parts, part, &found.result, &found.curved, rows->values);
+    return code;
+}
+
+int kernel_no_part(uint32_t number) {
+    return error_set(ERROR_INTERNAL, "chunk %u is of no part of the evaluation", number);
+}
+
+/* ---- what was computed ---- */
+
+/* The loss is the total. */
+static void add_gradient(struct computed *computed, struct exact *totals,
+                         const struct objective_result *result, uint64_t values) {
+    exact_add(&totals[0], result->loss);
+    maxima_merge(&computed->maxima, &result->maxima);
+    computed->exceeded |= result->exceeded;
+    computed->values += values;
+}
+
+/* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
+ * into no sum, so no bound applies. */
+static void add_loss(struct exact *totals, const struct objective_result *result) {
+    exact_add(&totals[0], result->loss);
+    exact_add(&totals[1], result->correct);
+}
+
+/* Second derivatives are of the rows that are drawn; the totals are over all rows. */
+static void add_curvature(struct computed *computed, struct exact *totals,
+                          const struct objective_curved *curved, uint64_t values) {
+    exact_add(&totals[0], curved->trace_leverage);
+    exact_add(&totals[1], (double)curved->drawn);
+    exact_add(&totals[2], (double)curved->terms);
+    computed->exceeded |= curved->exceeded;
+    computed->values += values;
+}
+
+void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
+                        uint32_t part, const struct objective_result *result,
+                        const struct objective_curved *curved, uint64_t values) {
+    struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
+    switch ((enum evaluation_kind)parts->items[part].kind) {
+    case EVALUATION_GRADIENT:
+        add_gradient(computed, totals, result, values);
+        break;
+    case EVALUATION_LOSS:
+        add_loss(totals, result);
+        break;
+    case EVALUATION_CURVATURE:
+        add_curvature(computed, totals, curved, values);
+        break;
+    }
 }
 
 void computed_init(struct computed *computed, const struct evaluation_parts *parts) {
@@ -72,6 +108,7 @@ void computed_init(struct computed *computed, const struct evaluation_parts *par
     computed->exceeded = computed->stopped = false;
     computed->values = 0;
     computed->error = 0;
+    computed->device_failed = false;
     computed->reason[0] = '\0';
 }
 
@@ -83,6 +120,7 @@ void computed_add(struct computed *into, const struct computed *part) {
     into->values += part->values;
     if (part->error && !into->error) {
         into->error = part->error;
+        into->device_failed = part->device_failed;
         memcpy(into->reason, part->reason, sizeof into->reason);
     }
 }

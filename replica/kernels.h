@@ -23,6 +23,15 @@ struct kernel_place {
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed);
 
+/* Records that a chunk belongs to no part. */
+int kernel_no_part(uint32_t number);
+
+/* Adds what came out of a chunk of part `part`, of which its kind uses `result` or `curved`;
+ * `values` are the stored values of its rows. */
+void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
+                        uint32_t part, const struct objective_result *result,
+                        const struct objective_curved *curved, uint64_t values);
+
 /* Nothing computed, for an evaluation of these parts. */
 void computed_init(struct computed *computed, const struct evaluation_parts *parts);
 

@@ -8,7 +8,9 @@ libreplica_a_SOURCES = \
 	replica/replica.c replica/replica.h \
 	replica/setup.c \
 	replica/work.h \
-	replica/workers.c replica/workers.h
+	replica/workers.c replica/workers.h replica/workers_parts.h \
+	replica/workers_device.c \
+	replica/workers_threads.c
 REPLICA_LIBS = libreplica.a
 
 bin_PROGRAMS += dml-replica

@@ -11,8 +11,11 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/set.h"
+#include "device/choose.h"
 #include "numeric/setup.h"
+#include "objective/kronecker.h"
 #include "objective/objective.h"
+#include "objective/on_device.h"
 #include "plugin/plugin.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
@@ -25,7 +28,10 @@ struct rim {
     struct replica *replica;
     struct set *set;
     struct workers *workers;
-    int16_t *exponents; /* base exponents of a network or plug-in; owned */
+    struct device *device;     /* that the workers compute on; NULL: the CPU */
+    bool device_failed;        /* the last set could not be opened only because a device failed */
+    const char *device_option; /* of the command line, or NULL */
+    int16_t *exponents;        /* base exponents of a network or plug-in; owned */
 
     /* Of a plug-in: */
     struct objective_plugin plugin;
@@ -64,6 +70,8 @@ static void wake(void *context) {
 static void close_set(struct rim *rim) {
     workers_free(rim->workers);
     rim->workers = NULL;
+    device_close(rim->device);
+    rim->device = NULL;
     free(rim->exponents);
     rim->exponents = NULL;
     free(rim->plugin_source);
@@ -186,6 +194,56 @@ static void keep_copy(struct rim *rim, const char *folder) {
     error_clear();
 }
 
+/* ---- the workers and what they compute on ---- */
+
+/* How many products of a value and an output a GPU must be spared for in each pass to be worth its
+ * start and its copies of the point and the sums. Not measured on hardware: a processor's core
+ * takes some 30 ms for as many. */
+#define DEVICE_PAYS UINT64_C(10000000)
+
+static bool pays(const struct set_info *info, const struct objective_shape *shape) {
+    uint64_t outputs = shape->network.layers ? shape->network.units[0] : shape->outputs;
+    return info->values >= DEVICE_PAYS / (outputs ? outputs : 1);
+}
+
+static const char *device_cannot(const struct replica_setup *setup,
+                                 const struct objective_shape *shape) {
+    if (objective_is_mixed(&setup->layout))
+        return "networks with a Kronecker preconditioner are computed on the CPU only";
+    return objective_device_cannot(shape, setup->precondition != PRECONDITION_NONE);
+}
+
+struct start {
+    struct workers_settings *settings;
+    struct workers **workers;
+};
+
+static int start_on(void *context, struct device *device) {
+    const struct start *start = context;
+    start->settings->device = device;
+    return workers_new(start->settings, start->workers);
+}
+
+static int start_workers(struct rim *rim, const struct replica_setup *setup,
+                         struct workers_settings *settings) {
+    const struct device_wish wish = {
+        .asked = setup->device,
+        .own = rim->device_option,
+        .index = setup->index,
+        .cannot = device_cannot(setup, &settings->shape),
+        .pays = pays(set_info(rim->set), &settings->shape),
+    };
+    struct start start = {settings, &rim->workers};
+    int code = device_choose(&wish, start_on, &start, &rim->device);
+    rim->device_failed = code == ERROR_UNAVAILABLE;
+    if (code)
+        return code;
+    if (!rim->device)
+        return start_on(&start, NULL);
+    replica_computes_on(rim->replica, device_name(rim->device));
+    return 0;
+}
+
 static int open_set(struct rim *rim, const struct replica_setup *setup) {
     close_set(rim);
     int code = set_open(setup->set, &rim->set);
@@ -216,8 +274,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
     if (objective_rounds_chunks(&settings.shape))
         settings.exponent = rim->exponents =
             objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
-    rim->workers = workers_new(&settings);
-    return 0;
+    return start_workers(rim, setup, &settings);
 }
 
 /* ---- actions ---- */
@@ -226,8 +283,12 @@ static void carry_out(struct rim *rim, const struct action *action, int64_t now_
                       struct outbox *out) {
     switch (action->kind) {
     case ACTION_OPEN_SET: {
+        rim->device_failed = false;
         int code = open_set(rim, &action->setup);
-        replica_opened(rim->replica, code, error_text(), now_ns, out);
+        if (rim->device_failed)
+            replica_device_failed(rim->replica, code, error_text(), out);
+        else
+            replica_opened(rim->replica, code, error_text(), now_ns, out);
         error_clear();
         break;
     }
@@ -257,9 +318,15 @@ static void carry_out_all(struct rim *rim, int64_t now_ns, struct outbox *out) {
 }
 
 static void take_work(struct rim *rim, int64_t now_ns, struct outbox *out) {
-    switch (rim->workers ? workers_take(rim->workers, &rim->computed) : WORK_NONE) {
+    const struct computed *computed = &rim->computed;
+    enum work work = rim->workers ? workers_take(rim->workers, &rim->computed) : WORK_NONE;
+    if (work != WORK_NONE && computed->device_failed) {
+        replica_device_failed(rim->replica, computed->error, computed->reason, out);
+        return;
+    }
+    switch (work) {
     case WORK_COMPUTE:
-        replica_computed(rim->replica, &rim->computed, now_ns, out);
+        replica_computed(rim->replica, computed, now_ns, out);
         break;
     case WORK_GATHER:
         replica_gathered(rim->replica, now_ns, out);
@@ -335,7 +402,8 @@ static int serve(const struct host_options *options) {
     int code = 0;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
-    struct rim rim = {.may_write = options->key || address_is_unix(options->listen),
+    struct rim rim = {.device_option = options->device,
+                      .may_write = options->key || address_is_unix(options->listen),
                       .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                       .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
     struct host_role role = {.state = &rim,

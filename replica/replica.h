@@ -22,7 +22,8 @@
 #define FLUSH_BUFFERS_MAX 4
 
 enum action_kind {
-    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened() */
+    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened(), or
+                        replica_device_failed() */
     ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected(). An
                         earlier, unanswered connect for this shard is given up */
     ACTION_CLOSE,    /* close `link` */
@@ -37,6 +38,7 @@ struct replica_setup {
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
     const char *device;            /* the same; as base/device_choice.h reads it */
+    uint32_t index;                /* of this replica, to share out devices by */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */

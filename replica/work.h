@@ -12,6 +12,7 @@
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
+    uint64_t point;                        /* not 0; of another number it is another point */
     const double *parameters;              /* the point; does not change before the answer */
     const struct objective_change *change; /* nor does this; or NULL */
     struct bounds bounds;                  /* of the evaluation */
@@ -27,6 +28,7 @@ struct computed {
     bool stopped;         /* stopped before its end: discard everything */
     uint64_t values;      /* stored values seen that went into the sums */
     int error;            /* 0 or an error code */
+    bool device_failed;   /* the error is of the device alone: no more can be computed there */
     char reason[1024];    /* text of the error */
 };
 

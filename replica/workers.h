@@ -1,16 +1,20 @@
-/* The threads that do a replica's arithmetic: one piece of work at a time, spread over all.
+/* What does a replica's arithmetic: one piece of work at a time, on the processor or on a device.
  *
- * Each thread has its own gradient sum in fixed point. Integer sums do not depend on their order,
- * so the result does not depend on which thread computed which chunk, or when. All functions are
- * for the one thread that owns the pool; a worker calls `done` when the current work has ended. */
+ * On the processor the chunks of a computation are spread over threads, each of which has its own
+ * gradient sum in fixed point; a device has one (objective/on_device.h). Integer sums do not depend
+ * on their order, so the result does not depend on who computed which chunk, or when. All functions
+ * are for the one thread that owns the workers; they call `done` when the current work has ended.
+ */
 #ifndef DML_REPLICA_WORKERS_H
 #define DML_REPLICA_WORKERS_H
 
+#include "device/device.h"
 #include "objective/objective.h"
 #include "replica/work.h"
 
 struct workers_settings {
-    unsigned threads;
+    struct device *device; /* to compute on; outlives the workers. NULL: the processor */
+    unsigned threads;      /* of the processor */
     struct objective_shape shape;
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
@@ -18,8 +22,8 @@ struct workers_settings {
     uint64_t examples;
     enum precondition precondition;
 
-    /* Gives the rows of a chunk; called by any thread. 0, or an error code with its text recorded.
-     */
+    /* Gives the rows of a chunk; called by any thread. They stay where they are until the workers
+     * are freed. 0, or an error code with its text recorded. */
     int (*chunk)(void *context, uint32_t number, struct rows *rows);
     void (*done)(void *context);
     void *context;
@@ -32,7 +36,8 @@ struct workers_settings {
 
 struct workers; /* opaque */
 
-struct workers *workers_new(const struct workers_settings *settings);
+/* ERROR_UNAVAILABLE if the device fails: *workers is NULL. The processor does not fail. */
+int workers_new(const struct workers_settings *settings, struct workers **workers);
 void workers_free(struct workers *workers); /* stops the current work and discards it */
 
 /* Starts a computation. No other work may be going on. */
@@ -43,12 +48,13 @@ void workers_compute(struct workers *workers, const struct computation *computat
  * has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, int64_t *into);
 
-/* Ends the current computation at the next chunk of each thread. */
+/* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
 void workers_stop(struct workers *workers);
 
 enum work { WORK_NONE, WORK_COMPUTE, WORK_GATHER };
 
-/* The work that has ended since the last call; for a computation, its answer in *computed. */
+/* The work that has ended since the last call. For a computation its answer is in *computed; for
+ * gathering, in that only what is said of errors. */
 enum work workers_take(struct workers *workers, struct computed *computed);
 
 #endif

@@ -17,6 +17,8 @@ tests_unit_test_replica_evaluation_SOURCES = tests/unit/test_replica_evaluation.
 tests_unit_test_replica_evaluation_LDADD = $(REPLICA_TEST_LIBS)
 tests_unit_test_replica_return_SOURCES = tests/unit/test_replica_return.c $(REPLICA_BENCH)
 tests_unit_test_replica_return_LDADD = $(REPLICA_TEST_LIBS)
+tests_unit_test_workers_SOURCES = tests/unit/test_workers.c \
+	tests/unit/made_up_objective.c tests/unit/made_up_objective.h
 tests_unit_test_workers_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_replica_program_LDADD = $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

@@ -13,54 +13,13 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "numeric/fixed.h"
 #include "replica/workers.h"
+#include "tests/unit/made_up_objective.h"
 
 enum { CHUNKS = 50, LONG = 200000, SHORT = 777 };
 
-/* ---- a made-up objective: a chunk's label is its number ---- */
-
-uint64_t objective_parameters(const struct objective_shape *shape) {
-    return shape->features;
-}
-
-struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
-    (void)shape;
-    return memory_new(1, 1);
-}
-
-void objective_scratch_free(struct objective_scratch *scratch) {
-    free(scratch);
-}
-
-int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                    const struct rows *rows, const double *parameters, int64_t *sum,
-                    struct objective_scratch *scratch, struct objective_result *result) {
-    (void)scratch;
-    struct random random;
-    random_init(&random, (uint64_t)rows->label[0] + 1);
-    result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
-    result->maxima = maxima_of_one(1 + rows->label[0]);
-    result->correct = sum ? 0 : rows->label[0];
-    result->exceeded = scale && maxima_exceed(&result->maxima, &scale->bounds);
-    for (int i = 0; sum && i < 300; i++)
-        fixed_add(&sum[random_below(&random, shape->features)],
-                  (double)((int64_t)random_next(&random) >> 12));
-    return 0;
-}
-
-/* A chunk adds its number plus one to every element of the triangle. */
-void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
-                         const struct rows *rows, uint32_t number, const double *parameters,
-                         int64_t *triangle, struct objective_scratch *scratch,
-                         struct objective_curved *curved) {
-    (void)rows, (void)parameters, (void)scratch;
-    uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, shape->features);
-    for (uint64_t i = 0; triangle && i < elements; i++)
-        triangle[i] += number + 1;
-    *curved = (struct objective_curved){.trace_leverage = sample->drawing.rate, .drawn = 1};
-}
+/* In place of a number of threads. */
+enum { DEVICE = 0, THREADS_MOST = 3 };
 
 static double labels[CHUNKS];
 static const double one[1] = {1};
@@ -92,6 +51,23 @@ static void done(void *context) {
     sem_post(&bench->done);
 }
 
+/* The device is never touched: see tests/unit/made_up_objective.h. */
+static int open_workers(struct bench *bench, unsigned threads, uint32_t parameters,
+                        uint64_t shuffle) {
+    return workers_new(
+        &(struct workers_settings){.threads = threads,
+                                   .device = threads == DEVICE ? (struct device *)bench : NULL,
+                                   .shape = {.features = parameters},
+                                   .precondition = PRECONDITION_FULL,
+                                   .chunk = chunk,
+                                   .done = done,
+                                   .context = bench,
+                                   .shuffle = shuffle,
+                                   .pause_us = 200},
+        &bench->workers);
+}
+
+/* On so many threads, or on a device. */
 static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
                        uint64_t shuffle) {
     for (int i = 0; i < CHUNKS; i++)
@@ -100,14 +76,8 @@ static void bench_init(struct bench *bench, unsigned threads, uint32_t parameter
     sem_init(&bench->gate, 0, 0);
     sem_init(&bench->waiting, 0, 0);
     bench->gated = false;
-    bench->workers = workers_new(&(struct workers_settings){.threads = threads,
-                                                            .shape = {.features = parameters},
-                                                            .precondition = PRECONDITION_FULL,
-                                                            .chunk = chunk,
-                                                            .done = done,
-                                                            .context = bench,
-                                                            .shuffle = shuffle,
-                                                            .pause_us = 200});
+    made_up_failure = NULL;
+    assert_int_equal(open_workers(bench, threads, parameters, shuffle), 0);
 }
 
 static void bench_release(struct bench *bench) {
@@ -121,6 +91,7 @@ static struct computation computation(uint32_t first, uint32_t count) {
     return (struct computation){.first = first,
                                 .count = count,
                                 .parts = {{{EVALUATION_GRADIENT, 0, CHUNKS}}, 1},
+                                .point = 1,
                                 .parameters = one,
                                 .bounds = bounds_of_one(10),
                                 .sums = true};
@@ -164,11 +135,23 @@ static int64_t *new_sum(uint32_t parameters) {
 
 /* ---- tests ---- */
 
+/* Tests run with `state` pointing to one of these. */
+static bool processor = false, device = true;
+
+#define ON_BOTH(test)                                                                              \
+    {"processor: " #test, test, NULL, NULL, &processor}, {                                         \
+        "device: " #test, test, NULL, NULL, &device                                                \
+    }
+
+static unsigned threads_or_device(void **state, unsigned threads) {
+    return *(const bool *)*state ? DEVICE : threads;
+}
+
 /* Derivatives of chunks whose loss alone is asked for are beyond the bound, and of no matter. */
 static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
     (void)state;
     enum { BORDER = 30 };
-    for (unsigned threads = 1; threads <= 3; threads++) {
+    for (unsigned threads = DEVICE; threads <= THREADS_MOST; threads++) {
         struct bench bench;
         struct computed computed;
         struct exact loss, loss_alone;
@@ -220,7 +203,7 @@ static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t para
 
 static void threads_and_order_do_not_change_a_bit(void **state) {
     (void)state;
-    for (unsigned threads = 1; threads <= 3; threads++)
+    for (unsigned threads = DEVICE; threads <= THREADS_MOST; threads++)
         for (uint64_t shuffle = 0; shuffle <= 2; shuffle++) {
             one_setting_gives_the_bits_of_a_loop(threads, SHORT, shuffle);
             one_setting_gives_the_bits_of_a_loop(threads, LONG, shuffle);
@@ -228,9 +211,8 @@ static void threads_and_order_do_not_change_a_bit(void **state) {
 }
 
 static void computations_accrue_until_they_are_gathered(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 3, LONG, 0);
+    bench_init(&bench, threads_or_device(state, 3), LONG, 0);
     int64_t *expected = new_sum(LONG), *sum = new_sum(LONG);
     struct exact loss;
     struct computed computed;
@@ -249,9 +231,8 @@ static void computations_accrue_until_they_are_gathered(void **state) {
 }
 
 static void a_clear_throws_away_what_was_accrued(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 3, LONG, 0);
+    bench_init(&bench, threads_or_device(state, 3), LONG, 0);
     int64_t *expected = new_sum(LONG), *sum = new_sum(LONG);
     struct exact loss;
     struct computed computed;
@@ -269,9 +250,8 @@ static void a_clear_throws_away_what_was_accrued(void **state) {
 }
 
 static void beyond_the_bound_loss_and_largest_derivative_stay_exact(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 2, SHORT, 0);
+    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
     int64_t *sum = new_sum(SHORT);
     struct exact loss;
     struct computed computed;
@@ -287,9 +267,8 @@ static void beyond_the_bound_loss_and_largest_derivative_stay_exact(void **state
 }
 
 static void where_nobody_needs_them_the_sums_stay_as_they_are(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 2, SHORT, 0);
+    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
     int64_t *sum = new_sum(SHORT);
     struct computed computed;
     struct computation losses = computation(0, CHUNKS);
@@ -311,9 +290,8 @@ static struct computation curvature(uint32_t count) {
 
 /* Sums that were left behind are of another layout. */
 static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 2, SHORT, 0);
+    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
     uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, SHORT);
     int64_t *triangle = new_sum((uint32_t)elements), *sum = new_sum(SHORT);
     int64_t *expected = new_sum(SHORT);
@@ -343,26 +321,37 @@ static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
 }
 
 static void a_chunk_that_is_of_no_part_ends_the_computation_with_its_number(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 2, SHORT, 0);
+    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
     struct computed computed;
     struct computation wanted = computation(0, CHUNKS);
     wanted.parts.items[0].count = CHUNKS - 1;
     run(&bench, wanted, &computed);
     assert_int_equal(computed.error, ERROR_INTERNAL);
     assert_non_null(strstr(computed.reason, "of no part"));
+    assert_false(computed.device_failed);
     bench_release(&bench);
 }
 
 static void a_damaged_chunk_ends_the_computation_with_its_text(void **state) {
+    struct bench bench;
+    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
+    struct computed computed;
+    struct computation wanted = computation(CHUNKS - 1, 3);
+    wanted.parts.items[0].count = CHUNKS + 2;
+    run(&bench, wanted, &computed);
+    assert_int_equal(computed.error, ERROR_DATA);
+    assert_memory_equal(computed.reason, "chunk 5", 7);
+    assert_false(computed.device_failed);
+    bench_release(&bench);
+}
+
+static void threads_forget_an_error(void **state) {
     (void)state;
     struct bench bench;
     bench_init(&bench, 2, SHORT, 0);
     struct computed computed;
     run(&bench, computation(CHUNKS - 1, 3), &computed);
-    assert_int_equal(computed.error, ERROR_DATA);
-    assert_memory_equal(computed.reason, "chunk 5", 7);
     run(&bench, computation(0, 3), &computed);
     assert_int_equal(computed.error, 0);
     assert_string_equal(computed.reason, "");
@@ -390,27 +379,112 @@ static void a_stopped_computation_ends_at_the_next_chunk(void **state) {
 }
 
 static void workers_may_be_freed_while_they_work(void **state) {
-    (void)state;
     struct bench bench;
-    bench_init(&bench, 3, LONG, 1);
+    bench_init(&bench, threads_or_device(state, 3), LONG, 1);
     struct computation long_one = computation(0, CHUNKS);
     workers_compute(bench.workers, &long_one);
     bench_release(&bench);
+}
+
+/* The chunk at which a device is told to stop is its last. */
+static void a_stopped_device_ends_at_its_next_group(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, DEVICE, SHORT, 0);
+    bench.gated = true;
+    struct computation long_one = computation(0, CHUNKS);
+    workers_compute(bench.workers, &long_one);
+    sem_wait(&bench.waiting);
+    workers_stop(bench.workers);
+    sem_post(&bench.gate);
+    sem_wait(&bench.done);
+    struct computed computed;
+    assert_int_equal(workers_take(bench.workers, &computed), WORK_COMPUTE);
+    assert_true(computed.stopped && !computed.error);
+    bench.gated = false;
+    long_one.clear = true;
+    run(&bench, long_one, &computed);
+    assert_false(computed.stopped);
+    assert_true(maxima_largest(&computed.maxima) == CHUNKS);
+    bench_release(&bench);
+}
+
+static void a_device_is_given_each_point_once(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, DEVICE, SHORT, 0);
+    struct computed computed;
+    struct computation wanted = computation(0, 1);
+    made_up_points = 0;
+    run(&bench, wanted, &computed);
+    run(&bench, wanted, &computed);
+    assert_int_equal(made_up_points, 1);
+    static const double two[1] = {2};
+    double once = exact_value(&computed.totals.sum[0]);
+    wanted.parameters = two;
+    wanted.point = 2;
+    run(&bench, wanted, &computed);
+    assert_int_equal(made_up_points, 2);
+    assert_true(exact_value(&computed.totals.sum[0]) == 2 * once);
+    bench_release(&bench);
+}
+
+static void assert_device_failed(const struct computed *computed) {
+    assert_int_equal(computed->error, ERROR_UNAVAILABLE);
+    assert_true(computed->device_failed);
+    assert_string_equal(computed->reason, "the device is lost");
+}
+
+static void a_device_that_fails_answers_so_from_then_on(void **state) {
+    (void)state;
+    struct bench bench;
+    struct computed computed;
+    int64_t *sum = new_sum(SHORT);
+    bench_init(&bench, DEVICE, SHORT, 0);
+    run(&bench, computation(0, 3), &computed);
+    assert_int_equal(computed.error, 0);
+    made_up_failure = "the device is lost";
+    assert_false(workers_gather(bench.workers, sum));
+    sem_wait(&bench.done);
+    assert_int_equal(workers_take(bench.workers, &computed), WORK_GATHER);
+    assert_device_failed(&computed);
+    made_up_failure = NULL;
+    run(&bench, computation(0, 3), &computed);
+    assert_device_failed(&computed);
+    free(sum);
+    bench_release(&bench);
+}
+
+static void a_device_that_cannot_be_had_gives_no_workers(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, DEVICE, SHORT, 0);
+    bench_release(&bench);
+    made_up_failure = "the memory is full";
+    assert_int_equal(open_workers(&bench, DEVICE, SHORT, 0), ERROR_UNAVAILABLE);
+    assert_null(bench.workers);
+    assert_string_equal(error_text(), "the memory is full");
+    error_clear();
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_of_the_loss_alone_give_it_and_nothing_else),
         cmocka_unit_test(threads_and_order_do_not_change_a_bit),
-        cmocka_unit_test(computations_accrue_until_they_are_gathered),
-        cmocka_unit_test(a_clear_throws_away_what_was_accrued),
-        cmocka_unit_test(beyond_the_bound_loss_and_largest_derivative_stay_exact),
-        cmocka_unit_test(where_nobody_needs_them_the_sums_stay_as_they_are),
-        cmocka_unit_test(curvature_and_gradient_leave_no_trace_in_each_other),
-        cmocka_unit_test(a_chunk_that_is_of_no_part_ends_the_computation_with_its_number),
-        cmocka_unit_test(a_damaged_chunk_ends_the_computation_with_its_text),
+        ON_BOTH(computations_accrue_until_they_are_gathered),
+        ON_BOTH(a_clear_throws_away_what_was_accrued),
+        ON_BOTH(beyond_the_bound_loss_and_largest_derivative_stay_exact),
+        ON_BOTH(where_nobody_needs_them_the_sums_stay_as_they_are),
+        ON_BOTH(curvature_and_gradient_leave_no_trace_in_each_other),
+        ON_BOTH(a_chunk_that_is_of_no_part_ends_the_computation_with_its_number),
+        ON_BOTH(a_damaged_chunk_ends_the_computation_with_its_text),
         cmocka_unit_test(a_stopped_computation_ends_at_the_next_chunk),
-        cmocka_unit_test(workers_may_be_freed_while_they_work),
+        cmocka_unit_test(threads_forget_an_error),
+        cmocka_unit_test(a_stopped_device_ends_at_its_next_group),
+        cmocka_unit_test(a_device_is_given_each_point_once),
+        cmocka_unit_test(a_device_that_fails_answers_so_from_then_on),
+        cmocka_unit_test(a_device_that_cannot_be_had_gives_no_workers),
+        ON_BOTH(workers_may_be_freed_while_they_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

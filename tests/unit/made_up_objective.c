@@ -1,0 +1,165 @@
+#include "tests/unit/made_up_objective.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/fixed.h"
+#include "wire/evaluation.h"
+
+/* ---- on the processor ---- */
+
+uint64_t objective_parameters(const struct objective_shape *shape) {
+    return shape->features;
+}
+
+struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    (void)shape;
+    return memory_new(1, 1);
+}
+
+void objective_scratch_free(struct objective_scratch *scratch) {
+    free(scratch);
+}
+
+int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result) {
+    (void)scratch;
+    struct random random;
+    random_init(&random, (uint64_t)rows->label[0] + 1);
+    result->loss = ldexp(random_unit(&random), (int)random_below(&random, 80)) * parameters[0];
+    result->maxima = maxima_of_one(1 + rows->label[0]);
+    result->correct = sum ? 0 : rows->label[0];
+    result->exceeded = scale && maxima_exceed(&result->maxima, &scale->bounds);
+    for (int i = 0; sum && i < 300; i++)
+        fixed_add(&sum[random_below(&random, shape->features)],
+                  (double)((int64_t)random_next(&random) >> 12));
+    return 0;
+}
+
+/* A chunk adds its number plus one to every element of the triangle. */
+void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct rows *rows, uint32_t number, const double *parameters,
+                         int64_t *triangle, struct objective_scratch *scratch,
+                         struct objective_curved *curved) {
+    (void)rows, (void)parameters, (void)scratch;
+    uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, shape->features);
+    for (uint64_t i = 0; triangle && i < elements; i++)
+        triangle[i] += number + 1;
+    *curved = (struct objective_curved){.trace_leverage = sample->drawing.rate, .drawn = 1};
+}
+
+/* ---- on a device ---- */
+
+struct objective_device {
+    struct objective_device_settings settings;
+    uint64_t parameters, most;
+    double point[1];
+    bool has_point;
+    bool failed;
+    int64_t *sums; /* `most` of them */
+    enum objective_device_kind kind;
+    bool dirty;
+};
+
+uint32_t made_up_points;
+const char *made_up_failure;
+
+static int failing(struct objective_device *on) {
+    assert(!on->failed); /* only free() is of use */
+    on->failed = made_up_failure != NULL;
+    return on->failed ? error_set(ERROR_UNAVAILABLE, "%s", made_up_failure) : 0;
+}
+
+int objective_device_new(struct device *device, const struct objective_device_settings *settings,
+                         struct objective_device **out) {
+    (void)device;
+    *out = NULL;
+    if (made_up_failure)
+        return error_set(ERROR_UNAVAILABLE, "%s", made_up_failure);
+    struct objective_device *on = memory_new(1, sizeof *on);
+    on->settings = *settings;
+    on->parameters = objective_parameters(&settings->shape);
+    on->most = evaluation_sums_most(settings->curvature ? PRECONDITION_FULL : PRECONDITION_NONE,
+                                    on->parameters);
+    on->sums = memory_new(on->most, sizeof *on->sums);
+    *out = on;
+    return 0;
+}
+
+void objective_device_free(struct objective_device *on) {
+    if (on)
+        free(on->sums);
+    free(on);
+}
+
+int objective_device_point(struct objective_device *on, const double *parameters) {
+    on->point[0] = parameters[0];
+    on->has_point = true;
+    made_up_points++;
+    return failing(on);
+}
+
+static int compute_one(struct objective_device *on, const struct objective_device_work *work,
+                       uint32_t number, struct objective_device_result *result) {
+    struct rows rows;
+    const struct objective_scale scale = {.bounds = work->bounds};
+    const struct objective_sample sample = {.drawing = work->drawing};
+    int code = on->settings.chunk(on->settings.context, number, &rows);
+    if (code)
+        return code;
+    result->values = rows.values;
+    int64_t *sums = work->sums ? on->sums : NULL;
+    if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
+        objective_curvature(&on->settings.shape, &sample, &rows, number, on->point, sums, NULL,
+                            &result->curved);
+    else
+        objective_block(&on->settings.shape, work->kind == OBJECTIVE_DEVICE_LOSS ? NULL : &scale,
+                        &rows, on->point, work->kind == OBJECTIVE_DEVICE_LOSS ? NULL : sums, NULL,
+                        &result->result);
+    return 0;
+}
+
+/* A group is a chunk. */
+int objective_device_compute(struct objective_device *on, const struct objective_device_work *work,
+                             struct objective_device_result *results, bool *stopped) {
+    int code = failing(on);
+    assert(on->has_point);
+    *stopped = false;
+    if (work->sums) {
+        assert(!on->dirty || on->kind == work->kind); /* one kind at a time has sums */
+        on->kind = work->kind;
+        on->dirty = true;
+    }
+    for (uint32_t i = 0; i < work->count && !code && !*stopped; i++) {
+        results[i] = (struct objective_device_result){0};
+        *stopped = work->stop && atomic_load(work->stop);
+        if (!*stopped)
+            code = compute_one(on, work, work->first + i, &results[i]);
+        on->failed |= code != 0;
+    }
+    return code;
+}
+
+int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count) {
+    int code = failing(on);
+    uint64_t all = on->dirty && on->kind == OBJECTIVE_DEVICE_CURVATURE
+                       ? evaluation_sums_total(SUMS_TRIANGLE, on->parameters)
+                       : on->parameters;
+    if (code)
+        return code;
+    assert(count == all);
+    memcpy(into, on->sums, count * sizeof *into);
+    return objective_device_discard(on);
+}
+
+int objective_device_discard(struct objective_device *on) {
+    memset(on->sums, 0, on->most * sizeof *on->sums);
+    on->dirty = false;
+    return failing(on);
+}
