@@ -15,11 +15,15 @@ import time
 from faults import (ALL, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
                     check_preconditioned, chunks_of, flip, kill, make_job, quiet, run_of, say,
                     seed_of_arguments)
-from harness import AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, main, run, test, train
+from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main, run,
+                     test, train)
 
 SEED = seed_of_arguments()
 SAMPLE = 20
 LATER = 3
+
+# `auto` takes the emulated device in place of a GPU.
+DEVICES = {'DML_AUTO_DEVICE': 'emulated'}
 
 SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '10000'}  # evaluations longer than 100 ms
 
@@ -131,6 +135,8 @@ SCENARIOS = [
              environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
     Scenario('a replica is late', rules='replica.send_FLUSHED:4:delay:400', environment=SLOW,
              settings={'max_steps': 8, 'portion_chunks': 2, 'flush_ms': 20}),
+    Scenario('a device is lost', environment=DEVICES,
+             rules='replica0.device_lost:60:hit', settings={'max_steps': 4, 'features': 60, 'precondition': 'none'}),
     Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
     Scenario('the lock is lost', drive=with_two, environment=SLOW, settings={'max_steps': 4},
              rules=','.join([*(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS)),
@@ -249,6 +255,65 @@ def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(fold
     say(f'{len(rules)} runs, {unmet} never came to their place so often, {len(failed)} failed')
     assert not failed, f'{failed}'
     assert not never, f'never visited: {never}'
+
+
+# ---- devices ----
+
+# Who fails where, and whether it does so before there is anything on the device: then the worker
+# itself turns to the CPU.
+DEVICE_FAULTS = [('replica0.device_memory:1', True), ('replica0.device_memory:6', False),
+                 ('replica0.device_launch:4', False), ('replica0.device_lost:80', False)]
+
+
+def warned(finished):
+    return sum('computes on the CPU' in line and ' warning: ' in line
+               for line in finished.stderr.splitlines())
+
+
+def run_with(job, name, rule, *arguments, **environment):
+    """How it ended, and whether the rule was met."""
+    fired = job.parent / f'{name}.fired'
+    with run_of(job, name, *arguments, DML_FAILPOINT=f'{rule}:hit', DML_FAILPOINT_ONCE=fired,
+                **environment) as run_:
+        finished = run_.start().wait()
+        check_nothing_left(run_)
+        if finished.status == 0:
+            check_counted_once(run_, chunks_of(run_))
+    return finished, exists(f'{fired}.0')
+
+
+def device_job(folder):
+    return make_job(folder, rows=800, features=60, max_steps=4, checkpoint_seconds=0,
+                    precondition='none', replicas=1)
+
+
+@test
+def a_device_that_fails_is_done_without_and_the_model_is_the_same(folder):
+    job = device_job(folder)
+    expected = quiet(job)['model_sha256']
+    for number, (rule, opening) in enumerate(DEVICE_FAULTS):
+        finished, met = run_with(job, f'auto-{number}', rule, **DEVICES)
+        assert met, f'{rule} was never met'
+        assert finished.json['model_sha256'] == expected, f'{rule}: another model'
+        assert warned(finished) == 1, f'{rule}: no warning: {finished.stderr}'
+        restarts = finished.json['restarts']['replica']
+        assert restarts == (0 if opening else 1), f'{rule}: {restarts} restarts'
+
+
+@test
+def a_device_that_was_asked_for_is_tried_again_and_the_end_names_it(folder):
+    job = device_job(folder)
+    expected = quiet(job)['model_sha256']
+    finished, met = run_with(job, 'once', 'replica0.device_launch:4', '--set', 'device=emulated')
+    assert met and finished.json['model_sha256'] == expected, finished
+    assert not warned(finished), f'it turned to the CPU: {finished.stderr}'
+    with run_of(job, 'always', '--set', 'device=emulated', DML_DEVICE_BYTES='1000') as run_:
+        finished = run_.start().wait()
+        check_nothing_left(run_)
+    assert finished.status == UNAVAILABLE, finished
+    assert 'emulated: no memory' in finished.stderr.splitlines()[-1], finished.stderr
+    finished = quiet(job, '--set', 'device=auto', DML_DEVICE_BYTES='1000', **DEVICES)
+    assert finished['model_sha256'] == expected, finished
 
 
 if __name__ == '__main__':
