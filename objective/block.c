@@ -18,6 +18,8 @@
 /* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
  * so their last bits. */
 uint32_t objective_batch_rows(const struct objective_shape *shape, bool dense) {
+    if (shape->network.layers)
+        return network_batch_rows(shape);
     uint32_t width = shape->outputs;
     if (dense && shape->features > width)
         width = shape->features;

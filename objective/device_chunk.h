@@ -23,6 +23,14 @@ struct device_chunk {
     const double *weight;       /* NULL: all are 1 */
     const uint32_t *list_start; /* labels that are lists, else NULL: of struct label_lists */
     const uint32_t *list_class;
+
+    /* Of networks: whether a row weighs anything; and of sparse rows the columns that they have
+     * values in: how many, the list that objective/device_columns.h makes, and how many such
+     * columns the chunks before it in the launch have. */
+    uint32_t weighs, columns;
+    const uint32_t *columns_list;
+    uint64_t first_column;
+
     uint64_t first_row; /* row r is number first_row + r of the rows that a launch works on, which
                            is its place in the margins, losses and so on */
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "objective/device_columns.h"
 #include "objective/on_device.h"
 
 /* Chunks that stay lie in slabs: memory for one chunk at a time would take long to get. Each slab
@@ -14,7 +15,7 @@
 #define ALIGNMENT 256
 
 /* The arrays of a chunk, one behind the other. */
-#define ARRAYS 5
+#define ARRAYS 6
 
 struct image {
     struct {
@@ -49,6 +50,7 @@ struct device_chunks {
     bool full;                    /* the device had no memory for a slab */
     struct lists *lists;
     size_t list_count, list_capacity;
+    struct device_columns *columns; /* of a network */
     struct objective_device_usage usage;
 };
 
@@ -75,6 +77,7 @@ struct device_chunks *device_chunks_new(struct device *device,
     chunks->device = device;
     chunks->settings = *settings;
     chunks->left = settings->bytes;
+    chunks->columns = settings->network ? device_columns_new(settings->features) : NULL;
     return chunks;
 }
 
@@ -87,6 +90,7 @@ void device_chunks_free(struct device_chunks *chunks) {
         device_delete(chunks->device, chunks->lists[i].start_there);
         device_delete(chunks->device, chunks->lists[i].class_there);
     }
+    device_columns_free(chunks->columns);
     free(chunks->slabs);
     free(chunks->lists);
     free(chunks->seen);
@@ -145,14 +149,21 @@ static int stay(struct device_chunks *chunks, uint64_t bytes, char **memory) {
 
 /* ---- a chunk ---- */
 
-static struct image image_of(const struct rows *rows) {
+static struct image image_of(struct device_chunks *chunks, const struct rows *rows,
+                             uint32_t *columns) {
     const uint64_t count = rows->count;
+    size_t list_bytes = 0;
+    const void *list = NULL;
+    *columns = 0;
+    if (chunks->columns && !rows->dense)
+        list = device_columns_list(chunks->columns, rows, columns, &list_bytes);
     struct image image = {
         .array = {{rows->start, rows->dense ? 0 : (count + 1) * sizeof *rows->start, 0},
                   {rows->feature, rows->dense ? 0 : rows->values * sizeof *rows->feature, 0},
                   {rows->value, rows->values * value_bytes(rows->type), 0},
                   {rows->label, count * sizeof *rows->label, 0},
-                  {rows->weight, rows->weight ? count * sizeof *rows->weight : 0, 0}}};
+                  {rows->weight, rows->weight ? count * sizeof *rows->weight : 0, 0},
+                  {list, list_bytes, 0}}};
     for (size_t i = 0; i < ARRAYS; i++) {
         image.array[i].at = image.bytes;
         image.bytes += (image.array[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -160,8 +171,15 @@ static struct image image_of(const struct rows *rows) {
     return image;
 }
 
+static bool weighs(const struct rows *rows) {
+    bool any = !rows->weight && rows->count > 0;
+    for (uint32_t i = 0; rows->weight && i < rows->count && !any; i++)
+        any = rows->weight[i] != 0;
+    return any;
+}
+
 static struct device_chunk chunk_at(const struct image *image, const struct rows *rows,
-                                    uint32_t number, char *memory) {
+                                    uint32_t number, uint32_t columns, char *memory) {
     return (struct device_chunk){
         .rows = rows->count,
         .number = number,
@@ -172,6 +190,9 @@ static struct device_chunk chunk_at(const struct image *image, const struct rows
         .value = rows->type == VALUE_ONES ? NULL : memory + image->array[2].at,
         .label = (const void *)(memory + image->array[3].at),
         .weight = rows->weight ? (const void *)(memory + image->array[4].at) : NULL,
+        .weighs = weighs(rows),
+        .columns = columns,
+        .columns_list = (const void *)(memory + image->array[5].at),
     };
 }
 
@@ -235,20 +256,25 @@ struct loading {
     bool ended;        /* the next chunk does not fit */
 };
 
-static bool has_room(const struct loading *loading, uint32_t rows, bool dense) {
+static bool has_room(const struct loading *loading, uint32_t rows, uint32_t columns, bool dense) {
     const struct device_group *group = loading->group;
     const struct device_group_limit *limit = loading->limit;
-    return group->count == 0 ||
-           (dense == group->dense &&
-            limit->row * (group->rows + rows) + limit->chunk * ((uint64_t)group->count + 1) <=
-                limit->most);
+    uint64_t chunk = dense ? limit->dense_chunk : limit->sparse_chunk;
+    uint64_t bytes = limit->row * (group->rows + rows) +
+                     limit->column * (group->columns + columns) +
+                     chunk * ((uint64_t)group->count + 1);
+    return group->count == 0 || (dense == group->dense && bytes <= limit->most);
 }
 
 static void append(struct loading *loading, const struct device_chunk *chunk, bool dense) {
     struct device_group *group = loading->group;
     MEMORY_ROOM(group->chunks, group->count, group->capacity);
     group->chunks[group->count] = *chunk;
+    group->chunks[group->count].first_column = group->columns;
     group->chunks[group->count++].first_row = group->rows;
+    group->columns += chunk->columns;
+    if (chunk->columns > group->columns_most)
+        group->columns_most = chunk->columns;
     group->rows += chunk->rows;
     group->values += chunk->values;
     group->rows_most = chunk->rows > group->rows_most ? chunk->rows : group->rows_most;
@@ -281,10 +307,11 @@ static int load_rows(struct loading *loading, uint32_t number) {
     int code = chunks->settings.chunk(chunks->settings.context, number, &rows);
     if (code)
         return code;
-    loading->ended = !has_room(loading, rows.count, rows.dense);
+    uint32_t columns;
+    struct image image = image_of(chunks, &rows, &columns);
+    loading->ended = !has_room(loading, rows.count, columns, rows.dense);
     if (loading->ended)
         return 0;
-    struct image image = image_of(&rows);
     code = stay(chunks, image.bytes, &memory);
     bool stays = memory != NULL;
     if (!code && !stays)
@@ -292,7 +319,7 @@ static int load_rows(struct loading *loading, uint32_t number) {
     loading->ended = !memory;
     if (code || loading->ended)
         return code;
-    struct device_chunk chunk = chunk_at(&image, &rows, number, memory);
+    struct device_chunk chunk = chunk_at(&image, &rows, number, columns, memory);
     code = set_lists(chunks, rows.lists, &chunk);
     if (!code)
         code = put_image(chunks, &image, memory);
@@ -311,7 +338,7 @@ static int load_chunk(struct loading *loading, uint32_t number) {
     const struct seen *seen = seen_at(loading->chunks, number);
     if (!seen->stays)
         return load_rows(loading, number);
-    loading->ended = !has_room(loading, seen->chunk.rows, seen->dense);
+    loading->ended = !has_room(loading, seen->chunk.rows, seen->chunk.columns, seen->dense);
     if (!loading->ended)
         append(loading, &seen->chunk, seen->dense);
     return 0;
@@ -323,7 +350,8 @@ int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t co
     int code = 0;
     group->first = first;
     group->count = group->rows_most = group->by_column = 0;
-    group->rows = group->values = group->values_most = 0;
+    group->rows = group->values = group->values_most = group->columns = 0;
+    group->columns_most = 0;
     for (uint32_t i = 0; i < count && !code && !loading.ended; i++)
         code = load_chunk(&loading, first + i);
     uint64_t bytes = group->count * sizeof *group->chunks;

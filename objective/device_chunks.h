@@ -22,7 +22,9 @@ int device_room_reserve(struct device *device, struct device_room *room, uint64_
 void device_room_release(struct device *device, struct device_room *room);
 
 struct device_chunks_settings {
-    bool lists;      /* labels are lists */
+    bool lists;   /* labels are lists */
+    bool network; /* the fields of chunks are wanted that networks have */
+    uint32_t features;
     uint64_t bytes;  /* of chunks that stay */
     uint64_t buffer; /* bytes of the chunks of a group that do not; one chunk may have more */
 
@@ -40,14 +42,16 @@ struct device_group {
     uint32_t rows_most;    /* of a chunk */
     uint64_t rows, values; /* of all */
     uint64_t values_most;  /* of a chunk */
-    uint32_t by_column;    /* how many have their values column by column, too */
-    bool dense;            /* all, or none */
+    uint64_t columns;      /* of networks: as in struct device_pass */
+    uint32_t columns_most;
+    uint32_t by_column; /* how many have their values column by column, too */
+    bool dense;         /* all, or none */
 };
 
-/* What rows and chunks of a group take elsewhere, and how much of that there may be. A group of one
- * chunk may have more. */
+/* What rows, chunks, and columns of networks' chunks of a group take elsewhere, and how much of
+ * that there may be. A group of one chunk may have more. */
 struct device_group_limit {
-    uint64_t row, chunk; /* bytes each */
+    uint64_t row, dense_chunk, sparse_chunk, column; /* bytes each */
     uint64_t most;
 };
 

@@ -29,20 +29,8 @@
 #define NETWORK_RELU 1
 #define NETWORK_GELU 2
 
-/* What networks ask of a chunk besides: the columns that a sparse one has values in, and the values
- * of each, in the order of rows. */
-struct network_chunk {
-    const uint32_t *column; /* columns */
-    const uint32_t *start;  /* columns + 1 */
-    const uint32_t *value;  /* pairs: the row, and the number among the chunk's values */
-    uint64_t first_column;  /* columns of the group's chunks before it */
-    uint32_t columns;
-    uint32_t weighs; /* whether a row has a weight that is not 0 */
-};
-
 struct network_group {
     const struct device_chunk *chunks;
-    const struct network_chunk *networks;
     uint32_t count, blocks_each;
     int narrow;
 };
@@ -168,11 +156,6 @@ struct network_add_first_arguments {
 PORTABLE const struct device_chunk *network_chunk_of(const struct network_group *group,
                                                      const struct place *place) {
     return &group->chunks[place->block / group->blocks_each];
-}
-
-PORTABLE const struct network_chunk *network_extra_of(const struct network_group *group,
-                                                      const struct place *place) {
-    return &group->networks[place->block / group->blocks_each];
 }
 
 /* Of all items of a chunk a thread takes every network_stride(), from network_first() on. */
@@ -348,7 +331,7 @@ PORTABLE void network_judge_body(const struct place *place,
     if (c >= arguments->group.count)
         return;
     const double share = network_power_of(scale, arguments->share);
-    const int weighs = arguments->group.networks[c].weighs != 0;
+    const int weighs = arguments->group.chunks[c].weighs != 0;
     int holds = weighs;
     for (uint32_t t = 0; t < scale->tensors; t++) {
         double most;

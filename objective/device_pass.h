@@ -30,6 +30,8 @@ struct device_pass {
     uint32_t rows_most;    /* of a chunk */
     uint64_t rows, values; /* of all of them */
     uint64_t values_most;  /* of a chunk */
+    uint64_t columns;      /* of networks, that sparse chunks have values in: of all chunks */
+    uint32_t columns_most; /* of one */
     uint32_t by_column;    /* chunks whose values are there column by column, too */
 
     const double *parameters; /* n */

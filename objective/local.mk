@@ -8,12 +8,12 @@ libobjective_a_SOURCES = \
 	objective/device_chunk.h objective/device_pass.h \
 	objective/device_columns.c objective/device_columns.h \
 	objective/device_network.c objective/device_network.h \
-	objective/device_network_kernels.c objective/device_network_kernels.h \
-	objective/device_network_kernels.def objective/device_network_pass.def \
 	objective/device_dense.h objective/device_dense_gradient.h \
 	objective/device_linear.c objective/device_linear.h \
 	objective/device_linear_kernels.def objective/device_linear_kernels.h \
 	objective/device_sparse.h \
+	objective/device_network_kernels.def objective/device_network_kernels.h \
+	objective/device_network_pass.def \
 	objective/device_chunks.c objective/device_chunks.h \
 	objective/device_losses.c \
 	objective/device_losses_kernels.def objective/device_losses_kernels.h \
@@ -52,8 +52,8 @@ libobjective_a_SOURCES = \
 	objective/triangle.c \
 	objective/tweedie.c
 if HAVE_CUDA
-libobjective_a_SOURCES += objective/device_network_cuda.cu
 libobjective_a_SOURCES += objective/device_linear_kernels.cu
+libobjective_a_SOURCES += objective/device_network_kernels.cu
 libobjective_a_SOURCES += objective/device_losses_kernels.cu
 endif
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

@@ -15,19 +15,21 @@
 
 /* ---- scratch memory ---- */
 
+uint32_t network_batch_rows(const struct objective_shape *shape) {
+    size_t units = shape->outputs;
+    for (uint32_t l = 0; l < shape->network.layers; l++)
+        units += shape->network.units[l];
+    size_t rows = BATCH_UNITS / units;
+    return (uint32_t)(rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows);
+}
+
 static void find_widths(struct network_scratch *scratch, const struct objective_shape *shape) {
     scratch->layers = shape->network.layers + 1;
     scratch->outputs = shape->outputs;
     for (uint32_t l = 1; l <= scratch->layers; l++)
         scratch->width[l] = scratch->layout.tensor[l - 1].columns;
     scratch->width[0] = shape->features;
-    size_t units = shape->outputs;
-    for (uint32_t l = 1; l < scratch->layers; l++)
-        units += scratch->width[l];
-    size_t rows = BATCH_UNITS / units;
-    scratch->batch_rows = (uint32_t)(rows < ROWS_LEAST  ? ROWS_LEAST
-                                     : rows > ROWS_MOST ? ROWS_MOST
-                                                        : rows);
+    scratch->batch_rows = network_batch_rows(shape);
 }
 
 static void make_room(struct network_scratch *scratch) {

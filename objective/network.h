@@ -78,6 +78,9 @@ struct network_kernels {
 };
 extern const struct network_kernels network_double, network_float;
 
+/* Most rows of a batch. */
+uint32_t network_batch_rows(const struct objective_shape *shape);
+
 struct network_scratch *network_scratch_new(const struct objective_shape *shape);
 void network_scratch_free(struct network_scratch *scratch);
 

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/device_chunks.h"
+#include "objective/device_network.h"
 #include "objective/device_pass.h"
 #include "objective/parts.h"
 
@@ -29,6 +30,7 @@ struct objective_device {
     struct objective_device_settings settings;
     uint64_t parameters, sums; /* how many */
     void *point, *exponent, *sum;
+    struct device_network *network; /* or NULL */
     struct device_chunks *chunks;
     struct device_group groups[2];
     struct device_group_limit limit;
@@ -40,8 +42,8 @@ struct objective_device {
 const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {
     if (shape->plugin)
         return "plug-ins are computed by the CPU";
-    if (shape->network.layers)
-        return "networks are computed by the CPU";
+    if (shape->network.mixed)
+        return "networks with the Kronecker preconditioner are computed by the CPU";
     if (curvature)
         return "second derivatives are computed by the CPU";
     return NULL;
@@ -57,10 +59,14 @@ static bool shares_weights(const struct objective_shape *shape) {
     return objective_of(shape->kind)->shares_weights && !shape->network.layers;
 }
 
-/* Numbers that a pass keeps of a row: see struct device_pass. */
-static uint64_t row_numbers(const struct objective_shape *shape) {
+/* What a pass keeps of a row: see struct device_pass. */
+static uint64_t row_bytes(const struct objective_shape *shape) {
     uint64_t arrays = has_lists(shape) ? 3 : 2;
-    return arrays * shape->outputs + (shares_weights(shape) ? 1 : 0) + 2;
+    return (arrays * shape->outputs + (shares_weights(shape) ? 1 : 0) + 2) * sizeof(double);
+}
+
+static struct device_network_costs network_costs(const struct objective_shape *shape) {
+    return shape->network.layers ? device_network_costs(shape) : (struct device_network_costs){0};
 }
 
 /* Cuts what there is in parts: for groups, for buffers, and a sixteenth for those who share the
@@ -71,12 +77,18 @@ static struct device_chunks_settings share_memory(struct objective_device *on, u
     uint64_t left = all > taken ? all - taken : 0;
     uint64_t group = left / 4 < GROUP_BYTES ? left / 4 : GROUP_BYTES;
     uint64_t buffer = left / 8 < BUFFER_BYTES ? left / 8 : BUFFER_BYTES;
+    uint64_t chunk = OUTCOME_BYTES + 2 * sizeof(struct device_chunk);
+    struct device_network_costs costs = network_costs(&settings->shape);
     on->limit = (struct device_group_limit){
-        .row = row_numbers(&settings->shape) * sizeof(double),
-        .chunk = OUTCOME_BYTES + 2 * sizeof(struct device_chunk),
+        .row = row_bytes(&settings->shape) + costs.row,
+        .dense_chunk = chunk + costs.dense_chunk,
+        .sparse_chunk = chunk + costs.sparse_chunk,
+        .column = costs.column,
         .most = group,
     };
     return (struct device_chunks_settings){.lists = has_lists(&settings->shape),
+                                           .network = settings->shape.network.layers > 0,
+                                           .features = settings->shape.features,
                                            .bytes = left - group - 2 * buffer - left / 16,
                                            .buffer = buffer,
                                            .chunk = settings->chunk,
@@ -95,9 +107,12 @@ static int put_vectors(struct objective_device *on) {
         code = device_new(on->device, exponents, &on->exponent);
     if (!code)
         code = device_put(on->device, QUEUE_COMPUTE, on->exponent, settings->exponent, exponents);
+    if (!code && settings->shape.network.layers)
+        code = device_network_new(on->device, &settings->shape, &on->network);
     if (code)
         return code;
-    struct device_chunks_settings chunks = share_memory(on, point + sum + exponents);
+    uint64_t rounded = network_costs(&settings->shape).fixed;
+    struct device_chunks_settings chunks = share_memory(on, point + sum + exponents + rounded);
     on->chunks = device_chunks_new(on->device, &chunks);
     return objective_device_discard(on);
 }
@@ -122,6 +137,7 @@ void objective_device_free(struct objective_device *on) {
         return;
     for (size_t i = 0; i < 2; i++)
         device_group_release(on->device, &on->groups[i]);
+    device_network_free(on->network);
     device_chunks_free(on->chunks);
     device_room_release(on->device, &on->rows);
     device_room_release(on->device, &on->outcomes);
@@ -133,8 +149,11 @@ void objective_device_free(struct objective_device *on) {
 }
 
 int objective_device_point(struct objective_device *on, const double *parameters) {
-    return device_put(on->device, QUEUE_COMPUTE, on->point, parameters,
-                      on->parameters * sizeof *parameters);
+    int code = device_put(on->device, QUEUE_COMPUTE, on->point, parameters,
+                          on->parameters * sizeof *parameters);
+    if (!code && on->network)
+        code = device_network_point(on->network, on->point);
+    return code;
 }
 
 /* ---- a pass over a group ---- */
@@ -180,6 +199,8 @@ static struct device_pass pass_over(const struct objective_device *on,
         .rows = group->rows,
         .values = group->values,
         .values_most = group->values_most,
+        .columns = group->columns,
+        .columns_most = group->columns_most,
         .by_column = group->by_column,
         .parameters = on->point,
         .exponent = settings->exponent ? on->exponent : NULL,
@@ -203,11 +224,21 @@ static int linear_pass(const struct device_pass *pass) {
     return code;
 }
 
+static int network_pass(const struct objective_device *on, const struct objective_device_work *work,
+                        const struct device_pass *pass) {
+    int code = device_network_margins(on->network, pass);
+    if (!code)
+        code = device_losses(pass);
+    if (!code && work->kind == OBJECTIVE_DEVICE_GRADIENT)
+        code = device_network_gradient(on->network, pass, &work->bounds);
+    return code;
+}
+
 static int launch(struct objective_device *on, const struct objective_device_work *work,
                   const struct device_group *group) {
     struct device *device = on->device;
     uint64_t bytes = group->count * OUTCOME_BYTES;
-    int code = device_room_reserve(device, &on->rows, group->rows * on->limit.row);
+    int code = device_room_reserve(device, &on->rows, group->rows * row_bytes(&on->settings.shape));
     if (!code)
         code = device_room_reserve(device, &on->outcomes, bytes);
     if (!code)
@@ -217,7 +248,7 @@ static int launch(struct objective_device *on, const struct objective_device_wor
     if (code)
         return code;
     const struct device_pass pass = pass_over(on, work, group);
-    return linear_pass(&pass);
+    return on->network ? network_pass(on, work, &pass) : linear_pass(&pass);
 }
 
 /* ---- results ---- */
@@ -228,6 +259,28 @@ static double largest_of(uint64_t bits, double loss) {
     return isfinite(largest) && isfinite(loss) ? largest : INFINITY;
 }
 
+static struct objective_result linear_result(const struct objective_device_work *work, double loss,
+                                             uint64_t bits) {
+    double largest = largest_of(bits, loss);
+    double bound =
+        work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
+    return (struct objective_result){
+        .loss = loss, .maxima = maxima_of_one(largest), .exceeded = largest > bound};
+}
+
+/* Takes the maxima into the results of networks. */
+static int collect_maxima(struct objective_device *on, const struct objective_device_work *work,
+                          uint32_t count, struct objective_device_result *results) {
+    struct maxima *maxima = memory_new(count, sizeof *maxima);
+    int code = device_network_maxima(on->network, count, maxima);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        results[i].result.maxima = maxima[i];
+        results[i].result.exceeded = maxima_exceed(&maxima[i], &work->bounds);
+    }
+    free(maxima);
+    return code;
+}
+
 /* Waits for the group's pass. */
 static int collect(struct objective_device *on, const struct objective_device_work *work,
                    const struct device_group *group, struct objective_device_result *results) {
@@ -235,18 +288,15 @@ static int collect(struct objective_device *on, const struct objective_device_wo
     on->outcomes_here = memory_resize(on->outcomes_here, bytes, 1);
     int code = device_get(on->device, QUEUE_COMPUTE, on->outcomes_here, on->outcomes.memory, bytes);
     const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
-    double bound =
-        work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
     for (uint32_t i = 0; i < group->count && !code; i++) {
-        double largest = largest_of(outcomes.largest[i], outcomes.loss[i]);
-        results[i] = (struct objective_device_result){
-            .result = {.loss = outcomes.loss[i],
-                       .maxima = maxima_of_one(largest),
-                       .exceeded = largest > bound,
-                       .correct = outcomes.correct[i]},
-            .values = group->chunks[i].values,
-        };
+        results[i] = (struct objective_device_result){.values = group->chunks[i].values};
+        results[i].result = on->network
+                                ? (struct objective_result){.loss = outcomes.loss[i]}
+                                : linear_result(work, outcomes.loss[i], outcomes.largest[i]);
+        results[i].result.correct = outcomes.correct[i];
     }
+    if (!code && on->network && work->kind == OBJECTIVE_DEVICE_GRADIENT)
+        code = collect_maxima(on, work, group->count, results);
     return code;
 }
 

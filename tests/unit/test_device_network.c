@@ -1,5 +1,4 @@
-/* Networks on a device: chunk for chunk and bit for bit what objective_block() finds. The losses
- * are the processor's here. */
+/* Networks on a device against objective_block(), chunk for chunk and bit for bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,13 +6,11 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "objective/device_network.h"
-#include "objective/network.h"
+#include "objective/on_device.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/network_fixture.h"
 
@@ -21,28 +18,14 @@ enum { CHUNKS_MAX = 8 };
 
 static struct device *device;
 
-/* Chunks of a net's rows, on the device. */
+/* A net's rows in chunks, and what the device has of them. */
 struct trial {
     const struct net *net;
     uint32_t count;
     struct rows rows[CHUNKS_MAX];
     uint32_t *start[CHUNKS_MAX];
-    struct device_chunk chunks[CHUNKS_MAX];
-    struct device_network_chunk network_chunks[CHUNKS_MAX];
-    struct device_network *network;
-    struct device_pass pass;
-    void *memory[10 * CHUNKS_MAX + 10];
-    size_t memories;
+    struct objective_device *on;
 };
-
-static void *put(struct trial *trial, const void *from, size_t bytes) {
-    void *memory;
-    assert_int_equal(device_new(device, bytes, &memory), 0);
-    if (bytes)
-        assert_int_equal(device_put(device, QUEUE_COMPUTE, memory, from, bytes), 0);
-    trial->memory[trial->memories++] = memory;
-    return memory;
-}
 
 /* Rows [first, end) of the net. */
 static void cut(struct trial *trial, uint32_t first, uint32_t end) {
@@ -65,119 +48,44 @@ static void cut(struct trial *trial, uint32_t first, uint32_t end) {
     rows->feature += begin;
 }
 
-static void load(struct trial *trial, uint32_t c) {
-    const struct rows *rows = &trial->rows[c];
-    struct device_chunk *chunk = &trial->chunks[c];
-    const void *list;
-    size_t bytes;
-    *chunk = (struct device_chunk){
-        .rows = rows->count, .number = c, .values = rows->values, .type = rows->type};
-    if (rows->value)
-        chunk->value = put(trial, rows->value, rows->values * value_bytes(rows->type));
-    if (rows->weight)
-        chunk->weight = put(trial, rows->weight, rows->count * sizeof *rows->weight);
-    chunk->first_row = trial->pass.rows;
-    trial->network_chunks[c] = device_network_list(trial->network, rows, &list, &bytes);
-    if (!rows->dense) {
-        chunk->start = put(trial, rows->start, (rows->count + 1) * sizeof *rows->start);
-        chunk->feature = put(trial, rows->feature, rows->values * sizeof *rows->feature);
-        trial->network_chunks[c].list = put(trial, list, bytes);
-    }
-    trial->pass.rows += rows->count;
-    trial->pass.values += rows->values;
-    if (rows->count > trial->pass.rows_most)
-        trial->pass.rows_most = rows->count;
+static int chunk_of(void *context, uint32_t number, struct rows *rows) {
+    const struct trial *trial = context;
+    *rows = trial->rows[number];
+    return 0;
 }
 
-static void begin(struct trial *trial, const struct net *net, const uint32_t *ends,
-                  uint32_t count) {
+static void begin(struct trial *trial, const struct net *net, const uint32_t *ends, uint32_t count,
+                  uint64_t memory) {
     *trial = (struct trial){.net = net};
-    assert_int_equal(device_network_new(device, &net->shape, net->rows.dense, &trial->network), 0);
-    trial->pass = (struct device_pass){
-        .device = device, .shape = &net->shape, .dense = net->rows.dense, .count = count};
-    for (uint32_t c = 0; c < count; c++) {
+    for (uint32_t c = 0; c < count; c++)
         cut(trial, c ? ends[c - 1] : 0, ends[c]);
-        load(trial, c);
-    }
-    struct device_pass *pass = &trial->pass;
-    pass->chunks = put(trial, trial->chunks, count * sizeof *trial->chunks);
-    pass->parameters = put(trial, net->parameters, net->n * sizeof *net->parameters);
-    pass->exponent =
-        put(trial, net->exponent, layout_exponents(&net->layout) * sizeof *net->exponent);
-    double *margins = memory_new(pass->rows * net->shape.outputs, sizeof *margins);
-    pass->margins = put(trial, margins, pass->rows * net->shape.outputs * sizeof *margins);
-    free(margins);
-    int64_t *sum = memory_new(net->n, sizeof *sum);
-    pass->sum = put(trial, sum, net->n * sizeof *sum);
-    free(sum);
+    const struct objective_device_settings settings = {.shape = net->shape,
+                                                       .exponent = net->exponent,
+                                                       .memory = memory,
+                                                       .chunk = chunk_of,
+                                                       .context = trial};
+    assert_null(objective_device_cannot(&net->shape, false));
+    assert_int_equal(objective_device_new(device, &settings, &trial->on), 0);
+    assert_int_equal(objective_device_point(trial->on, net->parameters), 0);
 }
 
 static void end(struct trial *trial) {
-    for (size_t i = 0; i < trial->memories; i++)
-        device_delete(device, trial->memory[i]);
     for (uint32_t c = 0; c < trial->count; c++)
         free(trial->start[c]);
-    device_network_free(trial->network);
-}
-
-/* ---- margins and losses ---- */
-
-static bool same(double a, double b) {
-    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
-}
-
-static void assert_margins(const struct trial *trial, struct objective_scratch *scratch,
-                           const double *margins) {
-    size_t outputs = trial->net->shape.outputs;
-    double *expected = memory_new(trial->pass.rows * outputs, sizeof *expected), *at = expected;
-    double unit = network_unit(&trial->net->shape.network);
-    for (uint32_t c = 0; c < trial->count; at += trial->rows[c++].count * outputs)
-        objective_margins(&trial->net->shape, &trial->rows[c], trial->net->parameters, scratch, at);
-    for (size_t i = 0; i < trial->pass.rows * outputs; i++)
-        assert_true(same(margins[i], unit * expected[i]));
-    free(expected);
-}
-
-/* Replaces margins by derivatives; returns the loss. */
-static double losses_of(const struct trial *trial, uint32_t c, struct objective_scratch *scratch,
-                        double *margins) {
-    const struct objective_shape *shape = &trial->net->shape;
-    const struct rows *rows = &trial->rows[c];
-    double loss = 0;
-    for (uint32_t first = 0; first < rows->count; first += scratch->network->batch_rows) {
-        struct batch batch = batch_at(rows, first, scratch->network->batch_rows);
-        size_t bytes = batch.count * shape->outputs * sizeof *margins;
-        double *at = margins + first * shape->outputs;
-        memcpy(scratch->margins, at, bytes);
-        batch_losses(shape, &batch, scratch, NULL);
-        if (rows->weight)
-            batch_weigh_losses(&batch, shape->outputs, scratch);
-        for (uint32_t i = 0; i < batch.count; i++)
-            loss += scratch->loss[i];
-        memcpy(at, scratch->margins, bytes);
-    }
-    return loss;
-}
-
-static const double *losses(struct trial *trial, double loss[CHUNKS_MAX]) {
-    const struct device_pass *pass = &trial->pass;
-    size_t outputs = trial->net->shape.outputs, bytes = pass->rows * outputs * sizeof(double);
-    struct objective_scratch *scratch = objective_scratch_new(&trial->net->shape);
-    double *margins = memory_new(pass->rows * outputs, sizeof *margins), *at = margins;
-    assert_int_equal(device_get(device, QUEUE_COMPUTE, margins, pass->margins, bytes), 0);
-    assert_margins(trial, scratch, margins);
-    for (uint32_t c = 0; c < trial->count; at += trial->rows[c++].count * outputs)
-        loss[c] = losses_of(trial, c, scratch, at);
-    assert_int_equal(device_put(device, QUEUE_COMPUTE, pass->margins, margins, bytes), 0);
-    objective_scratch_free(scratch);
-    free(margins);
-    return put(trial, loss, trial->count * sizeof *loss);
+    objective_device_free(trial->on);
 }
 
 /* ---- against the processor ---- */
 
+/* Which NaN a result is may differ. */
+static bool same(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
 static void assert_result(const struct objective_result *found,
                           const struct objective_result *expected) {
+    assert_true(same(found->loss, expected->loss));
+    assert_true(same(found->correct, expected->correct));
     assert_int_equal(found->maxima.count, expected->maxima.count);
     assert_true(found->exceeded == expected->exceeded);
     for (uint32_t t = 0; t < expected->maxima.count; t++)
@@ -186,54 +94,66 @@ static void assert_result(const struct objective_result *found,
                      expected->maxima.value[t]);
 }
 
-/* The results and sums of an evaluation with these bounds. Returns the maxima over all chunks. */
-static struct maxima assert_evaluation(struct trial *trial, const struct bounds *bounds) {
+static void assert_sums(const struct trial *trial, const int64_t *expected) {
+    uint64_t n = trial->net->n;
+    int64_t *sum = memory_new(n, sizeof *sum);
+    assert_int_equal(objective_device_gather(trial->on, sum, n), 0);
+    for (uint64_t i = 0; i < n; i++)
+        if (sum[i] != expected[i])
+            fail_msg("sum %llu is %lld, not %lld", (unsigned long long)i, (long long)sum[i],
+                     (long long)expected[i]);
+    free(sum);
+}
+
+/* The results and sums of an evaluation; scale NULL: of its loss alone. Returns the maxima over all
+ * chunks. */
+static struct maxima assert_evaluation(const struct trial *trial,
+                                       const struct objective_scale *scale, bool sums) {
     const struct net *net = trial->net;
-    struct objective_scale scale = {.exponent = net->exponent, .bounds = *bounds};
-    struct objective_result found[CHUNKS_MAX], expected, *results[CHUNKS_MAX];
+    struct objective_device_work work = {.kind = scale ? OBJECTIVE_DEVICE_GRADIENT
+                                                       : OBJECTIVE_DEVICE_LOSS,
+                                         .count = trial->count,
+                                         .sums = sums};
+    struct objective_device_result found[CHUNKS_MAX];
+    struct objective_result expected;
     struct objective_scratch *scratch = objective_scratch_new(&net->shape);
     struct maxima maxima = {0};
-    int64_t *sum = memory_new(net->n, sizeof *sum), *expected_sum = memory_new(net->n, sizeof *sum);
-    double loss[CHUNKS_MAX];
-    assert_int_equal(device_fill(device, QUEUE_COMPUTE, trial->pass.sum, 0, net->n * sizeof *sum),
-                     0);
-    assert_int_equal(device_network_point(trial->network, trial->pass.parameters), 0);
-    assert_int_equal(device_network_margins(trial->network, &trial->pass, trial->network_chunks),
-                     0);
-    const double *losses_there = losses(trial, loss);
-    assert_int_equal(device_network_gradient(trial->network, &trial->pass, losses_there, bounds),
-                     0);
-    for (uint32_t c = 0; c < trial->count; c++)
-        results[c] = &found[c];
-    assert_int_equal(device_network_results(trial->network, &trial->pass, bounds, results), 0);
+    int64_t *sum = memory_new(net->n, sizeof *sum);
+    bool stopped;
+    if (scale)
+        work.bounds = scale->bounds;
+    assert_int_equal(objective_device_compute(trial->on, &work, found, &stopped), 0);
     for (uint32_t c = 0; c < trial->count; c++) {
-        objective_block(&net->shape, &scale, &trial->rows[c], net->parameters, expected_sum,
+        objective_block(&net->shape, scale, &trial->rows[c], net->parameters, sums ? sum : NULL,
                         scratch, &expected);
-        assert_result(&found[c], &expected);
+        assert_result(&found[c].result, &expected);
         maxima_merge(&maxima, &expected.maxima);
     }
-    device_get(device, QUEUE_COMPUTE, sum, trial->pass.sum, net->n * sizeof *sum);
-    for (uint64_t i = 0; i < net->n; i++)
-        if (sum[i] != expected_sum[i])
-            fail_msg("sum %llu is %lld, not %lld", (unsigned long long)i, (long long)sum[i],
-                     (long long)expected_sum[i]);
+    assert_sums(trial, sum);
     free(sum);
-    free(expected_sum);
     objective_scratch_free(scratch);
     return maxima;
 }
 
 /* First with bounds that some chunks may exceed, then with those that hold. */
-static void assert_as_the_processor(const struct net *net, const uint32_t *ends, uint32_t count) {
+static void assert_within(const struct net *net, const uint32_t *ends, uint32_t count,
+                          uint64_t memory) {
     struct trial trial;
-    struct bounds bounds = {.count = net->layout.count};
-    begin(&trial, net, ends, count);
-    struct maxima maxima = assert_evaluation(&trial, &bounds);
+    struct objective_scale scale = {.exponent = net->exponent,
+                                    .bounds = {.count = net->layout.count}};
+    begin(&trial, net, ends, count, memory);
+    assert_evaluation(&trial, NULL, false);
+    struct maxima maxima = assert_evaluation(&trial, &scale, true);
     if (isfinite(maxima_largest(&maxima))) {
-        bounds = net_bounds(&maxima);
-        assert_evaluation(&trial, &bounds);
+        scale.bounds = net_bounds(&maxima);
+        assert_evaluation(&trial, &scale, true);
+        assert_evaluation(&trial, &scale, false);
     }
     end(&trial);
+}
+
+static void assert_as_the_processor(const struct net *net, const uint32_t *ends, uint32_t count) {
+    assert_within(net, ends, count, 0);
 }
 
 static void assert_in_one_chunk(const struct net *net) {
@@ -390,6 +310,72 @@ static void margins_are_in_the_unit_of_the_labels(void **state) {
     net_free(net);
 }
 
+/* So that chunks are streamed, and computed one by one. */
+static void little_memory_changes_no_bits(void **state) {
+    (void)state;
+    static const uint32_t ends[] = {30, 60, 61, 100};
+    for (int dense = 0; dense < 2; dense++) {
+        struct objective_shape shape =
+            net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_GELU, PRECISION_FLOAT);
+        shape.features = 40;
+        struct net *net = net_new(shape, 100, dense, VALUE_FLOAT, 6);
+        assert_within(net, ends, 4, 8000);
+        net_free(net);
+    }
+}
+
+/* The code of an evaluation on a device that fails after so many calls. */
+static int evaluate_on(struct device *failing, struct trial *trial) {
+    const struct net *net = trial->net;
+    const struct objective_device_settings settings = {
+        .shape = net->shape, .exponent = net->exponent, .chunk = chunk_of, .context = trial};
+    const struct objective_device_work work = {
+        .count = trial->count, .sums = true, .bounds = {.count = net->layout.count}};
+    struct objective_device_result results[CHUNKS_MAX];
+    int64_t *sum = memory_new(net->n, sizeof *sum);
+    bool stopped;
+    int code = objective_device_new(failing, &settings, &trial->on);
+    if (!code)
+        code = objective_device_point(trial->on, net->parameters);
+    if (!code)
+        code = objective_device_compute(trial->on, &work, results, &stopped);
+    if (!code)
+        code = objective_device_gather(trial->on, sum, net->n);
+    free(sum);
+    return code;
+}
+
+static void any_call_of_a_device_may_fail(void **state) {
+    (void)state;
+    static const uint32_t ends[] = {5, 12};
+    struct net *net = net_new(net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_GELU, PRECISION_FLOAT), 12,
+                              false, VALUE_FLOAT, 6);
+    int code = ERROR_UNAVAILABLE;
+    uint64_t calls = 0;
+    for (; code; calls++) {
+        struct device *failing;
+        struct trial trial = {.net = net};
+        cut(&trial, 0, ends[0]);
+        cut(&trial, ends[0], ends[1]);
+        assert_int_equal(device_open(DEVICE_EMULATED, 0, &failing), 0);
+        device_fail_after(failing, calls);
+        code = evaluate_on(failing, &trial);
+        assert_true(code == 0 || code == ERROR_UNAVAILABLE);
+        end(&trial);
+        device_close(failing);
+        error_clear();
+    }
+    assert_true(calls > 40);
+    net_free(net);
+}
+
+static void networks_that_are_mixed_are_refused_by_name(void **state) {
+    (void)state;
+    struct objective_shape shape = net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_TANH, PRECISION_DOUBLE);
+    shape.network.mixed = true;
+    assert_non_null(strstr(objective_device_cannot(&shape, false), "Kronecker"));
+}
+
 static int open_it(void **state) {
     (void)state;
     device = test_device();
@@ -414,6 +400,9 @@ int main(void) {
         cmocka_unit_test(one_row_of_one_column_has_the_bits_of_the_processor),
         cmocka_unit_test(no_features_and_rows_without_values_have_the_bits_of_the_processor),
         cmocka_unit_test(margins_are_in_the_unit_of_the_labels),
+        cmocka_unit_test(little_memory_changes_no_bits),
+        cmocka_unit_test(any_call_of_a_device_may_fail),
+        cmocka_unit_test(networks_that_are_mixed_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_it, close_it);
 }
