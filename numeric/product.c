@@ -1,6 +1,7 @@
 #include "numeric/product.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "numeric/clones.h"
@@ -139,16 +140,19 @@ LANES_INLINE void add(double *c, const quad *sum) {
     store(c, &total);
 }
 
-/* Adds the sums of `outputs` columns of b, from `first` on. */
-LANES_INLINE void block_outputs(size_t outputs, size_t first, const struct block *block) {
+/* Adds the sums of `outputs` columns of b, from `first` on. `asks`: for what comes next. */
+LANES_INLINE void block_outputs(bool asks, size_t outputs, size_t first,
+                                const struct block *block) {
     quad sum[BLOCK_OUTPUTS][2] = {0};
     const double *a = block->a, *b = block->b + first;
     const char *ahead = block->ahead;
     for (size_t i = 0; i < block->k; i++, a += block->stride, b += block->n) {
         quad low, high;
-        __builtin_prefetch(a + BLOCK_COLUMNS);
-        __builtin_prefetch(ahead, 0, 2);
-        ahead += block->ahead_stride;
+        if (asks) {
+            __builtin_prefetch(a + BLOCK_COLUMNS);
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += block->ahead_stride;
+        }
         load(&low, a);
         load(&high, a + QUAD);
         UNROLL for (size_t o = 0; o < outputs; o++) {
@@ -172,27 +176,33 @@ LANES_INLINE void block_outputs(size_t outputs, size_t first, const struct block
     }
 }
 
-/* The outputs in as few groups as the registers allow, of nearly equal size. */
+LANES_INLINE void block_group(bool asks, size_t first, size_t end, const struct block *block) {
+    switch (end - first) {
+    case 5:
+        block_outputs(asks, 5, first, block);
+        break;
+    case 4:
+        block_outputs(asks, 4, first, block);
+        break;
+    case 3:
+        block_outputs(asks, 3, first, block);
+        break;
+    case 2:
+        block_outputs(asks, 2, first, block);
+        break;
+    default:
+        block_outputs(asks, 1, first, block);
+    }
+}
+
+/* The outputs in as few groups as the registers allow, of nearly equal size. The first one asks for
+ * what all of them will need. */
 LANES_INLINE void block_product(const struct block *block) {
-    size_t groups = (block->n + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS, first = 0;
-    for (size_t group = 0; group < groups; group++) {
+    size_t groups = (block->n + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS, first = block->n / groups;
+    block_group(true, 0, first, block);
+    for (size_t group = 1; group < groups; group++) {
         size_t end = block->n * (group + 1) / groups;
-        switch (end - first) {
-        case 5:
-            block_outputs(5, first, block);
-            break;
-        case 4:
-            block_outputs(4, first, block);
-            break;
-        case 3:
-            block_outputs(3, first, block);
-            break;
-        case 2:
-            block_outputs(2, first, block);
-            break;
-        default:
-            block_outputs(1, first, block);
-        }
+        block_group(false, first, end, block);
         first = end;
     }
 }
