@@ -11,6 +11,12 @@ bench_bench_matrix_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
 bench_bench_matrix_LDADD = $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
 CLEANFILES += bench/bench_matrix
 
+# Products of linear models, and second derivatives, beside OpenBLAS's.
+EXTRA_PROGRAMS += bench/bench_product
+bench_bench_product_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
+bench_bench_product_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
+CLEANFILES += bench/bench_product
+
 # The pass over a chunk of a network, and what it is made of.
 EXTRA_PROGRAMS += bench/bench_network
 bench_bench_network_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
