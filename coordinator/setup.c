@@ -1,6 +1,7 @@
 /* Telling workers what they work on, and restoring shards. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -271,6 +272,19 @@ static void restore_shard(const struct coordinator *c, uint32_t link, struct out
     send_to(c, link, message, out);
 }
 
+/* A device is worth a line, the CPU is not. */
+static void note_device(struct coordinator *c, uint32_t link, const char *device,
+                        struct output *out) {
+    struct member *worker = &c->membership.members[link];
+    if (!strcmp(worker->device, device))
+        return;
+    snprintf(worker->device, sizeof worker->device, "%s", device);
+    output_worker(out, link, "running");
+    if (strcmp(device, "cpu") != 0)
+        output_event(out, "device", "%s %u computes on %s", role_name(worker->role), worker->index,
+                     worker->device);
+}
+
 int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     struct member *worker = &c->membership.members[link];
@@ -279,7 +293,7 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
         c->stale++;
         return 0;
     }
-    snprintf(worker->device, sizeof worker->device, "%s", message->ready.device);
+    note_device(c, link, message->ready.device, out);
     if (worker->role == ROLE_SHARD && c->recovery.restoring) {
         restore_shard(c, link, out);
         return 0;

@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 6
+#define STORE_VERSION 7
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -83,11 +83,12 @@
     X(PORTION_INSERT, "INSERT INTO portions (run, attempt, evaluation, first_chunk, chunks, "      \
                       "incarnation, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)")                       \
     X(PROCESS_PUT, "INSERT INTO processes (run, role, idx, incarnation, pid, host, address, "      \
-                   "state, started_ms, changed_ms) "                                               \
-                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9) "                              \
+                   "device, state, started_ms, changed_ms) "                                       \
+                   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10) "                        \
                    "ON CONFLICT (run, role, idx, incarnation) DO UPDATE SET pid = excluded.pid, "  \
                    "host = excluded.host, state = excluded.state, "                                \
                    "address = iif(excluded.address = '', address, excluded.address), "             \
+                   "device = iif(excluded.device = '', device, excluded.device), "                 \
                    "changed_ms = excluded.changed_ms")                                             \
     X(HOST_PUT, "INSERT OR REPLACE INTO hosts (run, position, host, threads, workers, state, "     \
                 "why, failures, changed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                   \
@@ -116,8 +117,8 @@
     X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms, "      \
              "holdout_loss, holdout_accuracy FROM steps WHERE run = ? AND step >= ? "              \
              "ORDER BY step")                                                                      \
-    X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, p.state, "        \
-                 "coalesce(c.portions, 0) FROM processes p LEFT JOIN "                             \
+    X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, "                 \
+                 "p.device, p.state, coalesce(c.portions, 0) FROM processes p LEFT JOIN "          \
                  "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \
                  "GROUP BY incarnation) c "                                                        \
                  "ON p.role = 'replica' AND c.incarnation = p.incarnation "                        \

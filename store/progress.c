@@ -26,13 +26,12 @@ int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t e
                                 count(chunks), count(incarnation), count(sequence)));
 }
 
-int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
-                  uint64_t incarnation, int pid, const char *host, const char *address,
-                  const char *state) {
+int store_process(struct store *store, int64_t run, const struct store_process_row *process) {
     return store_collect(store, STATEMENT_PROCESS_PUT,
-                         VALUES(integer(run), text(role), count(index), count(incarnation),
-                                integer(pid), text(host), text(address), text(state),
-                                integer(clock_wall_ms())));
+                         VALUES(integer(run), text(process->role), count(process->index),
+                                count(process->incarnation), integer(process->pid),
+                                text(process->host), text(process->address), text(process->device),
+                                text(process->state), integer(clock_wall_ms())));
 }
 
 int store_host(struct store *store, int64_t run, const struct store_host *host) {

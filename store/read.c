@@ -154,8 +154,9 @@ static int take_process(void *context, sqlite3_stmt *row) {
         .pid = sqlite3_column_int(row, 3),
         .host = column_text(row, 4),
         .address = column_text(row, 5),
-        .state = column_text(row, 6),
-        .portions = (uint64_t)sqlite3_column_int64(row, 7),
+        .device = column_text(row, 6),
+        .state = column_text(row, 7),
+        .portions = (uint64_t)sqlite3_column_int64(row, 8),
     };
     return processes->each(processes->context, &process);
 }

@@ -155,6 +155,7 @@
     "  started_ms INTEGER NOT NULL,"                                                               \
     "  changed_ms INTEGER NOT NULL,"                                                               \
     "  address TEXT NOT NULL DEFAULT '',"                                                          \
+    "  device TEXT NOT NULL DEFAULT '',"                                                           \
     "  PRIMARY KEY (run, role, idx, incarnation)) WITHOUT ROWID;"                                  \
     "CREATE TABLE events ("                                                                        \
     "  event INTEGER PRIMARY KEY,"                                                                 \
@@ -205,5 +206,8 @@
 
 /* Accuracy beside the loss on the holdout. */
 #define UPGRADE_6 "ALTER TABLE steps ADD COLUMN holdout_accuracy REAL;"
+
+/* What workers computed on. */
+#define UPGRADE_7 "ALTER TABLE processes ADD COLUMN device TEXT NOT NULL DEFAULT '';"
 
 #endif

@@ -122,11 +122,21 @@ int store_evaluation(struct store *store, int64_t run, const struct store_evalua
 int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
                   uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks);
 
-/* A process was started or ended. `state` is "running", "ended", "lost", …; `address` is where it
- * listens ("unix:…"), and "" leaves the address that is stored. */
-int store_process(struct store *store, int64_t run, const char *role, uint32_t index,
-                  uint64_t incarnation, int pid, const char *host, const char *address,
-                  const char *state);
+/* A worker of the run. */
+struct store_process_row {
+    const char *role;
+    uint32_t index;
+    uint64_t incarnation;
+    int pid;
+    const char *host;
+    const char *address; /* where it listens ("unix:…") */
+    const char *device;  /* what it computes on ("cpu") */
+    const char *state;   /* "running", "ended", "lost", … */
+    uint64_t portions;   /* only read: rows of that incarnation in the portions table */
+};
+/* A process was started or ended, or is told of more closely: an address or device that is ""
+ * leaves the one that is stored. */
+int store_process(struct store *store, int64_t run, const struct store_process_row *process);
 
 int store_event(struct store *store, int64_t run, const char *kind, const char *text);
 
@@ -267,14 +277,6 @@ int store_run_find(struct store *store, int64_t number, struct store_run *run, b
 int store_steps(struct store *store, int64_t run, uint64_t since,
                 int (*each)(void *context, const struct store_step *step), void *context);
 
-struct store_process_row {
-    const char *role;
-    uint32_t index;
-    uint64_t incarnation;
-    int pid;
-    const char *host, *address, *state;
-    uint64_t portions; /* rows of that incarnation in the portions table */
-};
 int store_processes(struct store *store, int64_t run,
                     int (*each)(void *context, const struct store_process_row *process),
                     void *context);

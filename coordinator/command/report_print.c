@@ -97,6 +97,12 @@ static void print_evaluation(const json_t *evaluation, FILE *out) {
     putc('\n', out);
 }
 
+/* Whether it computes on anything but the CPU: the line has no room to say so of each. */
+static bool has_device(const json_t *process) {
+    const char *device = json_string_value(json_object_get(process, "device"));
+    return device && strcmp(device, "cpu") != 0;
+}
+
 static void print_process(const json_t *process, FILE *out, bool colors) {
     const char *state = member_text(process, "state");
     char name[32], rate[16], restarts[16];
@@ -108,7 +114,12 @@ static void print_process(const json_t *process, FILE *out, bool colors) {
     terminal_put_cell(out, colors, STYLE_PLAIN, member_text(process, "host"), 14);
     putc(' ', out);
     terminal_put_cell(out, colors, style_of(state), state, 12);
-    fprintf(out, " %8lld %8s %8s\n", member_count(process, "portions"), rate, restarts);
+    fprintf(out, " %8lld %8s %8s", member_count(process, "portions"), rate, restarts);
+    if (has_device(process)) {
+        fputs("  ", out);
+        terminal_put(out, colors, STYLE_PLAIN, member_text(process, "device"));
+    }
+    putc('\n', out);
 }
 
 static void print_host(const json_t *host, FILE *out, bool colors) {
@@ -137,9 +148,16 @@ static void print_table(const json_t *rows, const char *heading, print_row *prin
 }
 
 static void print_processes(const json_t *processes, FILE *out, bool colors) {
-    print_table(processes,
-                "process            pid host           state        portions chunks/s restarts",
-                print_process, out, colors);
+    size_t i;
+    json_t *process;
+    bool devices = false;
+    json_array_foreach(processes, i, process) devices |= has_device(process);
+    print_table(
+        processes,
+        devices ? "process            pid host           state        portions chunks/s restarts  "
+                  "device"
+                : "process            pid host           state        portions chunks/s restarts",
+        print_process, out, colors);
 }
 
 static void print_hosts(const json_t *hosts, FILE *out, bool colors) {

@@ -77,9 +77,15 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
         recorder->hosts ? hosts_of(recorder->hosts, record->worker.link)->name : worker.host;
     log_debug("%s %u is %s, pid %u on %s", role_name(worker.role), worker.index,
               record->worker.state, worker.pid, host);
-    return store_process(recorder->store, recorder->run, role_name(worker.role), worker.index,
-                         worker.incarnation, (int)worker.pid, host, address ? address : "",
-                         record->worker.state);
+    return store_process(recorder->store, recorder->run,
+                         &(struct store_process_row){.role = role_name(worker.role),
+                                                     .index = worker.index,
+                                                     .incarnation = worker.incarnation,
+                                                     .pid = (int)worker.pid,
+                                                     .host = host,
+                                                     .address = address ? address : "",
+                                                     .device = worker.device,
+                                                     .state = record->worker.state});
 }
 
 /* A device that failed needs somebody to look at it, though the run goes on. */

@@ -41,7 +41,7 @@ const char *live_state(const struct live *live) {
 }
 
 static json_t *worker_json(const struct worker_view *worker, const char *host) {
-    return json_pack("{s:s, s:i, s:i, s:o, s:s, s:I, s:I, s:f, s:i, s:i}", "role",
+    return json_pack("{s:s, s:i, s:i, s:o, s:s, s:I, s:I, s:f, s:i, s:i, s:o}", "role",
                      role_name(worker->role), "index", (int)worker->index, "pid", (int)worker->pid,
                      "host", text_to_json(host), "state",
                      worker->ready      ? "running"
@@ -49,7 +49,8 @@ static json_t *worker_json(const struct worker_view *worker, const char *host) {
                                         : "connecting",
                      "portions", (json_int_t)worker->portions, "chunks", (json_int_t)worker->chunks,
                      "rate", worker->chunks_per_ns * 1e9, "restarts", (int)worker->restarts,
-                     "threads", (int)worker->threads);
+                     "threads", (int)worker->threads, "device",
+                     *worker->device ? text_to_json(worker->device) : json_null());
 }
 
 static json_t *processes_json(const struct coordinator *c, const struct hosts *hosts) {

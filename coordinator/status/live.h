@@ -33,8 +33,8 @@ const char *live_state(const struct live *live);
 /* Members: job, run, pid, state, what report_add_end() says, step, loss, gradient_max, evaluation
  * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
  * attempt, waiting, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host,
- * state, portions, chunks, rate, restarts, threads}], objective, examples, features, parameters,
- * history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
+ * state, portions, chunks, rate, restarts, threads, device}], objective, examples, features,
+ * parameters, history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
  * tensors (as result_tensors_json() has them), holdout_loss, holdout_accuracy, settings {key:
  * value}, http, version. `rate` is in chunks a second, null if it is not known. Without a
  * coordinator the members that only the coordinator knows are null, 0 or missing. A new reference.

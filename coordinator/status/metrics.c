@@ -200,7 +200,26 @@ static const struct process_metric process_metrics[] = {
     {"dml_process_chunks_per_second", GAUGE, true, "Its rate in its last flush.", value_rate},
 };
 
+static void write_device(FILE *out, const struct worker_view *worker) {
+    if (!*worker->device)
+        return;
+    fprintf(out,
+            "dml_process_device{role=\"%s\",index=\"%" PRIu32 "\",device=", role_name(worker->role),
+            worker->index);
+    write_quoted(out, worker->device);
+    fputs("} 1\n", out);
+}
+
+static void write_devices(FILE *out, const struct coordinator *c) {
+    describe(out, "dml_process_device", GAUGE, "What the process computes on; always 1.");
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        struct worker_view worker = coordinator_worker(c, i);
+        write_device(out, &worker);
+    }
+}
+
 static void write_processes(FILE *out, const struct coordinator *c) {
+    write_devices(out, c);
     for (size_t i = 0; i < sizeof process_metrics / sizeof process_metrics[0]; i++) {
         const struct process_metric *metric = &process_metrics[i];
         describe(out, metric->name, metric->type, metric->help);

@@ -96,10 +96,11 @@ static int take_process(void *context, const struct store_process_row *process) 
     if (strcmp(state, "ended") && strcmp(state, "lost"))
         state = processes->ended ? "ended" : "unknown";
     json_array_append_new(processes->list,
-                          json_pack("{s:s, s:I, s:i, s:o, s:s, s:I, s:n}", "role", process->role,
-                                    "index", (json_int_t)process->index, "pid", process->pid,
-                                    "host", text_to_json(process->host), "state", state, "portions",
-                                    (json_int_t)process->portions, "rate"));
+                          json_pack("{s:s, s:I, s:i, s:o, s:s, s:I, s:o, s:n}", "role",
+                                    process->role, "index", (json_int_t)process->index, "pid",
+                                    process->pid, "host", text_to_json(process->host), "state",
+                                    state, "portions", (json_int_t)process->portions, "device",
+                                    text_or_null(process->device), "rate"));
     return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/escape.h"
 #include "base/text.h"
@@ -88,6 +89,32 @@ static json_t *early_stopping_json(const struct optimizer_point *best) {
                      number_json(best->holdout.accuracy));
 }
 
+/* Counts a worker: devices[].shards or .replicas of what it computes on. */
+static void count_worker(json_t *devices, const struct worker_view *worker) {
+    const char *member = worker->role == ROLE_SHARD ? "shards" : "replicas";
+    size_t i;
+    json_t *device, *of_worker = NULL;
+    json_array_foreach(devices, i, device) if (!strcmp(member_text(device, "device"),
+                                                       worker->device)) of_worker = device;
+    if (!of_worker) {
+        of_worker = json_pack("{s:o, s:i, s:i}", "device", text_to_json(worker->device), "shards",
+                              0, "replicas", 0);
+        json_array_append_new(devices, of_worker);
+    }
+    json_object_set_new(of_worker, member, json_integer(member_count(of_worker, member) + 1));
+}
+
+/* What the workers compute on that are there. */
+static json_t *devices_json(const struct coordinator *c) {
+    json_t *devices = json_array();
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        struct worker_view worker = coordinator_worker(c, i);
+        if (*worker.device)
+            count_worker(devices, &worker);
+    }
+    return devices;
+}
+
 json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts) {
     struct coordinator_view view = coordinator_view(c);
@@ -114,6 +141,7 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
         result_network_json(&settings->shape.network));
     json_object_update_new(result, result_penalty_json(&view, &view.answer));
     json_object_set_new(result, "tensors", result_tensors_json(c, &view.answer.norms));
+    json_object_set_new(result, "devices", devices_json(c));
     return result;
 }
 
@@ -162,6 +190,33 @@ static void print_network(const json_t *result) {
     printf(" units, %s, %lld parameters\n",
            json_string_value(json_object_get(network, "activation")),
            member_count(result, "parameters"));
+}
+
+static void print_count(const char *before, const json_t *device, const char *member,
+                        const char *one) {
+    long long count = member_count(device, member);
+    if (count)
+        printf("%s%lld %s%s", before, count, one, count == 1 ? "" : "s");
+}
+
+/* If not all workers computed on the CPU. */
+static void print_devices(const json_t *result) {
+    const json_t *devices = json_object_get(result, "devices");
+    size_t i;
+    json_t *device;
+    if (!json_array_size(devices) ||
+        (json_array_size(devices) == 1 &&
+         !strcmp(member_text(json_array_get(devices, 0), "device"), "cpu")))
+        return;
+    printf("%-12s ", "devices");
+    json_array_foreach(devices, i, device) {
+        fputs(i ? ", " : "", stdout);
+        escape_put(member_text(device, "device"), stdout);
+        print_count(" (", device, "shards", "shard");
+        print_count(member_count(device, "shards") ? ", " : " (", device, "replicas", "replica");
+        putchar(')');
+    }
+    putchar('\n');
 }
 
 static void print_weights(const json_t *result) {
@@ -248,6 +303,7 @@ static void print_table(const json_t *result) {
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
     print_figures(result, "test");
+    print_devices(result);
     print_redone(result);
     printf("%-12s %.2f s in all, packing %.2f s, training %.2f s\n", "time",
            member_number(seconds, "total"), member_number(seconds, "pack"),

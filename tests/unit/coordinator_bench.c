@@ -129,7 +129,7 @@ void bench_welcome_all(struct fixture *f) {
 
 void bench_ready(struct fixture *f, uint32_t link) {
     struct message message = {.type = MESSAGE_READY};
-    message.ready.attempt = coordinator_view(f->coordinator).attempt;
+    message.ready = (struct message_ready){coordinator_view(f->coordinator).attempt, "cpu"};
     assert_int_equal(bench_feed(f, link, message), 0);
 }
 

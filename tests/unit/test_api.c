@@ -314,6 +314,7 @@ static void the_status_has_every_member(void **state) {
     const json_t *replica = json_array_get(json_object_get(status, "processes"), REPLICA_0);
     assert_int_equal(number(replica, "chunks"), CHUNKS);
     assert_int_equal(number(replica, "pid"), 100 + REPLICA_0);
+    assert_string_equal(json_string_value(json_object_get(replica, "device")), "cpu");
     assert_non_null(json_object_get(json_object_get(status, "settings"), "l2"));
     json_decref(status);
 }
@@ -371,6 +372,7 @@ static void metrics_are_those_of_the_coordinator(void **state) {
     expect_line(text, "dml_run_state{state=\"running\"} 1");
     expect_line(text, "dml_run_state{state=\"setting up\"} 0");
     expect_line(text, "dml_process_up{role=\"shard\",index=\"1\"} 1");
+    expect_line(text, "dml_process_device{role=\"shard\",index=\"1\",device=\"cpu\"} 1");
     expect_line(text, "dml_process_chunks_total{role=\"replica\",index=\"0\"} 8");
     expect_line(text, "dml_http_refused_total{reason=\"slow\"} 2");
     expect_line(text, "dml_http_requests_total 3");

@@ -62,6 +62,9 @@ static void what_a_worker_computes_on_is_known_until_it_is_lost(void **state) {
     message.ready = (struct message_ready){1, "cuda:0 NVIDIA H200"};
     bench_feed(f, REPLICA_0, message);
     assert_string_equal(coordinator_worker(f->coordinator, REPLICA_0).device, "cuda:0 NVIDIA H200");
+    assert_int_equal(bench_recorded(f, RECORD_WORKER)->worker.link, REPLICA_0);
+    assert_string_equal(bench_recorded(f, RECORD_EVENT)->event.text,
+                        "replica 0 computes on cuda:0 NVIDIA H200");
     coordinator_lost(f->coordinator, REPLICA_0, "killed", 0, &f->out);
     assert_string_equal(coordinator_worker(f->coordinator, REPLICA_0).device, "");
 }

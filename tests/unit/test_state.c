@@ -84,7 +84,15 @@ static int64_t fill_store(const char *reason) {
     assert_int_equal(store_open(folder, &store), 0);
     assert_int_equal(store_run_begin(store, &run), 0);
     assert_int_equal(store_step(store, run.run, &step), 0);
-    assert_int_equal(store_process(store, run.run, "replica", 0, 1, 42, "here", "", "running"), 0);
+    assert_int_equal(store_process(store, run.run,
+                                   &(struct store_process_row){.role = "replica",
+                                                               .incarnation = 1,
+                                                               .pid = 42,
+                                                               .host = "here",
+                                                               .address = "",
+                                                               .device = "cuda:0 A GPU",
+                                                               .state = "running"}),
+                     0);
     assert_int_equal(store_model(store, run.run, "models/1", "abc"), 0);
     if (reason)
         assert_int_equal(store_run_end(store, run.run, reason, "{}", 3, 4, 0.5, 0.25), 0);
@@ -195,6 +203,7 @@ static void the_last_run_is_told_from_the_store(void **state) {
     json_t *process = json_array_get(json_object_get(status, "processes"), 0);
     assert_string_equal(text_of(process, "state"), "ended");
     assert_int_equal(json_integer_value(json_object_get(process, "pid")), 42);
+    assert_string_equal(text_of(process, "device"), "cuda:0 A GPU");
     json_decref(status);
 }
 

@@ -192,8 +192,17 @@ static int take_process(void *context, const struct store_process_row *process) 
     seen->rows[seen->count++] = *process;
     assert_string_equal(process->host, "here");
     assert_string_equal(process->address, "unix:x");
+    assert_string_equal(process->device, "cpu");
     assert_string_equal(process->state, process->pid == 10 ? "ended" : "running");
     return 0;
+}
+
+static void put_process(struct store *store, int64_t run, const char *role, uint32_t index,
+                        uint64_t incarnation, int pid, const char *address, const char *device,
+                        const char *state) {
+    const struct store_process_row process = {role,    index,  incarnation, pid, "here",
+                                              address, device, state,       0};
+    assert_int_equal(store_process(store, run, &process), 0);
 }
 
 static void processes_have_their_last_state_and_the_portions_they_counted(void **state) {
@@ -201,10 +210,11 @@ static void processes_have_their_last_state_and_the_portions_they_counted(void *
     struct store *store = opened();
     int64_t run = begun(store, "one");
     struct seen_processes seen = {0};
-    store_process(store, run, "replica", 0, 5, 10, "here", "unix:x", "running");
-    store_process(store, run, "replica", 1, 6, 11, "here", "unix:x", "running");
-    store_process(store, run, "shard", 0, 7, 12, "here", "unix:x", "running");
-    store_process(store, run, "replica", 0, 5, 10, "here", "", "ended");
+    put_process(store, run, "replica", 0, 5, 10, "unix:x", "", "running");
+    put_process(store, run, "replica", 0, 5, 10, "unix:x", "cpu", "running");
+    put_process(store, run, "replica", 1, 6, 11, "unix:x", "cpu", "running");
+    put_process(store, run, "shard", 0, 7, 12, "unix:x", "cpu", "running");
+    put_process(store, run, "replica", 0, 5, 10, "", "", "ended");
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(store_portion(store, run, 1, 1, 6, i, i, 1), 0);
     assert_int_equal(store_processes(store, run, take_process, &seen), 0);

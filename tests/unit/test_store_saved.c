@@ -205,7 +205,15 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state) {
         assert_true(run.seconds == 0);
         assert_int_equal(store_attempt(store, 1, (uint32_t)i + 1), 0);
         assert_int_equal(durable(store, 1, (uint32_t)i + 1, 1, 10), 0);
-        assert_int_equal(store_process(store, 1, "shard", 0, 1, 42, "h", "unix:x", "running"), 0);
+        assert_int_equal(store_process(store, 1,
+                                       &(struct store_process_row){.role = "shard",
+                                                                   .incarnation = 1,
+                                                                   .pid = 42,
+                                                                   .host = "h",
+                                                                   .address = "unix:x",
+                                                                   .device = "cpu",
+                                                                   .state = "running"}),
+                         0);
         assert_int_equal(store_close(store), 0);
     }
 }
