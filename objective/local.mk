@@ -15,6 +15,7 @@ libobjective_a_SOURCES = \
 	objective/device_network_kernels.def objective/device_network_kernels.h \
 	objective/device_network_pass.def \
 	objective/device_chunks.c objective/device_chunks.h \
+	objective/device_proof.c \
 	objective/device_losses.c \
 	objective/device_losses_kernels.def objective/device_losses_kernels.h \
 	objective/gamma.c \
@@ -41,7 +42,7 @@ libobjective_a_SOURCES = \
 	objective/ordinal.c \
 	objective/plugin.c \
 	objective/poisson.c \
-	objective/proof.c \
+	objective/proof.c objective/proof_data.c objective/proof_data.h \
 	objective/quantile.c \
 	objective/smooth_hinge.c \
 	objective/softmax.c \

@@ -403,6 +403,22 @@ static void what_a_device_does_not_compute_it_says(void **state) {
     assert_string_equal(objective_device_cannot(&shape, false), "plug-ins are computed by the CPU");
 }
 
+static void a_device_with_the_bits_of_the_processor_passes_the_proof(void **state) {
+    (void)state;
+    struct device *device = test_device();
+    assert_int_equal(objective_device_prove(device), 0);
+    device_close(device);
+}
+
+static void a_device_that_fails_does_not_pass_the_proof(void **state) {
+    (void)state;
+    struct device *device = test_device();
+    device_fail_after(device, 100);
+    assert_int_equal(objective_device_prove(device), ERROR_UNAVAILABLE);
+    device_close(device);
+    error_clear();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_objective_on_any_rows_is_as_on_the_processor),
@@ -416,6 +432,8 @@ int main(void) {
         cmocka_unit_test(work_that_is_stopped_ends_with_the_group),
         cmocka_unit_test(chunks_that_cannot_be_read_say_why),
         cmocka_unit_test(a_device_that_fails_at_any_call_is_told),
+        cmocka_unit_test(a_device_with_the_bits_of_the_processor_passes_the_proof),
+        cmocka_unit_test(a_device_that_fails_does_not_pass_the_proof),
         cmocka_unit_test(what_a_device_does_not_compute_it_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,119 @@
+/* Whether a device computes the bits of the processor: on the data of objective_proof(). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "objective/on_device.h"
+#include "objective/proof_data.h"
+
+/* Of the data's largest case; nothing of it needs to be copied twice. */
+#define MEMORY_BYTES (UINT64_C(16) << 20)
+
+struct found {
+    struct objective_device_result result;
+    int64_t sum[PROOF_NETWORK_PARAMETERS];
+};
+
+static int give(void *context, uint32_t number, struct rows *rows) {
+    const struct proof_case *data = context;
+    (void)number;
+    *rows = data->rows;
+    return 0;
+}
+
+static int find(struct objective_device *on, const struct proof_case *data, struct found *found) {
+    const struct objective_device_work work = {
+        .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
+    uint64_t n = objective_parameters(&data->shape);
+    bool stopped;
+    int code = objective_device_point(on, data->parameters);
+    if (!code)
+        code = objective_device_compute(on, &work, &found->result, &stopped);
+    return code ? code : objective_device_gather(on, found->sum, n);
+}
+
+static int find_on_device(struct device *device, struct proof_case *data, struct found *found) {
+    const struct objective_device_settings settings = {.shape = data->shape,
+                                                       .exponent = data->scale.exponent,
+                                                       .uniform = data->scale.uniform,
+                                                       .memory = MEMORY_BYTES,
+                                                       .chunk = give,
+                                                       .context = data};
+    struct objective_device *on;
+    int code = objective_device_new(device, &settings, &on);
+    if (!code)
+        code = find(on, data, found);
+    objective_device_free(on);
+    return code;
+}
+
+static void find_here(const struct proof_case *data, struct found *found) {
+    struct objective_scratch *scratch = objective_scratch_new(&data->shape);
+    objective_block(&data->shape, &data->scale, &data->rows, data->parameters, found->sum, scratch,
+                    &found->result.result);
+    objective_scratch_free(scratch);
+}
+
+/* With bounds that hold: what has exceeded its bound has no sums to compare. */
+static void find_within_bounds(struct proof_case *data, struct found *found) {
+    struct bounds *bounds = &data->scale.bounds;
+    find_here(data, found);
+    if (!found->result.result.exceeded)
+        return;
+    for (uint32_t i = 0; i < bounds->count; i++)
+        bounds->exponent[i] = fixed_derivative_exponent(found->result.result.maxima.value[i]);
+    memset(found, 0, sizeof *found);
+    find_here(data, found);
+}
+
+static bool is_same(const struct found *a, const struct found *b) {
+    const struct objective_result *one = &a->result.result, *other = &b->result.result;
+    return memcmp(&one->loss, &other->loss, sizeof one->loss) == 0 && !one->exceeded &&
+           !other->exceeded && one->maxima.count == other->maxima.count &&
+           memcmp(one->maxima.value, other->maxima.value, sizeof one->maxima.value) == 0 &&
+           memcmp(a->sum, b->sum, sizeof a->sum) == 0;
+}
+
+static int prove(struct device *device, struct proof_case *data) {
+    if (objective_device_cannot(&data->shape, false))
+        return 0;
+    struct found *found = memory_new(2, sizeof *found);
+    find_within_bounds(data, &found[1]);
+    int code = find_on_device(device, data, &found[0]);
+    if (!code && !is_same(&found[0], &found[1]))
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s: it computes other bits than the CPU: in the %s of `%s` over %s rows. "
+                         "Use `device = cpu`, and report this",
+                         device_name(device), data->shape.network.layers ? "network" : "gradient",
+                         objective_name(data->shape.kind), data->rows.dense ? "dense" : "sparse");
+    free(found);
+    return code;
+}
+
+static int prove_networks(struct device *device, struct proof_data *data, bool dense) {
+    int code = 0;
+    for (int activation = 0; activation < ACTIVATIONS && !code; activation++)
+        for (int precision = PRECISION_DOUBLE; precision <= PRECISION_FLOAT && !code; precision++) {
+            struct proof_case network =
+                proof_network(data, (enum activation)activation, (enum precision)precision, dense);
+            code = prove(device, &network);
+        }
+    return code;
+}
+
+int objective_device_prove(struct device *device) {
+    struct proof_data *data = proof_data_new();
+    int code = 0;
+    for (int dense = 0; dense < 2 && !code; dense++) {
+        for (int kind = 0; kind < OBJECTIVES && !code; kind++) {
+            struct proof_case linear = proof_linear(data, (enum objective_kind)kind, dense);
+            code = prove(device, &linear);
+        }
+        if (!code)
+            code = prove_networks(device, data, dense);
+    }
+    free(data);
+    return code;
+}
