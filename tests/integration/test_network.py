@@ -114,6 +114,17 @@ def the_model_is_the_same_however_the_work_is_divided(folder):
 
 
 @test
+def devices_make_the_same_model(folder):
+    few = {'max_steps': 4, 'shards': 1, 'replicas': 1}
+    jobs = [board_job(folder, {'activation': 'relu', 'precision': 'float'}, **few),
+            wide_job(folder, **few, network={'layers': [24, 8], 'activation': 'gelu'})]
+    for job in jobs:
+        cpu, emulated = (train(job, '--fresh', '--set', f'device={device}')
+                         for device in ('cpu', 'emulated'))
+        assert emulated['model_sha256'] == cpu['model_sha256'], (cpu, emulated)
+
+
+@test
 def another_seed_is_another_model(folder):
     job = wide_job(folder, max_steps=2)
     assert train(job)['model_sha256'] != train(job, '--set', 'network.seed=2')['model_sha256']
