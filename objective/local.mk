@@ -16,6 +16,8 @@ libobjective_a_SOURCES = \
 	objective/device_network_pass.def \
 	objective/device_chunks.c objective/device_chunks.h \
 	objective/device_proof.c \
+	objective/device_curvature.c objective/device_curvature.h \
+	objective/device_curvature_kernels.def objective/device_curvature_kernels.h \
 	objective/device_losses.c \
 	objective/device_losses_kernels.def objective/device_losses_kernels.h \
 	objective/gamma.c \
@@ -56,5 +58,6 @@ if HAVE_CUDA
 libobjective_a_SOURCES += objective/device_linear_kernels.cu
 libobjective_a_SOURCES += objective/device_network_kernels.cu
 libobjective_a_SOURCES += objective/device_losses_kernels.cu
+libobjective_a_SOURCES += objective/device_curvature_kernels.cu
 endif
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

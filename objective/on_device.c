@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/device_chunks.h"
+#include "objective/device_curvature.h"
 #include "objective/device_network.h"
 #include "objective/device_pass.h"
 #include "objective/parts.h"
@@ -17,6 +18,7 @@
  * not make a pass faster. */
 #define GROUP_BYTES (UINT64_C(256) << 20)
 #define BUFFER_BYTES (UINT64_C(64) << 20)
+#define SLAB_BYTES (UINT64_C(32) << 20) /* of rows whose second derivatives are added */
 
 /* What the chunks of a pass have to say, read back in one go. */
 struct outcomes {
@@ -32,6 +34,8 @@ struct objective_device {
     void *point, *exponent, *sum;
     struct device_network *network; /* or NULL */
     struct device_chunks *chunks;
+    struct device_curvature *curvature; /* NULL: nobody asks for it */
+    struct objective_curved *curved;    /* of the chunks of a group */
     struct device_group groups[2];
     struct device_group_limit limit;
     struct device_room rows;     /* what passes keep of each row */
@@ -44,8 +48,8 @@ const char *objective_device_cannot(const struct objective_shape *shape, bool cu
         return "plug-ins are computed by the CPU";
     if (shape->network.mixed)
         return "networks with the Kronecker preconditioner are computed by the CPU";
-    if (curvature)
-        return "second derivatives are computed by the CPU";
+    if (curvature && (!objective_of(shape->kind)->second || shape->network.layers))
+        return "this objective has no second derivatives";
     return NULL;
 }
 
@@ -117,6 +121,16 @@ static int put_vectors(struct objective_device *on) {
     return objective_device_discard(on);
 }
 
+static int prepare_curvature(struct objective_device *on) {
+    const struct objective_device_settings *settings = &on->settings;
+    if (!settings->curvature)
+        return 0;
+    uint64_t all = settings->memory ? settings->memory : device_room(on->device);
+    return device_curvature_new(on->device, &settings->shape, settings->exponents,
+                                settings->examples, all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES,
+                                &on->curvature);
+}
+
 int objective_device_new(struct device *device, const struct objective_device_settings *settings,
                          struct objective_device **out) {
     struct objective_device *on = memory_new(1, sizeof *on);
@@ -125,7 +139,9 @@ int objective_device_new(struct device *device, const struct objective_device_se
     on->parameters = on->sums = objective_parameters(&settings->shape);
     if (settings->curvature)
         on->sums = on->parameters * (on->parameters + 1) / 2;
-    int code = put_vectors(on);
+    int code = prepare_curvature(on);
+    if (!code)
+        code = put_vectors(on);
     if (code)
         objective_device_free(on);
     *out = code ? NULL : on;
@@ -139,12 +155,14 @@ void objective_device_free(struct objective_device *on) {
         device_group_release(on->device, &on->groups[i]);
     device_network_free(on->network);
     device_chunks_free(on->chunks);
+    device_curvature_free(on->curvature);
     device_room_release(on->device, &on->rows);
     device_room_release(on->device, &on->outcomes);
     device_delete(on->device, on->exponent);
     device_delete(on->device, on->sum);
     device_delete(on->device, on->point);
     free(on->outcomes_here);
+    free(on->curved);
     free(on);
 }
 
@@ -234,6 +252,18 @@ static int network_pass(const struct objective_device *on, const struct objectiv
     return code;
 }
 
+static int curvature_pass(struct objective_device *on, const struct objective_device_work *work,
+                          const struct device_pass *pass) {
+    on->curved = memory_resize(on->curved, pass->count, sizeof *on->curved);
+    int code = device_linear_margins(pass);
+    if (!code)
+        code = device_losses(pass);
+    if (!code)
+        code = device_curvature_add(on->curvature, pass, &work->drawing, work->bounds.exponent[0],
+                                    work->sums ? on->sum : NULL, on->curved);
+    return code;
+}
+
 static int launch(struct objective_device *on, const struct objective_device_work *work,
                   const struct device_group *group) {
     struct device *device = on->device;
@@ -248,7 +278,9 @@ static int launch(struct objective_device *on, const struct objective_device_wor
     if (code)
         return code;
     const struct device_pass pass = pass_over(on, work, group);
-    return on->network ? network_pass(on, work, &pass) : linear_pass(&pass);
+    return work->kind == OBJECTIVE_DEVICE_CURVATURE ? curvature_pass(on, work, &pass)
+           : on->network                            ? network_pass(on, work, &pass)
+                                                    : linear_pass(&pass);
 }
 
 /* ---- results ---- */
@@ -281,6 +313,24 @@ static int collect_maxima(struct objective_device *on, const struct objective_de
     return code;
 }
 
+/* Maxima of networks come later. */
+static struct objective_device_result result_of(const struct objective_device *on,
+                                                const struct objective_device_work *work,
+                                                const struct device_group *group,
+                                                const struct outcomes *outcomes, uint32_t i) {
+    struct objective_device_result result = {.values = group->chunks[i].values};
+    if (work->kind == OBJECTIVE_DEVICE_CURVATURE) {
+        result.curved = on->curved[i];
+        return result;
+    }
+    if (on->network)
+        result.result.loss = outcomes->loss[i];
+    else
+        result.result = linear_result(work, outcomes->loss[i], outcomes->largest[i]);
+    result.result.correct = outcomes->correct[i];
+    return result;
+}
+
 /* Waits for the group's pass. */
 static int collect(struct objective_device *on, const struct objective_device_work *work,
                    const struct device_group *group, struct objective_device_result *results) {
@@ -288,13 +338,8 @@ static int collect(struct objective_device *on, const struct objective_device_wo
     on->outcomes_here = memory_resize(on->outcomes_here, bytes, 1);
     int code = device_get(on->device, QUEUE_COMPUTE, on->outcomes_here, on->outcomes.memory, bytes);
     const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
-    for (uint32_t i = 0; i < group->count && !code; i++) {
-        results[i] = (struct objective_device_result){.values = group->chunks[i].values};
-        results[i].result = on->network
-                                ? (struct objective_result){.loss = outcomes.loss[i]}
-                                : linear_result(work, outcomes.loss[i], outcomes.largest[i]);
-        results[i].result.correct = outcomes.correct[i];
-    }
+    for (uint32_t i = 0; i < group->count && !code; i++)
+        results[i] = result_of(on, work, group, &outcomes, i);
     if (!code && on->network && work->kind == OBJECTIVE_DEVICE_GRADIENT)
         code = collect_maxima(on, work, group->count, results);
     return code;
@@ -306,8 +351,6 @@ int objective_device_compute(struct objective_device *on, const struct objective
     struct device_group *now = &on->groups[0], *next = &on->groups[1];
     uint32_t done = 0;
     *stopped = false;
-    if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
-        return error_set(ERROR_INTERNAL, "second derivatives are not computed by devices");
     int code = device_chunks_load(on->chunks, work->first, work->count, &on->limit, now);
     while (!code && done < work->count && !*stopped) {
         uint32_t loaded = done + now->count;

@@ -1,6 +1,6 @@
 # unit tests of objective/
 if HAVE_CMOCKA
-OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_device_linear tests/unit/test_device_network \
+OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_device_curvature tests/unit/test_device_linear tests/unit/test_device_network \
 	tests/unit/test_drawing tests/unit/test_kronecker \
 	tests/unit/test_loss_row tests/unit/test_losses tests/unit/test_network \
 	tests/unit/test_network_layout \
@@ -20,6 +20,9 @@ tests_unit_test_device_network_SOURCES = tests/unit/test_device_network.c \
 	tests/unit/network_fixture.c tests/unit/network_fixture.h tests/unit/canned.c \
 	tests/unit/canned.h
 tests_unit_test_device_network_LDADD = $(OBJECTIVE_TEST_LIBS)
+tests_unit_test_device_curvature_SOURCES = tests/unit/test_device_curvature.c \
+	tests/unit/curvature_fixture.h tests/unit/device_fixture.h tests/unit/canned.c tests/unit/canned.h
+tests_unit_test_device_curvature_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_drawing_SOURCES = tests/unit/test_drawing.c \
 	tests/unit/curvature_fixture.h tests/unit/canned.c \
 	tests/unit/canned.h
