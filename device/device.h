@@ -71,7 +71,9 @@ int device_wait(struct device *device, enum device_queue queue);
 
 /* For tests. Memory never exceeds `bytes` from now on (also DML_DEVICE_BYTES in the environment).
  * All calls fail after `calls` more of them that can fail. The emulated device runs blocks and the
- * threads of a phase in an order that `seed` decides, not 0 (also DML_SHUFFLE). */
+ * threads of a phase in an order that `seed` decides, not 0 (also DML_SHUFFLE). With
+ * DML_DEVICE_RACES in the environment it runs them in two threads of the processor, for a thread
+ * sanitizer: blocks beside each other, or threads of a phase. */
 void device_limit(struct device *device, uint64_t bytes);
 void device_fail_after(struct device *device, uint64_t calls);
 void device_shuffle(struct device *device, uint64_t seed);

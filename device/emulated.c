@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/backend.h"
+#include "device/emulated_kernels.h"
 
 #define ROOM_BYTES (UINT64_C(4) << 30)
 #define ALIGNMENT 256
@@ -39,62 +40,18 @@ struct emulated {
     uint64_t used;
     uint64_t seed; /* of the order of blocks and threads; 0: rising */
     uint64_t launches;
-    _Alignas(16) unsigned char shared[KERNEL_SHARED_MAX];
+    bool races; /* threads run beside each other */
 };
 
 /* ---- kernels ---- */
 
-/* All numbers below n, once each: i·step + first modulo n, with no common divisor of step and n. */
-struct order {
-    uint64_t n, step, first;
-};
-
-static uint64_t divisor(uint64_t a, uint64_t b) {
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static struct order order_of(uint64_t n, uint64_t seed) {
-    struct order order = {n, 1, 0};
-    if (!seed || n < 2)
-        return order;
-    struct random random;
-    random_init(&random, seed);
-    order.first = random_below(&random, n);
-    do
-        order.step = 1 + random_below(&random, n - 1);
-    while (divisor(n, order.step) != 1);
-    return order;
-}
-
-static uint32_t order_at(const struct order *order, uint64_t i) {
-    return (uint32_t)((order->first + i * order->step) % order->n);
-}
-
-static void run_block(struct emulated *device, const struct task *task, uint32_t block,
-                      uint64_t seed) {
-    const struct kernel *kernel = task->kernel;
-    struct place place = {block, task->blocks, 0, kernel->threads};
-    uint32_t phases = kernel->phases(task->owned);
-    memset(device->shared, FRESH, kernel->shared);
-    for (uint32_t phase = 0; phase < phases; phase++) {
-        struct order order = order_of(kernel->threads, seed ? seed + phase : 0);
-        for (uint32_t i = 0; i < kernel->threads; i++) {
-            place.thread = order_at(&order, i);
-            kernel->run(&place, task->owned, device->shared, phase);
-        }
-    }
-}
-
 static void run_kernel(struct emulated *device, const struct task *task) {
-    uint64_t seed = device->seed ? random_mix(device->seed + device->launches++) | 1 : 0;
-    struct order order = order_of(task->blocks, seed);
-    for (uint32_t i = 0; i < task->blocks; i++)
-        run_block(device, task, order_at(&order, i), seed ? seed + 2 * i : 0);
+    uint64_t launch = device->launches++;
+    uint64_t seed = device->seed ? random_mix(device->seed + launch) | 1 : 0;
+    enum emulated_sides sides = !device->races ? SIDES_ONE
+                                : launch % 2   ? SIDES_BLOCKS
+                                               : SIDES_THREADS;
+    emulated_run(task->kernel, task->blocks, task->owned, seed, sides);
 }
 
 /* ---- queues ---- */
@@ -171,7 +128,9 @@ static void describe(unsigned number, char name[DEVICE_NAME_BYTES], uint64_t *by
 
 static int open_device(unsigned number, void **state, char *why) {
     (void)number, (void)why;
-    *state = memory_new(1, sizeof(struct emulated));
+    struct emulated *device = memory_new(1, sizeof *device);
+    device->races = getenv("DML_DEVICE_RACES") != NULL;
+    *state = device;
     return 0;
 }
 
@@ -199,7 +158,7 @@ static int allocate(void *state, size_t bytes, void **memory, char *why) {
     if (!start)
         return BACKEND_FULL;
     memcpy(start, &bytes, sizeof bytes);
-    memset(start + ALIGNMENT, FRESH, bytes);
+    memset(start + ALIGNMENT, EMULATED_FRESH, bytes);
     device->used += bytes;
     *memory = start + ALIGNMENT;
     return 0;

@@ -4,6 +4,7 @@ libdevice_a_SOURCES = \
 	device/choose.c device/choose.h \
 	device/device.c device/device.h \
 	device/emulated.c \
+	device/emulated_kernels.c device/emulated_kernels.h \
 	device/find.c device/find.h \
 	device/kernel.h \
 	device/portable.h
