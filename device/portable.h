@@ -33,6 +33,15 @@ PORTABLE uint32_t device_count_u32(uint32_t *to, uint32_t value) {
 #endif
 }
 
+/* *from, where other threads may change it: what it was at some time. */
+PORTABLE uint64_t device_read_u64(const uint64_t *from) {
+#ifdef __CUDA_ARCH__
+    return *(const volatile uint64_t *)from;
+#else
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
+#endif
+}
+
 /* *to = the larger of *to and value, where other threads may do the same. */
 PORTABLE void device_max_u64(uint64_t *to, uint64_t value) {
 #ifdef __CUDA_ARCH__

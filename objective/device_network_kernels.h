@@ -187,7 +187,7 @@ PORTABLE void network_note(const struct network_scale *scale, uint32_t chunk, ui
                            double largest) {
     uint64_t *seen = &scale->maxima[(uint64_t)chunk * scale->tensors + tensor], bits;
     memcpy(&bits, &largest, sizeof bits);
-    if (bits > *(volatile const uint64_t *)seen)
+    if (bits > device_read_u64(seen))
         device_max_u64(seen, bits);
 }
 
