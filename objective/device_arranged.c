@@ -7,9 +7,10 @@
 
 #define ALIGNMENT 256
 
-/* Columns for each value of a chunk, from which on it is not arranged by column: nearly all columns
- * would be empty, and the others short. */
+/* With more columns for each value of a chunk than that, nearly all columns would be empty, and the
+ * others short; with fewer values there is nothing to be won. */
 #define COLUMNS_A_VALUE 16
+#define COLUMN_VALUES_LEAST 4096
 
 /* A slice may take so many times the memory of its values. */
 #define SLICE_WASTE 2
@@ -17,7 +18,7 @@
 #define ARRANGE_BLOCKS 64
 
 bool device_arranged_by_column(const struct rows *rows) {
-    return rows->features <= COLUMNS_A_VALUE * rows->values;
+    return rows->values >= COLUMN_VALUES_LEAST && rows->features <= COLUMNS_A_VALUE * rows->values;
 }
 
 /* ---- rows ---- */
@@ -123,6 +124,7 @@ void device_arrangement_init(struct device_arrangement *arrangement, const struc
 void device_arrangement_release(struct device_arrangement *arrangement) {
     free(arrangement->order);
     free(arrangement->at);
+    *arrangement = (struct device_arrangement){0};
 }
 
 /* The chunk as it is read. */

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "objective/device_arranged.h"
 #include "objective/device_columns.h"
 #include "objective/on_device.h"
 
@@ -51,6 +52,8 @@ struct device_chunks {
     struct lists *lists;
     size_t list_count, list_capacity;
     struct device_columns *columns; /* of a network */
+    bool arranges;                  /* sparse rows that stay; not once there was no room for some */
+    struct device_room scratch;     /* for that */
     struct objective_device_usage usage;
 };
 
@@ -77,6 +80,7 @@ struct device_chunks *device_chunks_new(struct device *device,
     chunks->device = device;
     chunks->settings = *settings;
     chunks->left = settings->bytes;
+    chunks->arranges = settings->arranged;
     chunks->columns = settings->network ? device_columns_new(settings->features) : NULL;
     return chunks;
 }
@@ -90,6 +94,7 @@ void device_chunks_free(struct device_chunks *chunks) {
         device_delete(chunks->device, chunks->lists[i].start_there);
         device_delete(chunks->device, chunks->lists[i].class_there);
     }
+    device_room_release(chunks->device, &chunks->scratch);
     device_columns_free(chunks->columns);
     free(chunks->slabs);
     free(chunks->lists);
@@ -149,26 +154,40 @@ static int stay(struct device_chunks *chunks, uint64_t bytes, char **memory) {
 
 /* ---- a chunk ---- */
 
-static struct image image_of(struct device_chunks *chunks, const struct rows *rows,
-                             uint32_t *columns) {
+/* A chunk that is being loaded. */
+struct coming {
+    struct rows rows;
+    uint32_t number;
+    uint32_t columns; /* of networks */
+    struct image
+        image; /* where its arrays will be in `memory`, those behind them that are arranged */
+    bool arranged;
+    struct device_arrangement arrangement;
+    char *memory;
+    bool stays;
+};
+
+static void find_image(struct device_chunks *chunks, struct coming *coming) {
+    const struct rows *rows = &coming->rows;
     const uint64_t count = rows->count;
+    const bool plain = !rows->dense && !coming->arranged;
     size_t list_bytes = 0;
     const void *list = NULL;
-    *columns = 0;
+    coming->columns = 0;
     if (chunks->columns && !rows->dense)
-        list = device_columns_list(chunks->columns, rows, columns, &list_bytes);
-    struct image image = {
-        .array = {{rows->start, rows->dense ? 0 : (count + 1) * sizeof *rows->start, 0},
-                  {rows->feature, rows->dense ? 0 : rows->values * sizeof *rows->feature, 0},
-                  {rows->value, rows->values * value_bytes(rows->type), 0},
+        list = device_columns_list(chunks->columns, rows, &coming->columns, &list_bytes);
+    coming->image = (struct image){
+        .array = {{rows->start, plain ? (count + 1) * sizeof *rows->start : 0, 0},
+                  {rows->feature, plain ? rows->values * sizeof *rows->feature : 0, 0},
+                  {rows->value, coming->arranged ? 0 : rows->values * value_bytes(rows->type), 0},
                   {rows->label, count * sizeof *rows->label, 0},
                   {rows->weight, rows->weight ? count * sizeof *rows->weight : 0, 0},
                   {list, list_bytes, 0}}};
     for (size_t i = 0; i < ARRAYS; i++) {
-        image.array[i].at = image.bytes;
-        image.bytes += (image.array[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        coming->image.array[i].at = coming->image.bytes;
+        coming->image.bytes +=
+            (coming->image.array[i].bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
-    return image;
 }
 
 static bool weighs(const struct rows *rows) {
@@ -178,11 +197,13 @@ static bool weighs(const struct rows *rows) {
     return any;
 }
 
-static struct device_chunk chunk_at(const struct image *image, const struct rows *rows,
-                                    uint32_t number, uint32_t columns, char *memory) {
+static struct device_chunk chunk_at(const struct coming *coming) {
+    const struct image *image = &coming->image;
+    const struct rows *rows = &coming->rows;
+    char *memory = coming->memory;
     return (struct device_chunk){
         .rows = rows->count,
-        .number = number,
+        .number = coming->number,
         .values = rows->values,
         .type = rows->type,
         .start = rows->dense ? NULL : (const void *)(memory + image->array[0].at),
@@ -191,17 +212,30 @@ static struct device_chunk chunk_at(const struct image *image, const struct rows
         .label = (const void *)(memory + image->array[3].at),
         .weight = rows->weight ? (const void *)(memory + image->array[4].at) : NULL,
         .weighs = weighs(rows),
-        .columns = columns,
+        .columns = coming->columns,
         .columns_list = (const void *)(memory + image->array[5].at),
     };
 }
 
-static int put_image(struct device_chunks *chunks, const struct image *image, char *memory) {
+/* What is arranged lies behind the image. */
+static int arrange(struct device_chunks *chunks, const struct coming *coming,
+                   struct device_chunk *chunk) {
+    int code = device_room_reserve(chunks->device, &chunks->scratch,
+                                   device_arrange_scratch(&coming->rows));
+    return code ? code
+                : device_arrange(chunks->device, QUEUE_COPY, &coming->rows, &coming->arrangement,
+                                 chunks->scratch.memory, coming->memory + coming->image.bytes,
+                                 chunk);
+}
+
+static int put_image(struct device_chunks *chunks, const struct coming *coming,
+                     struct device_chunk *chunk) {
+    const struct image *image = &coming->image;
     int code = 0;
     for (size_t i = 0; i < ARRAYS && !code; i++)
-        code = device_put(chunks->device, QUEUE_COPY, memory + image->array[i].at,
+        code = device_put(chunks->device, QUEUE_COPY, coming->memory + image->array[i].at,
                           image->array[i].from, image->array[i].bytes);
-    return code;
+    return code || !coming->arranged ? code : arrange(chunks, coming, chunk);
 }
 
 static int put_words(struct device_chunks *chunks, const uint32_t *words, uint64_t count,
@@ -299,39 +333,74 @@ static int buffer(struct loading *loading, uint64_t bytes, char **memory) {
     return 0;
 }
 
+/* Sparse rows of a chunk that may stay; by column, too, until half of all room is taken. */
+static void begin_arranging(struct device_chunks *chunks, struct coming *coming) {
+    uint64_t free_bytes = chunks->left + chunks->slab_bytes - chunks->slab_at;
+    bool half = free_bytes >= chunks->settings.bytes / 2;
+    coming->arranged = true;
+    device_arrangement_init(&coming->arrangement, &coming->rows,
+                            half && device_arranged_by_column(&coming->rows));
+    find_image(chunks, coming);
+}
+
+static void give_up_arranging(struct device_chunks *chunks, struct coming *coming) {
+    chunks->arranges = coming->arranged = false;
+    device_arrangement_release(&coming->arrangement);
+    find_image(chunks, coming);
+}
+
+static int find_room_to_stay(struct device_chunks *chunks, struct coming *coming) {
+    if (chunks->arranges && !coming->rows.dense)
+        begin_arranging(chunks, coming);
+    int code = stay(chunks, coming->image.bytes + coming->arrangement.bytes, &coming->memory);
+    coming->stays = coming->memory != NULL;
+    if (!coming->stays && coming->arranged)
+        give_up_arranging(chunks, coming);
+    return code;
+}
+
+static int find_room(struct loading *loading, struct coming *coming) {
+    int code = find_room_to_stay(loading->chunks, coming);
+    if (!code && !coming->stays)
+        code = buffer(loading, coming->image.bytes, &coming->memory);
+    loading->ended = !coming->memory;
+    return code;
+}
+
+static int put_chunk(struct loading *loading, const struct coming *coming) {
+    struct device_chunks *chunks = loading->chunks;
+    const struct rows *rows = &coming->rows;
+    struct device_chunk chunk = chunk_at(coming);
+    int code = set_lists(chunks, rows->lists, &chunk);
+    if (!code)
+        code = put_image(chunks, coming, &chunk);
+    if (code)
+        return code;
+    if (coming->stays)
+        *seen_at(chunks, coming->number) = (struct seen){true, rows->dense, chunk};
+    chunks->usage.resident += coming->stays;
+    chunks->usage.bytes += coming->stays ? coming->image.bytes + coming->arrangement.bytes : 0;
+    chunks->usage.streamed += !coming->stays;
+    append(loading, &chunk, rows->dense);
+    return 0;
+}
+
 /* A chunk that is not in the device's memory yet. */
 static int load_rows(struct loading *loading, uint32_t number) {
     struct device_chunks *chunks = loading->chunks;
-    struct rows rows;
-    char *memory = NULL;
-    int code = chunks->settings.chunk(chunks->settings.context, number, &rows);
+    struct coming coming = {.number = number};
+    int code = chunks->settings.chunk(chunks->settings.context, number, &coming.rows);
     if (code)
         return code;
-    uint32_t columns;
-    struct image image = image_of(chunks, &rows, &columns);
-    loading->ended = !has_room(loading, rows.count, columns, rows.dense);
+    find_image(chunks, &coming);
+    loading->ended = !has_room(loading, coming.rows.count, coming.columns, coming.rows.dense);
     if (loading->ended)
         return 0;
-    code = stay(chunks, image.bytes, &memory);
-    bool stays = memory != NULL;
-    if (!code && !stays)
-        code = buffer(loading, image.bytes, &memory);
-    loading->ended = !memory;
-    if (code || loading->ended)
-        return code;
-    struct device_chunk chunk = chunk_at(&image, &rows, number, columns, memory);
-    code = set_lists(chunks, rows.lists, &chunk);
-    if (!code)
-        code = put_image(chunks, &image, memory);
-    if (code)
-        return code;
-    if (stays)
-        *seen_at(chunks, number) = (struct seen){true, rows.dense, chunk};
-    chunks->usage.resident += stays;
-    chunks->usage.bytes += stays ? image.bytes : 0;
-    chunks->usage.streamed += !stays;
-    append(loading, &chunk, rows.dense);
-    return 0;
+    code = find_room(loading, &coming);
+    if (!code && !loading->ended)
+        code = put_chunk(loading, &coming);
+    device_arrangement_release(&coming.arrangement);
+    return code;
 }
 
 static int load_chunk(struct loading *loading, uint32_t number) {

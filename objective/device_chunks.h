@@ -22,8 +22,10 @@ int device_room_reserve(struct device *device, struct device_room *room, uint64_
 void device_room_release(struct device *device, struct device_room *room);
 
 struct device_chunks_settings {
-    bool lists;   /* labels are lists */
-    bool network; /* the fields of chunks are wanted that networks have */
+    bool lists;    /* labels are lists */
+    bool network;  /* the fields of chunks are wanted that networks have */
+    bool arranged; /* sparse rows that stay may be arranged (objective/device_arrange.h): only
+                      gradients of linear models read them then */
     uint32_t features;
     uint64_t bytes;  /* of chunks that stay */
     uint64_t buffer; /* bytes of the chunks of a group that do not; one chunk may have more */

@@ -92,6 +92,8 @@ static struct device_chunks_settings share_memory(struct objective_device *on, u
     };
     return (struct device_chunks_settings){.lists = has_lists(&settings->shape),
                                            .network = settings->shape.network.layers > 0,
+                                           .arranged = !settings->shape.network.layers &&
+                                                       !settings->curvature,
                                            .features = settings->shape.features,
                                            .bytes = left - group - 2 * buffer - left / 16,
                                            .buffer = buffer,

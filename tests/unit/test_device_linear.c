@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "objective/device_arranged.h"
+#include "objective/device_chunks.h"
 #include "objective/device_linear_kernels.h"
 #include "tests/unit/linear_fixture.h"
 
@@ -201,6 +202,47 @@ static void any_number_of_blocks_and_threads_has_the_bits_of_the_processor(void 
     }
 }
 
+static int give_chunk(void *context, uint32_t number, struct rows *rows) {
+    static const double label[2000];
+    const struct linear_problem *problem = context;
+    *rows = problem->chunk[number].rows;
+    rows->label = label;
+    return 0;
+}
+
+/* Long chunks by column, too, as long as half of the room is free; what does not fit as it was
+ * read. */
+static void chunks_that_stay_are_arranged_while_there_is_room(void **state) {
+    (void)state;
+    struct linear_kind kind = {OBJECTIVE_LOGISTIC, 60, 1, 300, true, false, true, 1, 0.8};
+    struct linear_problem *problem = linear_new(&kind, 7);
+    struct linear_device *on = linear_device_new(problem);
+    struct device_chunks_settings settings = {.arranged = true,
+                                              .features = kind.features,
+                                              .bytes = 400000,
+                                              .buffer = 100000,
+                                              .chunk = give_chunk,
+                                              .context = problem};
+    const struct device_group_limit limit = {.most = UINT64_MAX};
+    struct device_chunks *chunks = device_chunks_new(on->device, &settings);
+    struct device_group group = {0};
+    assert_int_equal(device_chunks_load(chunks, 0, LINEAR_CHUNKS, &limit, &group), 0);
+    assert_int_equal(group.count, LINEAR_CHUNKS);
+    assert_true(group.chunks[0].order && group.chunks[0].column);
+    assert_true(group.chunks[1].order && !group.chunks[LINEAR_CHUNKS - 1].column);
+    assert_null(group.chunks[LINEAR_CHUNKS - 1].order);
+    assert_true(group.by_column > 0 && group.by_column < LINEAR_CHUNKS);
+    assert_int_equal(device_order(on->device, QUEUE_COPY, QUEUE_COMPUTE), 0);
+    memcpy(on->chunk, group.chunks, sizeof on->chunk);
+    on->pass.by_column = group.by_column;
+    linear_put_table(on);
+    assert_pass(problem, on);
+    device_group_release(on->device, &group);
+    device_chunks_free(chunks);
+    linear_device_free(on);
+    linear_free(problem);
+}
+
 /* One row is as long as all others together, or each row is. */
 static void arranged_rows_take_little_memory(void **state) {
     (void)state;
@@ -247,6 +289,7 @@ int main(void) {
         cmocka_unit_test(dense_rows_of_any_shape_have_the_bits_of_the_processor),
         cmocka_unit_test(arranged_rows_and_columns_have_the_bits_of_the_processor),
         cmocka_unit_test(any_number_of_blocks_and_threads_has_the_bits_of_the_processor),
+        cmocka_unit_test(chunks_that_stay_are_arranged_while_there_is_room),
         cmocka_unit_test(arranged_rows_take_little_memory),
         cmocka_unit_test(dense_rows_of_many_lengths_and_batches_have_the_bits_of_the_processor),
     };
