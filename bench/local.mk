@@ -26,6 +26,11 @@ EXTRA_PROGRAMS += bench/bench_pass
 bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_pass
 
+# How much of a GPU's memory throughput is used.
+EXTRA_PROGRAMS += bench/bench_device
+bench_bench_device_LDADD = $(SHARD_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+CLEANFILES += bench/bench_device
+
 # Replicas that take modelled times, and a coordinator that packs data into small chunks.
 EXTRA_PROGRAMS += bench/scale_replicas bench/scale_pack
 bench_scale_replicas_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
@@ -56,6 +61,10 @@ EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py 
 bench: all bench/bench_kernels bench/bench_pass
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/bench.py
 
+# On a GPU alone.
+bench-cuda: all bench/bench_device
+	bench/bench_device cuda
+
 # The status server under load: minutes.
 bench-serving: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
@@ -81,4 +90,4 @@ bench-efficiency: bench/efficiency
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-serving bench-scale bench-efficiency bench-transport bench-peers
+.PHONY: bench bench-serving bench-scale bench-efficiency bench-transport bench-peers bench-cuda

@@ -155,9 +155,9 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
             refuse(saving->former_epoch, saving->former, "a newer coordinator was here", out);
         shard->coordinator = 0;
     } else {
-        shard_answer(shard, shard->coordinator,
-                     (struct message){.type = MESSAGE_FAILED, .failed = {(uint32_t)-code, reason}},
-                     out);
+        shard_answer(
+            shard, shard->coordinator,
+            (struct message){.type = MESSAGE_FAILED, .failed = {(uint32_t)-code, reason, 0}}, out);
     }
     go_on(shard, out);
 }

@@ -124,7 +124,7 @@ static void a_text_too_long_for_its_message_is_cut(void **state) {
     char reason[20000];
     memset(reason, 'x', sizeof reason - 1);
     reason[sizeof reason - 1] = 0;
-    struct message message = {.type = MESSAGE_FAILED, .failed = {70, reason}}, back;
+    struct message message = {.type = MESSAGE_FAILED, .failed = {70, reason, 0}}, back;
     struct bytes body;
     const char *why;
     bytes_init(&body);
