@@ -13,6 +13,7 @@
 #define ITEMS_A_BLOCK 1024 /* that its threads go over, where items are small */
 #define PARTS_MOST 4096    /* of a chunk */
 
+_Static_assert(NETWORK_STRIP <= NETWORK_SPREAD, "k moves a row within a thread's spread only");
 _Static_assert(NETWORK_TENSORS_MAX == TENSORS_MAX, "a bound a tensor");
 _Static_assert(ACTIVATION_TANH == NETWORK_TANH && ACTIVATION_RELU == NETWORK_RELU &&
                    ACTIVATION_GELU == NETWORK_GELU,

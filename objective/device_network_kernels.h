@@ -257,10 +257,12 @@ PORTABLE int network_part_of(const struct network_product *product, uint32_t til
 }
 
 /* Where a strip has product k of row or column i: such that neighbours in either are in different
- * banks of memory. */
+ * banks of memory, and those that a thread has of one k are a fixed way apart. */
 PORTABLE uint32_t network_at(uint32_t k, uint32_t i) {
-    return k * NETWORK_TILE + (i + k) % NETWORK_TILE;
+    return k * NETWORK_TILE + (i ^ k);
 }
+
+#define NETWORK_AHEAD 16 /* terms of a sum over rows that are fetched at once */
 
 /* ---- both types ---- */
 

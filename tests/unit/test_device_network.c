@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "objective/on_device.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/network_fixture.h"
@@ -199,6 +200,38 @@ sums_longer_than_a_strip_and_matrices_wider_than_a_tile_have_the_same_bits(void 
             assert_as_the_processor(net, ends, 3);
             net_free(net);
         }
+}
+
+static struct objective_shape any_shape(struct random *random) {
+    struct objective_shape shape = net_shape((enum objective_kind)random_below(random, OBJECTIVES),
+                                             (enum activation)random_below(random, ACTIVATIONS),
+                                             (enum precision)random_below(random, PRECISIONS));
+    shape.features = (uint32_t)random_below(random, NET_FEATURES_MAX + 1);
+    shape.network.layers = 1 + (uint32_t)random_below(random, 3);
+    for (uint32_t l = 0; l < shape.network.layers; l++)
+        shape.network.units[l] = 1 + (uint32_t)random_below(random, 30);
+    return shape;
+}
+
+static void any_network_has_the_bits_of_the_processor(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 77);
+    for (int round = 0; round < 40; round++) {
+        const struct format *format = &formats[random_below(&random, FORMATS)];
+        uint32_t ends[3];
+        for (uint32_t c = 0; c < 3; c++)
+            ends[c] = (c ? ends[c - 1] : 0) + (uint32_t)random_below(&random, 90);
+        struct objective_shape shape = any_shape(&random);
+        struct net *net =
+            net_new(shape, ends[2], format->dense, format->type, (uint64_t)(500 + round));
+        for (uint32_t i = 0; i < ends[2]; i++)
+            net->weight[i] = random_below(&random, 3) ? 4 * random_unit(&random) : 0;
+        net->rows.weight = round % 2 ? net->weight : NULL;
+        net_measure(net);
+        assert_as_the_processor(net, ends, 3);
+        net_free(net);
+    }
 }
 
 /* Those of weight 0 may have values beyond all numbers. */
@@ -393,6 +426,7 @@ int main(void) {
         cmocka_unit_test(every_loss_activation_precision_and_format_has_the_bits_of_the_processor),
         cmocka_unit_test(
             sums_longer_than_a_strip_and_matrices_wider_than_a_tile_have_the_same_bits),
+        cmocka_unit_test(any_network_has_the_bits_of_the_processor),
         cmocka_unit_test(rows_count_as_much_as_they_weigh),
         cmocka_unit_test(extreme_numbers_have_the_bits_of_the_processor),
         cmocka_unit_test(parameters_that_are_no_numbers_exceed_all_bounds),
