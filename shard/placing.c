@@ -48,7 +48,7 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup, u
         return 0;
     int code = device_find(&choice, index, &found);
     if (code || !found.any)
-        return code;
+        return code ? ERROR_CONFIG : 0;
     code = open_device(placing, &found);
     if (code && place->optional) {
         log_warning("%s; computing on the CPU", error_text());
@@ -56,7 +56,7 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup, u
         return 0;
     }
     if (code)
-        return code;
+        return ERROR_CONFIG;
     place->backend = &shard_on_device;
     place->device = placing->device;
     place->name = device_name(placing->device);

@@ -17,8 +17,9 @@ struct shard_placing {
     unsigned number;
 };
 
-/* For shard_self.place: `context` is a struct shard_placing. A device that other work lost is
- * opened anew. */
+/* For shard_self.place: `context` is a struct shard_placing. A device that was lost is opened anew.
+ * ERROR_CONFIG if the one that is asked for is not there, or cannot be used: a worker that is
+ * started anew would find the same. */
 int shard_placing_find(void *context, const struct message_shard_setup *setup, uint32_t index,
                        struct shard_place *place);
 

@@ -13,18 +13,6 @@
 
 /* ---- actions ---- */
 
-/* What was loaded into vectors of the host goes to where programs run. */
-static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
-    int code = registers_push(registers, REGISTER_X, 0, registers->count);
-    if (!code)
-        code = registers_push(registers, REGISTER_G, 0, registers->count);
-    if (!code && loaded->header.points > 2)
-        code = registers_push(registers, REGISTER_BEST, 0, registers->count);
-    for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
-        code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
-    return code;
-}
-
 /* At most one action of a kind is queued. A second one replaces the first, which it includes: a
  * FENCE of a higher epoch, or a KEEP of a later step. */
 static void add_action(struct saving *saving, struct shard_action action) {
@@ -61,8 +49,6 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         failpoint(FAILPOINT_restore_begin);
         code = checkpoint_load(disk, action->folder, &action->expected, action->digest,
                                action->registers, action->loaded);
-        if (!code)
-            code = push_loaded(action->registers, action->loaded);
         failpoint(FAILPOINT_restore_done);
         shard_loaded(shard, code, error_text(), out);
         break;
@@ -319,10 +305,28 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
     add_action(saving, action);
 }
 
+/* What was loaded into vectors of the host goes to where programs run. */
+static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
+    int code = registers_push(registers, REGISTER_X, 0, registers->count);
+    if (!code)
+        code = registers_push(registers, REGISTER_G, 0, registers->count);
+    if (!code && loaded->header.points > 2)
+        code = registers_push(registers, REGISTER_BEST, 0, registers->count);
+    for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
+        code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
+    return code;
+}
+
+/* A checkpoint that cannot be loaded sends the run back to another step; a device that fails
+ * meanwhile says nothing about the checkpoint. */
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     saving->unanswered--;
-    tell_restored(shard, saving->restoring, code, reason, out);
+    int pushed = code ? 0 : push_loaded(&shard->registers, &saving->loading);
+    if (pushed)
+        shard_fail(shard, pushed, out);
+    else
+        tell_restored(shard, saving->restoring, code, reason, out);
     if (!code)
         note_kept(saving, &saving->loading);
     go_on(shard, out);

@@ -7,6 +7,7 @@ nothing else. Without a GPU that this build can use it fails and says why."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,8 @@ GRID = {'tests/integration/test_bits.py': {'DML_BITS': 'pairs'},
 def unit_tests():
     """Those on a device, by what they include."""
     paths = sorted((SOURCE / 'tests/unit').glob('test_*.c'))
-    return [f'tests/unit/{path.stem}' for path in paths if 'device_fixture.h' in path.read_text()]
+    return [f'tests/unit/{path.stem}' for path in paths
+            if re.search(r'unit/(device_fixture|shard_\w+)\.h', path.read_text())]
 
 
 def run(what, command, **environment):

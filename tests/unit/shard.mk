@@ -5,7 +5,8 @@ SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_inter
 	tests/unit/test_checkpoint tests/unit/test_checkpoint_damage \
 	tests/unit/test_checkpoint_factor \
 	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined \
-	tests/unit/test_shard_device
+	tests/unit/test_shard_device tests/unit/test_shard_device_failing \
+	tests/unit/test_shard_placing
 check_PROGRAMS += $(SHARD_TESTS)
 TESTS += $(SHARD_TESTS)
 SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -48,4 +49,13 @@ tests_unit_test_shard_process_SOURCES = tests/unit/test_shard_process.c \
 tests_unit_test_shard_process_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_shard_device_SOURCES = tests/unit/test_shard_device.c tests/unit/shard_bench.h
 tests_unit_test_shard_device_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_device_failing_SOURCES = tests/unit/test_shard_device_failing.c \
+	tests/unit/shard_saving.h tests/unit/shard_bench.h
+tests_unit_test_shard_device_failing_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_placing_SOURCES = tests/unit/test_shard_placing.c tests/unit/shard_bench.h
+tests_unit_test_shard_placing_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_shard_placing_LDFLAGS = -Wl,--wrap=device_put
+TESTS += tests/unit/test_shards_on_device.py
+tests/unit/test_shards_on_device.log: $(SHARD_TESTS)
 endif
+EXTRA_DIST += tests/unit/test_shards_on_device.py

@@ -25,17 +25,29 @@ struct bench {
     uint64_t number; /* of the last program */
 };
 
-/* Shards are on the CPU, or on the device that DML_TEST_DEVICE names. */
-static inline int bench_place(void *context, const struct message_shard_setup *setup,
-                              uint32_t index, struct shard_place *place) {
-    static struct device *device;
-    (void)context, (void)setup, (void)index;
-    if (!getenv("DML_TEST_DEVICE"))
-        return 0;
-    if (!device)
-        device = test_device();
-    *place = (struct shard_place){
-        .backend = &shard_on_device, .device = device, .name = device_name(device)};
+/* What shards are set up on: the CPU, or a device. */
+struct bench_place {
+    struct device *device; /* or NULL */
+    bool optional;
+};
+
+/* Those of a test that says nothing are on the device that DML_TEST_DEVICE names, or on the CPU. */
+static inline struct bench_place *bench_place(void) {
+    static struct bench_place place;
+    if (!place.device && getenv("DML_TEST_DEVICE"))
+        place.device = test_device();
+    return &place;
+}
+
+static inline int bench_find(void *context, const struct message_shard_setup *setup, uint32_t index,
+                             struct shard_place *place) {
+    const struct bench_place *to = context ? context : bench_place();
+    (void)setup, (void)index;
+    if (to->device)
+        *place = (struct shard_place){.backend = &shard_on_device,
+                                      .device = to->device,
+                                      .name = device_name(to->device),
+                                      .optional = to->optional};
     return 0;
 }
 
@@ -108,9 +120,11 @@ static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t
                                             .uniform_exponent = 20}};
 }
 
-static inline void bench_init(struct bench *bench, struct message with) {
-    static const struct shard_self self = {
-        .host = "here", .description = "test", .proof = 9, .place = bench_place};
+/* NULL: where all shards of the test are. `place` must outlive the bench. */
+static inline void bench_init_at(struct bench *bench, struct message with,
+                                 struct bench_place *place) {
+    const struct shard_self self = {
+        .host = "here", .description = "test", .proof = 9, .place = bench_find, .context = place};
     *bench = (struct bench){.shard = shard_new(&self)};
     outbox_init(&bench->out);
     tell(bench, COORDINATOR_LINK, hello());
@@ -118,6 +132,10 @@ static inline void bench_init(struct bench *bench, struct message with) {
     tell(bench, REPLICA_LINK, greet());
     assert_answer(bench, 0, REPLICA_LINK, MESSAGE_GREETED);
     tell(bench, COORDINATOR_LINK, with);
+}
+
+static inline void bench_init(struct bench *bench, struct message with) {
+    bench_init_at(bench, with, NULL);
 }
 
 static inline void bench_release(struct bench *bench) {

@@ -36,6 +36,7 @@ struct saved {
     char folder[64];
     uint64_t step;
     struct random random;
+    struct bench_place *place; /* NULL: where all shards of the test are */
 };
 
 static inline void folder_new(struct saved *saved) {
@@ -83,16 +84,20 @@ static inline void finish_writing(struct bench *bench, const struct disk *disk) 
 
 /* A new process for the same folder. */
 static inline void start_shard(struct saved *saved, uint32_t attempt) {
-    bench_init(&saved->bench, setup_saving(saved->folder, attempt));
+    bench_init_at(&saved->bench, setup_saving(saved->folder, attempt), saved->place);
     carry_out(&saved->bench, &files_disk);
     assert_answer(&saved->bench, 0, COORDINATOR_LINK, MESSAGE_READY);
 }
 
-static inline void saved_init(struct saved *saved) {
-    *saved = (struct saved){0};
+static inline void saved_init_at(struct saved *saved, struct bench_place *place) {
+    *saved = (struct saved){.place = place};
     random_init(&saved->random, 1);
     folder_new(saved);
     start_shard(saved, 1);
+}
+
+static inline void saved_init(struct saved *saved) {
+    saved_init_at(saved, NULL);
 }
 
 static inline void saved_release(struct saved *saved) {

@@ -1,4 +1,5 @@
 /* Shards on a device against shards on the CPU: the same bits, whatever programs do. */
+#include "tests/unit/device_fixture.h"
 #include "tests/unit/shard_bench.h"
 
 #include <math.h>
