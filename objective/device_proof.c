@@ -76,6 +76,14 @@ static bool is_same(const struct found *a, const struct found *b) {
            memcmp(a->sum, b->sum, sizeof a->sum) == 0;
 }
 
+static int differs(const struct device *device, const struct proof_case *data, const char *what) {
+    return error_set(ERROR_UNAVAILABLE,
+                     "%s: it computes other bits than the CPU: in the %s of `%s` over %s rows. "
+                     "Use `device = cpu`, and report this",
+                     device_name(device), what, objective_name(data->shape.kind),
+                     data->rows.dense ? "dense" : "sparse");
+}
+
 static int prove(struct device *device, struct proof_case *data) {
     if (objective_device_cannot(&data->shape, false))
         return 0;
@@ -83,14 +91,92 @@ static int prove(struct device *device, struct proof_case *data) {
     find_within_bounds(data, &found[1]);
     int code = find_on_device(device, data, &found[0]);
     if (!code && !is_same(&found[0], &found[1]))
-        code = error_set(ERROR_UNAVAILABLE,
-                         "%s: it computes other bits than the CPU: in the %s of `%s` over %s rows. "
-                         "Use `device = cpu`, and report this",
-                         device_name(device), data->shape.network.layers ? "network" : "gradient",
-                         objective_name(data->shape.kind), data->rows.dense ? "dense" : "sparse");
+        code = differs(device, data, data->shape.network.layers ? "network" : "gradient");
     free(found);
     return code;
 }
+
+/* ---- second derivatives ---- */
+
+struct curved {
+    struct objective_curved result;
+    int64_t triangle[PROOF_TRIANGLE];
+};
+
+static int curve(struct objective_device *on, const struct proof_case *data,
+                 struct curved *curved) {
+    struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_CURVATURE,
+                                         .first = PROOF_CURVED_CHUNK,
+                                         .count = 1,
+                                         .sums = true,
+                                         .bounds = bounds_of_one(PROOF_CURVED_BOUND),
+                                         .drawing = proof_drawing};
+    uint64_t n = objective_parameters(&data->shape);
+    struct objective_device_result result;
+    bool stopped;
+    int code = objective_device_point(on, data->parameters);
+    if (!code)
+        code = objective_device_compute(on, &work, &result, &stopped);
+    curved->result = result.curved;
+    return code ? code : objective_device_gather(on, curved->triangle, n * (n + 1) / 2);
+}
+
+static int curve_on_device(struct device *device, const int16_t *exponent, struct proof_case *data,
+                           struct curved *curved) {
+    const struct objective_device_settings settings = {.shape = data->shape,
+                                                       .curvature = true,
+                                                       .uniform = data->scale.uniform,
+                                                       .exponents = exponent,
+                                                       .examples = PROOF_ROWS,
+                                                       .memory = MEMORY_BYTES,
+                                                       .chunk = give,
+                                                       .context = data};
+    struct objective_device *on;
+    int code = objective_device_new(device, &settings, &on);
+    if (!code)
+        code = curve(on, data, curved);
+    objective_device_free(on);
+    return code;
+}
+
+static void curve_here(const struct proof_case *data, const int16_t *exponent,
+                       struct curved *curved) {
+    const struct objective_sample sample = {.exponent = exponent,
+                                            .examples = PROOF_ROWS,
+                                            .derivative_exponent = PROOF_CURVED_BOUND,
+                                            .drawing = proof_drawing};
+    struct objective_scratch *scratch = objective_scratch_new(&data->shape);
+    objective_curvature(&data->shape, &sample, &data->rows, PROOF_CURVED_CHUNK, data->parameters,
+                        curved->triangle, scratch, &curved->result);
+    objective_scratch_free(scratch);
+}
+
+/* Where the bound was exceeded, what was added until then is of no use. */
+static bool is_curved_alike(const struct curved *a, const struct curved *b) {
+    const struct objective_curved *one = &a->result, *other = &b->result;
+    bool totals =
+        memcmp(&one->trace_leverage, &other->trace_leverage, sizeof one->trace_leverage) == 0 &&
+        memcmp(&one->trace, &other->trace, sizeof one->trace) == 0 && one->drawn == other->drawn &&
+        one->exceeded == other->exceeded;
+    return totals && (one->exceeded || (one->terms == other->terms &&
+                                        memcmp(a->triangle, b->triangle, sizeof a->triangle) == 0));
+}
+
+static int prove_curvature(struct device *device, const struct proof_data *proof,
+                           enum objective_kind kind, bool dense) {
+    struct proof_case data = proof_curvature(proof, kind, dense);
+    if (objective_device_cannot(&data.shape, true))
+        return 0;
+    struct curved *curved = memory_new(2, sizeof *curved);
+    curve_here(&data, proof->exponent, &curved[1]);
+    int code = curve_on_device(device, proof->exponent, &data, &curved[0]);
+    if (!code && !is_curved_alike(&curved[0], &curved[1]))
+        code = differs(device, &data, "second derivatives");
+    free(curved);
+    return code;
+}
+
+/* ---- all of it ---- */
 
 static int prove_networks(struct device *device, struct proof_data *data, bool dense) {
     int code = 0;
@@ -110,6 +196,8 @@ int objective_device_prove(struct device *device) {
         for (int kind = 0; kind < OBJECTIVES && !code; kind++) {
             struct proof_case linear = proof_linear(data, (enum objective_kind)kind, dense);
             code = prove(device, &linear);
+            if (!code)
+                code = prove_curvature(device, data, (enum objective_kind)kind, dense);
         }
         if (!code)
             code = prove_networks(device, data, dense);

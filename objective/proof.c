@@ -4,9 +4,6 @@
 #include "base/memory.h"
 #include "objective/proof_data.h"
 
-enum { CURVED_PARAMETERS = (PROOF_CURVED + 1) * PROOF_OUTPUTS };
-enum { TRIANGLE = CURVED_PARAMETERS * (CURVED_PARAMETERS + 1) / 2 };
-
 struct outcome {
     int64_t sum[PROOF_PARAMETERS];
     double loss;
@@ -37,15 +34,15 @@ static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_
     struct proof_case curved = proof_curvature(data, kind, dense);
     struct objective_sample sample = {.exponent = data->exponent,
                                       .examples = PROOF_ROWS,
-                                      .derivative_exponent = 6,
-                                      .drawing = {.rate = 0.05, .floor = 0.1, .dice = 1}};
+                                      .derivative_exponent = PROOF_CURVED_BOUND,
+                                      .drawing = proof_drawing};
     struct objective_scratch *scratch = objective_scratch_new(&curved.shape);
     struct objective_curved result;
-    int64_t *triangle = memory_new(TRIANGLE, sizeof *triangle);
-    objective_curvature(&curved.shape, &sample, &curved.rows, 1, curved.parameters, triangle,
-                        scratch, &result);
+    int64_t *triangle = memory_new(PROOF_TRIANGLE, sizeof *triangle);
+    objective_curvature(&curved.shape, &sample, &curved.rows, PROOF_CURVED_CHUNK, curved.parameters,
+                        triangle, scratch, &result);
     double totals[] = {result.trace_leverage, result.trace, (double)result.drawn};
-    uint64_t hash = hash64_seeded(triangle, TRIANGLE * sizeof *triangle, seed);
+    uint64_t hash = hash64_seeded(triangle, PROOF_TRIANGLE * sizeof *triangle, seed);
     hash = hash64_seeded(totals, sizeof totals, hash);
     objective_scratch_free(scratch);
     free(triangle);
