@@ -281,7 +281,7 @@ static void note_device(struct coordinator *c, uint32_t link, const char *device
     snprintf(worker->device, sizeof worker->device, "%s", device);
     output_worker(out, link, "running");
     if (strcmp(device, "cpu") != 0)
-        output_event(out, "device", "%s %u computes on %s", role_name(worker->role), worker->index,
+        output_event(out, "worker", "%s %u computes on %s", role_name(worker->role), worker->index,
                      worker->device);
 }
 

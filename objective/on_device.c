@@ -43,16 +43,6 @@ struct objective_device {
     void *outcomes_here;
 };
 
-const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {
-    if (shape->plugin)
-        return "plug-ins are computed by the CPU";
-    if (shape->network.mixed)
-        return "networks with the Kronecker preconditioner are computed by the CPU";
-    if (curvature && (!objective_of(shape->kind)->second || shape->network.layers))
-        return "this objective has no second derivatives";
-    return NULL;
-}
-
 /* ---- memory ---- */
 
 static bool has_lists(const struct objective_shape *shape) {

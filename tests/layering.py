@@ -23,7 +23,8 @@ MAY_INCLUDE = {
     'coordinator': ['base', 'wire', 'store', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/totals.h', 'numeric/vector.h',
                     'objective/kronecker.h', 'objective/objective.h', 'objective/objectives.def',
-                    'objective/parameters.def', 'plugin/plugin.h'],
+                    'objective/on_device.h', 'objective/parameters.def', 'device/find.h',
+                    'plugin/plugin.h'],
     'shard': ['base', 'wire', 'device', 'numeric'],
     'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective', 'plugin/plugin.h'],
 }
@@ -64,6 +65,7 @@ LIBRARIES = {
 # functions named here.
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
+    'objective/on_device.h': {'objective_device_cannot'},
     'objective/objective.h': {'objective_name', 'objective_from_name',
                               'objective_of', 'objective_find', 'objective_has_classes',
                               'objective_outputs', 'objective_layout',

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "coordinator/command/command.h"
 #include "coordinator/run/dataset.h"
+#include "coordinator/run/devices.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/network.h"
 #include "coordinator/status/report.h"
@@ -53,6 +54,8 @@ int command_check(const struct options *options) {
     if (code)
         return code;
     code = dataset_find(job, &paths);
+    if (!code)
+        code = devices_check(job);
     if (!code && options->json) {
         json_t *settings = job_settings(job);
         report_print_json(settings);
@@ -62,6 +65,7 @@ int command_check(const struct options *options) {
         print_counts(&paths);
         print_runs(job);
         print_network(job);
+        devices_print(job, stdout);
     }
     dataset_paths_release(&paths);
     job_free(job);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "coordinator/run/plugin.h"
 #include "coordinator/run/dataset.h"
+#include "coordinator/run/devices.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/progress.h"
@@ -57,6 +58,8 @@ int training_open(struct training *run) {
         code = store_open(run->job->state, &run->store);
     if (!code)
         code = showing_begin(run);
+    if (!code)
+        code = devices_check(run->job);
     if (!code)
         code = hosting_find(run->job, &run->loop, &run->hosts); /* before hours of packing */
     return code;

@@ -99,7 +99,7 @@ int training_begin(struct training *training);
 
 /* Takes the lock of the state folder, opens the store, and answers over the control socket and the
  * status server from now on. ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the
- * server's address. */
+ * server's address; and what devices_check() answers. */
 int training_open(struct training *training);
 
 /* Opens the job's data, beside the loop. As dataset_open(), in the order of the columns of a model
