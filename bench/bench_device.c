@@ -1,6 +1,6 @@
 /* Speed of a device: how much of its memory's throughput is used by evaluations of linear models,
  * on data that stay there and on data that are copied there each time, and by a shard's history
- * passes.
+ * passes; and how many operations a second the products of networks make.
  *
  *     bench_device [cuda[:N] | emulated [MEGABYTES]]
  *
@@ -114,7 +114,7 @@ static double pass_s(struct objective_device *on, const struct data *data,
     struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_GRADIENT,
                                          .count = data->chunks,
                                          .sums = true,
-                                         .bounds = bounds_of_one(4)};
+                                         .bounds = bounds_of_one(40)};
     bool stopped;
     int64_t begun_ns = clock_monotonic_ns();
     must(objective_device_compute(on, &work, results, &stopped));
@@ -179,6 +179,28 @@ static void data_pass(struct device *device, const char *name, enum objective_ki
     struct data data = new_data(&shape, width, features == width, megabytes);
     double bytes = (double)data.chunks * (double)data.chunk_bytes;
     print_speed(name, bytes, best_pass_s(device, &data, stream ? (uint64_t)(bytes / 3) : 0), copy);
+    free_data(&data);
+}
+
+/* ---- networks ---- */
+
+/* Images of 28 × 28 through 100 units to 10 classes. Products alone are counted: forward, of the
+ * gradients, and of the errors of the hidden layer. */
+static void network_pass(struct device *device, const char *name, enum precision precision,
+                         double megabytes) {
+    enum { FEATURES = 784, UNITS = 100, OUTPUTS = 10 };
+    const double products = 2 * FEATURES * UNITS + 3 * UNITS * OUTPUTS;
+    struct objective_shape shape = {
+        .kind = OBJECTIVE_SOFTMAX,
+        .features = FEATURES,
+        .outputs = OUTPUTS,
+        .intercept = true,
+        .network = {.layers = 1, .units = {UNITS}, .precision = precision}};
+    struct data data = new_data(&shape, FEATURES, true, megabytes);
+    double rows = (double)data.chunks * data.templates[0].count;
+    double seconds = best_pass_s(device, &data, 0);
+    printf("%-44s %9.3f ms %8.1f GFlop/s\n", name, seconds * 1e3,
+           2 * rows * products / seconds / 1e9);
     free_data(&data);
 }
 
@@ -277,6 +299,8 @@ int main(int argc, char **argv) {
               false, copy);
     data_pass(device, "copied: logistic, dense float, 784", logistic, 1, 784, 784, megabytes, true,
               copy);
+    network_pass(device, "network of 784-100-10, double", PRECISION_DOUBLE, megabytes / 4);
+    network_pass(device, "network of 784-100-10, float", PRECISION_FLOAT, megabytes / 4);
     history_passes(device, megabytes, copy);
     device_close(device);
     return 0;

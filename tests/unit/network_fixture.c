@@ -9,6 +9,10 @@
 #include "base/random.h"
 #include "numeric/fixed.h"
 
+const struct net_format net_formats[NET_FORMATS] = {
+    {true, VALUE_DOUBLE}, {true, VALUE_FLOAT}, {true, VALUE_ONES}, {false, VALUE_DOUBLE},
+    {false, VALUE_FLOAT}, {false, VALUE_ONES}, {true, VALUE_BYTE}, {false, VALUE_BYTE}};
+
 static double label_of(const struct objective_shape *shape, struct random *random) {
     switch (objective_of(shape->kind)->labels) {
     case LABEL_BINARY:

@@ -25,6 +25,14 @@ struct net {
     int16_t *exponent; /* objective_exponents() of these rows alone */
 };
 
+/* How rows may be stored. */
+enum { NET_FORMATS = 8 };
+struct net_format {
+    bool dense;
+    enum value_type type;
+};
+extern const struct net_format net_formats[NET_FORMATS];
+
 /* Random values, of sparse rows about half of them, and parameters from the start of the shape, and
  * biases that are not 0. */
 struct net *net_new(struct objective_shape shape, uint32_t rows, bool dense, enum value_type type,

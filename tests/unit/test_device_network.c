@@ -161,22 +161,15 @@ static void assert_in_one_chunk(const struct net *net) {
     assert_as_the_processor(net, &net->rows.count, 1);
 }
 
-static const struct format {
-    bool dense;
-    enum value_type type;
-} formats[] = {{true, VALUE_DOUBLE}, {true, VALUE_FLOAT}, {true, VALUE_ONES}, {false, VALUE_DOUBLE},
-               {false, VALUE_FLOAT}, {false, VALUE_ONES}, {true, VALUE_BYTE}, {false, VALUE_BYTE}};
-enum { FORMATS = sizeof formats / sizeof *formats };
-
 static void every_loss_activation_precision_and_format_has_the_bits_of_the_processor(void **state) {
     (void)state;
     static const uint32_t ends[] = {7, 7, 12};
     for (int kind = 0; kind < OBJECTIVES; kind++)
-        for (int way = 0; way < ACTIVATIONS * PRECISIONS * FORMATS; way++) {
-            const struct format *format = &formats[way % FORMATS];
-            struct objective_shape shape =
-                net_shape((enum objective_kind)kind, (enum activation)(way / FORMATS % ACTIVATIONS),
-                          (enum precision)(way / FORMATS / ACTIVATIONS));
+        for (int way = 0; way < ACTIVATIONS * PRECISIONS * NET_FORMATS; way++) {
+            const struct net_format *format = &net_formats[way % NET_FORMATS];
+            struct objective_shape shape = net_shape(
+                (enum objective_kind)kind, (enum activation)(way / NET_FORMATS % ACTIVATIONS),
+                (enum precision)(way / NET_FORMATS / ACTIVATIONS));
             struct net *net =
                 net_new(shape, 12, format->dense, format->type, (uint64_t)(100 * kind + way));
             assert_as_the_processor(net, ends, 3);
@@ -218,7 +211,7 @@ static void any_network_has_the_bits_of_the_processor(void **state) {
     struct random random;
     random_init(&random, 77);
     for (int round = 0; round < 40; round++) {
-        const struct format *format = &formats[random_below(&random, FORMATS)];
+        const struct net_format *format = &net_formats[random_below(&random, NET_FORMATS)];
         uint32_t ends[3];
         for (uint32_t c = 0; c < 3; c++)
             ends[c] = (c ? ends[c - 1] : 0) + (uint32_t)random_below(&random, 90);
@@ -308,11 +301,11 @@ static void fifteen_layers_of_one_unit_have_the_bits_of_the_processor(void **sta
 
 static void one_row_of_one_column_has_the_bits_of_the_processor(void **state) {
     (void)state;
-    for (int f = 0; f < FORMATS; f++) {
+    for (int f = 0; f < NET_FORMATS; f++) {
         struct objective_shape shape =
             net_shape(OBJECTIVE_ORDINAL, ACTIVATION_RELU, PRECISION_FLOAT);
         shape.features = 1;
-        struct net *net = net_new(shape, 1, formats[f].dense, formats[f].type, 8);
+        struct net *net = net_new(shape, 1, net_formats[f].dense, net_formats[f].type, 8);
         assert_in_one_chunk(net);
         net_free(net);
     }

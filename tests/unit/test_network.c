@@ -15,13 +15,6 @@
 #include "numeric/matrix.h"
 #include "tests/unit/network_fixture.h"
 
-static const struct format {
-    bool dense;
-    enum value_type type;
-} formats[] = {{true, VALUE_DOUBLE}, {true, VALUE_FLOAT}, {true, VALUE_ONES}, {false, VALUE_DOUBLE},
-               {false, VALUE_FLOAT}, {false, VALUE_ONES}, {true, VALUE_BYTE}, {false, VALUE_BYTE}};
-enum { FORMATS = sizeof formats / sizeof *formats };
-
 /* ---- against the definitions ---- */
 
 static long double central_difference(const struct net *net, uint64_t parameter) {
@@ -55,10 +48,10 @@ static void assert_gradient(const struct net *net, double tolerance) {
 static void assert_gradients(enum precision precision, double tolerance) {
     for (int kind = 0; kind < OBJECTIVES; kind++)
         for (int a = 0; a < ACTIVATIONS; a++)
-            for (int f = 0; f < FORMATS; f++) {
+            for (int f = 0; f < NET_FORMATS; f++) {
                 struct objective_shape shape =
                     net_shape((enum objective_kind)kind, (enum activation)a, precision);
-                struct net *net = net_new(shape, 12, formats[f].dense, formats[f].type,
+                struct net *net = net_new(shape, 12, net_formats[f].dense, net_formats[f].type,
                                           (uint64_t)(100 * kind + 10 * a + f));
                 assert_gradient(net, tolerance);
                 net_free(net);
@@ -77,10 +70,10 @@ static void gradients_in_float_are_those_to_its_precision(void **state) {
 
 static void rows_count_as_much_as_they_weigh(void **state) {
     (void)state;
-    for (int f = 0; f < FORMATS; f++) {
+    for (int f = 0; f < NET_FORMATS; f++) {
         struct objective_shape shape =
             net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_GELU, PRECISION_DOUBLE);
-        struct net *net = net_new(shape, 12, formats[f].dense, formats[f].type, 3);
+        struct net *net = net_new(shape, 12, net_formats[f].dense, net_formats[f].type, 3);
         for (uint32_t i = 0; i < 12; i++)
             net->weight[i] = i % 4 ? 0.125 * i : 0;
         net->rows.weight = net->weight;
@@ -153,9 +146,9 @@ static void fifteen_layers_of_one_unit_have_a_gradient(void **state) {
 
 static void one_row_has_a_gradient(void **state) {
     (void)state;
-    for (int f = 0; f < FORMATS; f++) {
+    for (int f = 0; f < NET_FORMATS; f++) {
         struct net *net = net_new(net_shape(OBJECTIVE_ORDINAL, ACTIVATION_RELU, PRECISION_DOUBLE),
-                                  1, formats[f].dense, formats[f].type, 8);
+                                  1, net_formats[f].dense, net_formats[f].type, 8);
         assert_gradient(net, 2e-10);
         net_free(net);
     }
@@ -318,8 +311,9 @@ static void a_chunk_does_not_notice_those_before_it(void **state) {
     shape.features = NET_FEATURES_MAX;
     struct objective_scratch *scratch = objective_scratch_new(&shape);
     static const uint32_t cuts[] = {0, 1, 2, 5, 5, 60, 62, 63};
-    for (int round = 0; round < 2 * FORMATS; round++) {
-        const struct format *format = &formats[round < FORMATS ? round : 2 * FORMATS - 1 - round];
+    for (int round = 0; round < 2 * NET_FORMATS; round++) {
+        const struct net_format *format =
+            &net_formats[round < NET_FORMATS ? round : 2 * NET_FORMATS - 1 - round];
         struct net *net = net_new(shape, 63, format->dense, format->type, 20);
         for (size_t c = 0; c + 1 < sizeof cuts / sizeof *cuts; c++) {
             struct rows rows = net->rows;
@@ -416,9 +410,9 @@ static void parameters_that_are_no_numbers_give_no_loss_and_no_bounds(void **sta
 
 static void the_loss_alone_is_the_same(void **state) {
     (void)state;
-    for (int f = 0; f < FORMATS; f++) {
+    for (int f = 0; f < NET_FORMATS; f++) {
         struct net *net = net_new(net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_GELU, PRECISION_FLOAT),
-                                  1500, formats[f].dense, formats[f].type, 13);
+                                  1500, net_formats[f].dense, net_formats[f].type, 13);
         struct objective_scratch *scratch = objective_scratch_new(&net->shape);
         struct objective_result result;
         objective_block(&net->shape, NULL, &net->rows, net->parameters, NULL, scratch, &result);
@@ -457,11 +451,12 @@ static void margins_are_those_of_the_loss_and_of_correct_rows(void **state) {
     static const enum objective_kind kinds[] = {OBJECTIVE_SOFTMAX, OBJECTIVE_ORDINAL,
                                                 OBJECTIVE_SQUARED};
     for (size_t i = 0; i < 3; i++)
-        for (int f = 0; f < FORMATS; f++)
+        for (int f = 0; f < NET_FORMATS; f++)
             for (uint32_t layers = 0; layers < 3; layers += 2) {
                 struct objective_shape shape =
                     net_shape(kinds[i], ACTIVATION_TANH, PRECISION_DOUBLE);
-                struct net *net = net_new(shape, 1500, formats[f].dense, formats[f].type, 14);
+                struct net *net =
+                    net_new(shape, 1500, net_formats[f].dense, net_formats[f].type, 14);
                 net->shape.network.layers = layers; /* 0: the same numbers as a linear model's */
                 assert_margins(net);
                 net_free(net);
