@@ -20,10 +20,12 @@ GRID = {'tests/integration/test_bits.py': {'DML_BITS': 'pairs'},
 
 
 def unit_tests():
-    """Those on a device, by what they include."""
-    paths = sorted((SOURCE / 'tests/unit').glob('test_*.c'))
-    return [f'tests/unit/{path.stem}' for path in paths
-            if re.search(r'unit/(device_fixture|shard_\w+)\.h', path.read_text())]
+    """Those on a device, by what they include: the fixture, or a header that does."""
+    folder = SOURCE / 'tests/unit'
+    fixture = 'device_fixture.h'
+    headers = {fixture} | {path.name for path in folder.glob('*.h') if fixture in path.read_text()}
+    return [f'tests/unit/{path.stem}' for path in sorted(folder.glob('test_*.c'))
+            if any(f'tests/unit/{header}"' in path.read_text() for header in headers)]
 
 
 def run(what, command, **environment):

@@ -51,6 +51,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_fencing.py \
 	tests/integration/test_waiting.py \
 	tests/integration/test_images.py \
+	tests/integration/test_cuda.py \
 	tests/integration/test_weights.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_nights.py

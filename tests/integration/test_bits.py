@@ -23,6 +23,8 @@ SETTINGS = {
     'threads': [1, 2],
     'portion_chunks': [1, 5, 0],  # 0: as the coordinator sees fit
 }
+if os.environ.get('DML_TEST_DEVICE'):
+    SETTINGS['device'] = ['cpu', os.environ['DML_TEST_DEVICE']]
 GRID = os.environ.get('DML_BITS') or 'pairs'
 
 # Enough for 64 chunks of the least size, and for 4 blocks of 4,096 parameters.
