@@ -15,7 +15,7 @@
 #include "tests/unit/device_fixture.h"
 
 /* Chunks that are shorter than a batch and longer, and one of no rows. */
-static const uint32_t chunk_rows[] = {1, 70, 0, 256, 300, 73};
+static const uint32_t chunk_rows[] = {1, 40, 0, 65, 400, 194};
 enum { CHUNKS = sizeof chunk_rows / sizeof *chunk_rows };
 
 static const struct objective_shape shapes[] = {
@@ -238,20 +238,76 @@ static void chunks_that_fit_are_copied_once(void **state) {
     end(&bench);
 }
 
-/* What the device has no memory for any more is copied each time. */
 static void a_device_that_is_full_keeps_no_more_chunks(void **state) {
     (void)state;
     struct bench bench;
     begin(&bench, shape_of(OBJECTIVE_LOGISTIC), false, VALUE_DOUBLE, false, 1);
-    assert_int_equal(open_bench(&bench, UINT64_C(8) << 20), 0);
-    device_limit(bench.device, UINT64_C(1000) << 10);
+    assert_int_equal(open_bench(&bench, UINT64_C(4) << 20), 0);
+    device_limit(bench.device, UINT64_C(900) << 10); /* others have taken the rest */
+    assert_computes(&bench);
+    assert_int_equal(objective_device_usage(bench.on).resident, 0);
+    end(&bench);
+}
+
+static void a_device_without_memory_says_so(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench, shape_of(OBJECTIVE_LOGISTIC), false, VALUE_DOUBLE, false, 1);
+    assert_int_equal(open_bench(&bench, UINT64_C(4) << 20), 0);
+    device_limit(bench.device, UINT64_C(20) << 10);
     assert_int_equal(compute(&bench, OBJECTIVE_DEVICE_GRADIENT, true, &(struct found){0}),
-                     ERROR_UNAVAILABLE); /* not even a buffer of this size */
-    error_clear();
-    device_limit(bench.device, UINT64_C(4) << 20);
-    assert_int_equal(open_bench(&bench, UINT64_C(8) << 20), 0);
+                     ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "memory"));
+    end(&bench);
+}
+
+/* More rows than a block of threads has at a time, in the last chunk; the others stay. */
+enum { MANY = 5000 };
+struct many {
+    uint32_t start[MANY + 1], *feature;
+    float *value;
+    double label[MANY], weight[MANY];
+};
+
+static struct many *many_of(const struct canned *canned) {
+    struct many *many = memory_new(1, sizeof *many);
+    uint64_t values = canned->rows.values * (MANY / CANNED_ROWS + 1);
+    many->feature = memory_new(values, sizeof *many->feature);
+    many->value = memory_new(values, sizeof *many->value);
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint32_t row = i % CANNED_ROWS, at = many->start[i];
+        many->label[i] = canned->label[row];
+        many->weight[i] = canned->weight[row];
+        for (uint32_t v = canned->start[row]; v < canned->start[row + 1]; v++, at++) {
+            many->feature[at] = canned->feature[v];
+            many->value[at] = canned->narrow[v] / MANY;
+        }
+        many->start[i + 1] = at;
+    }
+    return many;
+}
+
+static void chunks_of_many_rows_are_added_up_row_by_row(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench, shape_of(OBJECTIVE_SMOOTH_HINGE), false, VALUE_FLOAT, true, 1);
+    struct many *many = many_of(bench.canned);
+    struct rows *rows = &bench.rows[CHUNKS - 1];
+    rows->count = MANY;
+    rows->values = many->start[MANY];
+    rows->start = many->start;
+    rows->feature = many->feature;
+    rows->value = many->value;
+    rows->label = many->label;
+    rows->weight = many->weight;
+    bench.scale.uniform -= 4;
+    bench.scale.exponent = NULL;
+    assert_int_equal(open_bench(&bench, 0), 0);
     assert_computes(&bench);
     end(&bench);
+    free(many->feature);
+    free(many->value);
+    free(many);
 }
 
 static void a_bound_that_is_exceeded_is_found_in_the_chunks_that_exceed_it(void **state) {
@@ -426,6 +482,8 @@ int main(void) {
         cmocka_unit_test(chunks_that_fit_are_copied_once),
         cmocka_unit_test(chunks_that_do_not_fit_are_copied_each_time),
         cmocka_unit_test(a_device_that_is_full_keeps_no_more_chunks),
+        cmocka_unit_test(a_device_without_memory_says_so),
+        cmocka_unit_test(chunks_of_many_rows_are_added_up_row_by_row),
         cmocka_unit_test(a_bound_that_is_exceeded_is_found_in_the_chunks_that_exceed_it),
         cmocka_unit_test(points_that_are_too_far_out_have_infinite_maxima),
         cmocka_unit_test(ranges_add_up_until_the_sums_are_gathered),
