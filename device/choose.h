@@ -14,20 +14,26 @@ struct device_wish {
     uint32_t index;     /* of the worker: shares out the devices of a machine */
     const char *cannot; /* why no device does this work (a constant), or NULL */
     bool pays;          /* whether the work is large enough for a GPU; for `auto` alone */
+
+    /* Whether a device that was opened gives the processor's bits. 0, or an error. */
+    int (*prove)(struct device *device);
+    /* Prepares the work on the device; NULL: there is nothing to prepare. 0, or an error. */
+    int (*use)(void *context, struct device *device);
+    void *context;
 };
 
-/* Prepares the work on a device. 0, or an error after which the device is closed: a code of
- * ERROR_UNAVAILABLE says that the device failed. */
-typedef int device_user(void *context, struct device *device);
+/* Whether the processor would do as well. */
+bool device_wish_is_free(const struct device_wish *wish);
 
-/* Opens the device and prepares the work on it. Answers 0 with *device, or with NULL if the work is
- * for the processor. The log says which it is. If the choice is free, a device that does not do is
- * worth a warning; else it is an error: ERROR_CONFIG if it would be one again, and what the device
- * or `use` said otherwise.
+/* Opens the device and prepares the work on it. *device is what an earlier call has left there, or
+ * NULL: it stays open if it is the one, and is closed else, so that nothing may need it any more.
+ * Answers 0 with *device, or with NULL if the work is for the processor. The log says which it is.
+ * If the choice is free, a device that does not do is worth a warning; else it is an error, with
+ * *device NULL: ERROR_CONFIG if it would be one again, and what the device, `prove` or `use` said
+ * otherwise; ERROR_UNAVAILABLE says that the device failed.
  *
  * For tests, DML_AUTO_DEVICE=emulated in the environment makes `auto` take the emulated device in
  * place of a GPU, however small the work. */
-int device_choose(const struct device_wish *wish, device_user *use, void *context,
-                  struct device **device);
+int device_choose(const struct device_wish *wish, struct device **device);
 
 #endif

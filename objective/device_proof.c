@@ -77,7 +77,7 @@ static bool is_same(const struct found *a, const struct found *b) {
 }
 
 static int differs(const struct device *device, const struct proof_case *data, const char *what) {
-    return error_set(ERROR_UNAVAILABLE,
+    return error_set(ERROR_CONFIG,
                      "%s: it computes other bits than the CPU: in the %s of `%s` over %s rows. "
                      "Use `device = cpu`, and report this",
                      device_name(device), what, objective_name(data->shape.kind),

@@ -25,8 +25,8 @@ struct objective_device; /* opaque */
 const char *objective_device_cannot(const struct objective_shape *shape, bool curvature);
 
 /* Computes the data of objective_proof() on the device and on the processor: 0 if all bits are the
- * same, else ERROR_UNAVAILABLE with a text that says where they are not. For a worker that opens a
- * device, before it uses it. */
+ * same, else ERROR_CONFIG with a text that says where they are not; ERROR_UNAVAILABLE if the device
+ * failed. For a worker that opens a device, before it uses it. */
 int objective_device_prove(struct device *device);
 
 struct objective_device_settings {

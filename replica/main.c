@@ -28,7 +28,7 @@ struct rim {
     struct replica *replica;
     struct set *set;
     struct workers *workers;
-    struct device *device;     /* that the workers compute on; NULL: the CPU */
+    struct device *device;     /* that was opened last, for the workers; NULL: none */
     bool device_failed;        /* the last set could not be opened only because a device failed */
     const char *device_option; /* of the command line, or NULL */
     int16_t *exponents;        /* base exponents of a network or plug-in; owned */
@@ -70,8 +70,6 @@ static void wake(void *context) {
 static void close_set(struct rim *rim) {
     workers_free(rim->workers);
     rim->workers = NULL;
-    device_close(rim->device);
-    rim->device = NULL;
     free(rim->exponents);
     rim->exponents = NULL;
     free(rim->plugin_source);
@@ -226,15 +224,18 @@ static int start_on(void *context, struct device *device) {
 
 static int start_workers(struct rim *rim, const struct replica_setup *setup,
                          struct workers_settings *settings) {
+    struct start start = {settings, &rim->workers};
     const struct device_wish wish = {
         .asked = setup->device,
         .own = rim->device_option,
         .index = setup->index,
         .cannot = device_cannot(setup, &settings->shape),
         .pays = pays(set_info(rim->set), &settings->shape),
+        .prove = objective_device_prove,
+        .use = start_on,
+        .context = &start,
     };
-    struct start start = {settings, &rim->workers};
-    int code = device_choose(&wish, start_on, &start, &rim->device);
+    int code = device_choose(&wish, &rim->device);
     rim->device_failed = code == ERROR_UNAVAILABLE;
     if (code)
         return code;
@@ -390,10 +391,16 @@ static void report(const struct rim *rim) {
               counters->stale);
 }
 
+static void release(struct rim *rim) {
+    close_set(rim);
+    device_close(rim->device);
+    rim->device = NULL;
+}
+
 static void forget(void *state) {
     struct rim *rim = state;
     report(rim);
-    close_set(rim);
+    release(rim);
     replica_free(rim->replica);
     rim->replica = new_replica();
 }
@@ -417,7 +424,7 @@ static int serve(const struct host_options *options) {
     if (rim.host)
         code = host_run(rim.host);
     report(&rim);
-    close_set(&rim);
+    release(&rim);
     host_free(rim.host);
     replica_free(rim.replica);
     return code;

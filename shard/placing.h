@@ -13,13 +13,10 @@
 struct shard_placing {
     const char *own;       /* the choice of the process itself, instead of the run's; or NULL */
     struct device *device; /* that was opened last, and gives the CPU's bits; or NULL */
-    enum device_kind kind;
-    unsigned number;
 };
 
 /* For shard_self.place: `context` is a struct shard_placing. A device that was lost is opened anew.
- * ERROR_CONFIG if the one that is asked for is not there, or cannot be used: a worker that is
- * started anew would find the same. */
+ * Errors are those of device_choose(). */
 int shard_placing_find(void *context, const struct message_shard_setup *setup, uint32_t index,
                        struct shard_place *place);
 

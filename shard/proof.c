@@ -171,7 +171,7 @@ int shard_proof_of_device(struct device *device) {
     if (!code)
         code = run(&sides[1]);
     if (!code && !agree(&sides[0], &sides[1]))
-        code = error_set(ERROR_UNAVAILABLE,
+        code = error_set(ERROR_CONFIG,
                          "%s does not compute the bits that the CPU computes: update its driver, "
                          "or set `device = cpu`",
                          device_name(device));

@@ -11,11 +11,20 @@
 #include "base/error.h"
 #include "device/choose.h"
 
-/* What is prepared on a device: `code` is what comes of it. */
+/* What is prepared on a device, and what comes of it and of the proof. */
 struct work {
     int code;
     unsigned tries;
 };
+
+static int proof;
+static unsigned proofs;
+
+static int prove(struct device *device) {
+    assert_non_null(device);
+    proofs++;
+    return proof ? error_set(proof, "other bits") : 0;
+}
 
 static int prepare(void *context, struct device *device) {
     struct work *work = context;
@@ -24,13 +33,21 @@ static int prepare(void *context, struct device *device) {
     return work->code ? error_set(work->code, "the work does not fit") : 0;
 }
 
-static struct device *choose(struct device_wish wish, int code, int expected, unsigned tries) {
+/* From the device that is open to the one that is then. */
+static struct device *choose_from(struct device *device, struct device_wish wish, int code,
+                                  int expected, unsigned tries) {
     struct work work = {.code = code};
-    struct device *device = (struct device *)&work;
     error_clear();
-    assert_int_equal(device_choose(&wish, prepare, &work, &device), expected);
+    wish.prove = prove;
+    wish.use = prepare;
+    wish.context = &work;
+    assert_int_equal(device_choose(&wish, &device), expected);
     assert_int_equal(work.tries, tries);
     return device;
+}
+
+static struct device *choose(struct device_wish wish, int code, int expected, unsigned tries) {
+    return choose_from(NULL, wish, code, expected, tries);
 }
 
 static void assert_emulated(struct device *device) {
@@ -88,12 +105,49 @@ static void a_free_choice_takes_no_emulated_device(void **state) {
     (void)state;
     struct work work = {0};
     struct device *device = NULL;
-    const struct device_wish wish = {.asked = "auto", .pays = true};
-    assert_int_equal(device_choose(&wish, prepare, &work, &device), 0);
+    const struct device_wish wish = {
+        .asked = "auto", .pays = true, .prove = prove, .use = prepare, .context = &work};
+    assert_int_equal(device_choose(&wish, &device), 0);
     if (device) /* this machine has a GPU */
         assert_non_null(strstr(device_name(device), "cuda"));
     device_close(device);
     assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0)); /* too small to pay */
+}
+
+static void a_device_is_proved_when_it_is_opened_and_stays_open(void **state) {
+    (void)state;
+    const struct device_wish wish = {.asked = "emulated"};
+    proofs = 0;
+    struct device *device = choose(wish, 0, 0, 1);
+    assert_ptr_equal(choose_from(device, wish, 0, 0, 1), device);
+    assert_int_equal(proofs, 1);
+    device_fail_after(device, 0);
+    void *memory;
+    assert_int_equal(device_new(device, 1, &memory), ERROR_UNAVAILABLE);
+    device = choose_from(device, wish, 0, 0, 1); /* the one that is lost is of no use */
+    assert_false(device_is_lost(device));
+    assert_int_equal(proofs, 2);
+    assert_null(choose_from(device, (struct device_wish){.asked = "cpu"}, 0, 0, 0));
+}
+
+static void a_device_that_gives_other_bits_is_not_used(void **state) {
+    (void)state;
+    proof = ERROR_UNAVAILABLE;
+    assert_null(choose((struct device_wish){.asked = "emulated"}, 0, ERROR_UNAVAILABLE, 0));
+    assert_string_equal(error_text(), "other bits");
+    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0));
+    unsetenv("DML_AUTO_DEVICE");
+    proof = 0;
+}
+
+static void a_choice_is_free_if_it_is_auto(void **state) {
+    (void)state;
+    assert_true(device_wish_is_free(&(struct device_wish){.asked = "auto"}));
+    assert_true(device_wish_is_free(&(struct device_wish){.asked = "cuda", .own = "auto"}));
+    assert_false(device_wish_is_free(&(struct device_wish){.asked = "auto", .own = "cuda"}));
+    assert_false(device_wish_is_free(&(struct device_wish){.asked = "cpu"}));
+    assert_false(device_wish_is_free(&(struct device_wish){.asked = "tpu"}));
 }
 
 int main(void) {
@@ -103,6 +157,9 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why),
         cmocka_unit_test(a_free_choice_falls_back_to_the_processor),
         cmocka_unit_test(a_free_choice_takes_no_emulated_device),
+        cmocka_unit_test(a_device_is_proved_when_it_is_opened_and_stays_open),
+        cmocka_unit_test(a_device_that_gives_other_bits_is_not_used),
+        cmocka_unit_test(a_choice_is_free_if_it_is_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
