@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { RULES_MAX = 32, DELAY_MS = 100 };
+enum { RULES_MAX = 32, DELAY_MS = 100, NOWHERE = FAILPOINTS_MAX };
 
 enum action { ACTION_KILL, ACTION_STOP, ACTION_EIO, ACTION_ENOSPC, ACTION_DELAY, ACTION_HIT };
 static const char *const action_names[] = {"kill", "stop", "eio", "enospc", "delay", "hit"};
@@ -24,6 +24,7 @@ struct rule {
     char role[16]; /* "": any */
     long index;    /* −1: any */
     unsigned failpoint;
+    unsigned after; /* only visits after this failpoint's first count; NOWHERE: all do */
     unsigned long visit;
     enum action action;
     long delay_ms;
@@ -41,6 +42,7 @@ static unsigned more_count;
 static struct rule rules[RULES_MAX];
 static unsigned rule_count;
 static atomic_ulong visits[FAILPOINTS_MAX];
+static atomic_ulong visits_after[RULES_MAX]; /* of the rule's failpoint, after its `after` */
 static const char *log_path, *once_path;
 static const char *own_role = "";
 static atomic_long own_index = -1;
@@ -77,8 +79,17 @@ static void log_visit(const struct failpoint_row *row) {
         close(descriptor);
 }
 
+/* As the rule counts visits; 0: this one does not count. */
+static unsigned long count_visit(const struct rule *rule, unsigned long visit) {
+    if (rule->after == NOWHERE)
+        return visit;
+    if (!atomic_load(&visits[rule->after]))
+        return 0;
+    return atomic_fetch_add(&visits_after[rule - rules], 1) + 1;
+}
+
 static bool applies(const struct rule *rule, unsigned failpoint, unsigned long visit) {
-    return rule->failpoint == failpoint && rule->visit == visit &&
+    return rule->failpoint == failpoint && count_visit(rule, visit) == rule->visit &&
            (!*rule->role || !strcmp(rule->role, own_role)) &&
            (rule->index < 0 || rule->index == atomic_load(&own_index));
 }
@@ -144,7 +155,7 @@ int failpoint_visit(unsigned failpoint) {
 
 static int refuse(const char *text, const char *why) {
     return error_set(ERROR_USAGE,
-                     "DML_FAILPOINT: %s: %s; write [ROLE[INDEX].]NAME:N:"
+                     "DML_FAILPOINT: %s: %s; write [ROLE[INDEX].]NAME[@NAME]:N:"
                      "kill|stop|eio|enospc|delay[:MS]|hit",
                      text, why);
 }
@@ -201,6 +212,26 @@ static bool suits(enum action action, enum failpoint_kind kind) {
     return (action == ACTION_HIT) == (kind == FAILPOINT_SWITCH);
 }
 
+/* rows_count() if there is none. */
+static unsigned find(const char *name) {
+    unsigned failpoint = 0;
+    while (failpoint < rows_count() && strcmp(row_of(failpoint)->name, name))
+        failpoint++;
+    return failpoint;
+}
+
+/* NAME, or NAME@NAME, which is cut up. */
+static int read_place(const char *text, char *name, struct rule *rule) {
+    char *at = strchr(name, '@');
+    if (at)
+        *at++ = '\0';
+    rule->failpoint = find(name);
+    rule->after = at ? find(at) : NOWHERE;
+    if (rule->failpoint == rows_count())
+        return refuse_name(text, name);
+    return rule->after == rows_count() ? refuse_name(text, at) : 0;
+}
+
 /* Cuts `copy` up; `text` is what it was. */
 static int read_rule(const char *text, char *copy) {
     if (rule_count == RULES_MAX)
@@ -212,10 +243,8 @@ static int read_rule(const char *text, char *copy) {
     *rule = (struct rule){.delay_ms = DELAY_MS};
     if (!name || !read_role(&name, rule))
         return refuse(text, "not a place");
-    while (rule->failpoint < rows_count() && strcmp(row_of(rule->failpoint)->name, name))
-        rule->failpoint++;
-    if (rule->failpoint == rows_count())
-        return refuse_name(text, name);
+    if (read_place(text, name, rule))
+        return ERROR_USAGE;
     if (!read_number(visit, &number))
         return refuse(text, "visits count from 1");
     rule->visit = (unsigned long)number;
@@ -250,6 +279,8 @@ int failpoint_setup(const char *role, const struct failpoint_row *rows, unsigned
     rule_count = 0;
     for (unsigned i = 0; i < FAILPOINTS_MAX; i++)
         atomic_store(&visits[i], 0);
+    for (unsigned i = 0; i < RULES_MAX; i++)
+        atomic_store(&visits_after[i], 0);
     const char *wanted = getenv("DML_FAILPOINT");
     log_path = getenv("DML_FAILPOINT_LOG");
     once_path = getenv("DML_FAILPOINT_ONCE");

@@ -1,8 +1,9 @@
 /* Failpoints: named places where a process can be made to die, stop, wait or fail.
  *
- *     DML_FAILPOINT=[ROLE[INDEX].]NAME:N:kill|stop|eio|enospc|delay[:MS]|hit[,…]
+ *     DML_FAILPOINT=[ROLE[INDEX].]NAME[@NAME]:N:kill|stop|eio|enospc|delay[:MS]|hit[,…]
  *
- * acts at the Nth visit of a place in a process: it sends itself SIGKILL or SIGSTOP, makes the next
+ * acts at the Nth visit of a place in a process (NAME@OTHER: not counting those before the first of
+ * OTHER): it sends itself SIGKILL or SIGSTOP, makes the next
  * write fail with EIO or ENOSPC, or waits (100 ms). `hit` is for failpoints of kind SWITCH.
  * Workers inherit the variable; a worker that replaces a lost one does not.
  * With ROLE (shard0.NAME, or shard.NAME for any shard) other processes ignore the rule.

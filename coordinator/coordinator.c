@@ -101,7 +101,7 @@ static int device_failed(struct coordinator *c, uint32_t link, const char *why, 
     struct device_choice choice;
     bool chosen = device_choice_read(c->settings.device, &choice) && choice.kind == CHOICE_AUTO;
     if (chosen && !worker->device_failed)
-        output_event(out, "device",
+        output_event(out, "device lost",
                      "the device of %s %u failed (%s): it computes on the CPU from now on",
                      role_name(worker->role), worker->index, why);
     worker->device_failed = chosen;

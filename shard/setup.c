@@ -164,7 +164,7 @@ static int set_up_registers(struct shard *shard, const struct message_shard_setu
     registers_use(registers, place.backend, place.device);
     code = registers_set_up(registers, setup);
     if (code == ERROR_UNAVAILABLE && place.device && place.optional) {
-        log_warning("%s; computing on the CPU", error_text());
+        log_warning("computes on the CPU, as the device cannot be used: %s", error_text());
         error_clear();
         place.device = NULL;
         registers_use(registers, &shard_on_host, NULL);

@@ -90,7 +90,7 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
 
 /* A device that failed needs somebody to look at it, though the run goes on. */
 static int take_event(struct recorder *recorder, const struct record *record) {
-    if (!strcmp(record->event.kind, "device"))
+    if (!strcmp(record->event.kind, "device lost"))
         log_warning("%s", record->event.text);
     else
         log_info("%s", record->event.text);

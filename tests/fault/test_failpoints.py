@@ -15,8 +15,8 @@ import time
 from faults import (ALL, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
                     check_preconditioned, chunks_of, flip, kill, make_job, quiet, run_of, say,
                     seed_of_arguments)
-from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main, run,
-                     test, train)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main,
+                     run, test, train)
 
 SEED = seed_of_arguments()
 SAMPLE = 20
@@ -136,7 +136,8 @@ SCENARIOS = [
     Scenario('a replica is late', rules='replica.send_FLUSHED:4:delay:400', environment=SLOW,
              settings={'max_steps': 8, 'portion_chunks': 2, 'flush_ms': 20}),
     Scenario('a device is lost', environment=DEVICES,
-             rules='replica0.device_lost:60:hit', settings={'max_steps': 4, 'features': 60, 'precondition': 'none'}),
+             rules='replica0.device_lost@send_READY:9:hit',
+             settings={'max_steps': 4, 'features': 60, 'precondition': 'none'}),
     Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
     Scenario('the lock is lost', drive=with_two, environment=SLOW, settings={'max_steps': 4},
              rules=','.join([*(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS)),
@@ -259,10 +260,16 @@ def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(fold
 
 # ---- devices ----
 
-# Who fails where, and whether it does so before there is anything on the device: then the worker
-# itself turns to the CPU.
-DEVICE_FAULTS = [('replica0.device_memory:1', True), ('replica0.device_memory:6', False),
-                 ('replica0.device_launch:4', False), ('replica0.device_lost:80', False)]
+# While it is opened, a device's worker turns to the CPU itself.
+OPENING = ['replica0.device_memory:1', 'shard0.device_lost:1']
+
+# What does not fit into its memory later is brought there each time.
+STREAMING = ['replica0.device_memory@send_READY:1']
+
+# Else the worker is replaced.
+AT_WORK = ['replica0.device_launch@send_READY:5',
+           'replica0.device_lost@send_READY:9', 'shard0.device_launch@send_READY:3',
+           'shard0.device_lost@send_READY:20']
 
 
 def warned(finished):
@@ -284,27 +291,28 @@ def run_with(job, name, rule, *arguments, **environment):
 
 def device_job(folder):
     return make_job(folder, rows=800, features=60, max_steps=4, checkpoint_seconds=0,
-                    precondition='none', replicas=1)
+                    precondition='none', replicas=1, shards=1)
 
 
 @test
 def a_device_that_fails_is_done_without_and_the_model_is_the_same(folder):
     job = device_job(folder)
     expected = quiet(job)['model_sha256']
-    for number, (rule, opening) in enumerate(DEVICE_FAULTS):
+    for number, rule in enumerate(OPENING + STREAMING + AT_WORK):
         finished, met = run_with(job, f'auto-{number}', rule, **DEVICES)
         assert met, f'{rule} was never met'
         assert finished.json['model_sha256'] == expected, f'{rule}: another model'
-        assert warned(finished) == 1, f'{rule}: no warning: {finished.stderr}'
-        restarts = finished.json['restarts']['replica']
-        assert restarts == (0 if opening else 1), f'{rule}: {restarts} restarts'
+        assert warned(finished) == (rule not in STREAMING), f'{rule}: {finished.stderr}'
+        restarts = finished.json['restarts']
+        assert sum(restarts.values()) == (rule in AT_WORK), f'{rule}: {restarts}'
 
 
 @test
 def a_device_that_was_asked_for_is_tried_again_and_the_end_names_it(folder):
     job = device_job(folder)
     expected = quiet(job)['model_sha256']
-    finished, met = run_with(job, 'once', 'replica0.device_launch:4', '--set', 'device=emulated')
+    finished, met = run_with(job, 'once', 'replica0.device_launch@send_READY:4', '--set',
+                             'device=emulated')
     assert met and finished.json['model_sha256'] == expected, finished
     assert not warned(finished), f'it turned to the CPU: {finished.stderr}'
     with run_of(job, 'always', '--set', 'device=emulated', DML_DEVICE_BYTES='1000') as run_:

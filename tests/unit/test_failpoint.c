@@ -57,6 +57,19 @@ static void a_switch_is_hit_once(void **state) {
     assert_false(failpoint_hit(FAILPOINT_lock_released));
 }
 
+static void visits_before_another_place_need_not_count(void **state) {
+    (void)state;
+    assert_int_equal(setup("epoch_write@file_rename:2:eio"), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(failpoint_write(FAILPOINT_epoch_write), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_file_rename), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_epoch_write), 0);
+    assert_int_equal(failpoint_write(FAILPOINT_epoch_write), EIO);
+    assert_int_equal(failpoint_write(FAILPOINT_epoch_write), 0);
+    assert_int_equal(setup("epoch_write@nowhere:1:eio"), ERROR_USAGE);
+    assert_non_null(strstr(error_text(), "`nowhere`"));
+}
+
 /* How a child ends that passes a failpoint, and then ends with 7. */
 static int ending(const char *wanted, unsigned number) {
     pid_t child = fork();
@@ -199,6 +212,7 @@ int main(void) {
         T(nothing_is_armed_without_the_environment),
         T(the_visit_that_was_named_fails_and_no_other),
         T(a_switch_is_hit_once),
+        T(visits_before_another_place_need_not_count),
         T(a_process_kills_or_stops_itself),
         T(other_processes_take_no_notice),
         T(a_delay_lasts),
