@@ -2,12 +2,15 @@
 #include "base/memory.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/error.h"
+
+#define CACHE_LINE 64
 
 static _Noreturn void exhausted(size_t count, size_t size) {
     fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count,
@@ -20,6 +23,17 @@ void *memory_new(size_t count, size_t size) {
     if (!start)
         exhausted(count, size);
     return start;
+}
+
+void *memory_new_aligned(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - CACHE_LINE)
+        exhausted(count, size);
+    bytes += CACHE_LINE - bytes % CACHE_LINE;
+    void *start = aligned_alloc(CACHE_LINE, bytes);
+    if (!start)
+        exhausted(count, size);
+    return memset(start, 0, bytes);
 }
 
 void *memory_resize(void *old, size_t count, size_t size) {

@@ -23,7 +23,7 @@ static double now_ns(void) {
 }
 
 static double *made_up(size_t count) {
-    double *numbers = memory_new(count, sizeof *numbers);
+    double *numbers = memory_new_aligned(count, sizeof *numbers);
     struct random random;
     random_init(&random, 1);
     for (size_t i = 0; i < count; i++)

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -175,7 +176,7 @@ void dense_begin(const struct objective_shape *shape, const double *parameters,
                  struct objective_scratch *scratch) {
     size_t n = shape->features, outputs = shape->outputs;
     if (!scratch->gradient)
-        scratch->gradient = memory_new(n * outputs, sizeof(double));
+        scratch->gradient = memory_new_aligned(n * outputs, sizeof(double));
     if (outputs == 1)
         return;
     if (!scratch->packed) {
@@ -199,7 +200,8 @@ static const double *as_doubles(const struct objective_shape *shape, const struc
     if (batch->rows->type != VALUE_DOUBLE) {
         size_t values = (size_t)batch->count * shape->features;
         if (values > scratch->tile_values) {
-            scratch->tile = memory_resize(scratch->tile, values, sizeof(double));
+            free(scratch->tile);
+            scratch->tile = memory_new_aligned(values, sizeof(double));
             scratch->tile_values = values;
         }
         kernels[batch->rows->type].widen(values, batch->rows->value,
