@@ -9,7 +9,7 @@
 
 /* With more columns for each value of a chunk than that, nearly all columns would be empty, and the
  * others short; with fewer values there is nothing to be won. */
-#define COLUMNS_A_VALUE 16
+#define COLUMNS_A_VALUE 8
 #define COLUMN_VALUES_LEAST 4096
 
 /* A slice may take so many times the memory of its values. */

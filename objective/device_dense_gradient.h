@@ -67,7 +67,8 @@ PORTABLE void dense_gradient_body(const struct place *place,
     const uint64_t batches = ((uint64_t)chunk->rows + work->batch_rows - 1) / work->batch_rows;
     (void)shared, (void)phase;
     for (uint64_t item = share.first; item < batches * n; item += share.step) {
-        const uint64_t first = item / n * work->batch_rows, column = item % n;
+        const uint64_t batch = linear_quotient(item, work->features);
+        const uint64_t first = batch * work->batch_rows, column = item - batch * n;
         const double total = dense_column_sum(
             work, chunk, (uint32_t)first, dense_batch_end(chunk, first, work->batch_rows), column);
         device_add_i64(&work->sum[column], fixed_round(total * linear_power(work, column)));
@@ -161,10 +162,10 @@ PORTABLE void dense_gradients_body(const struct place *place,
     const uint32_t groups = dense_gradient_groups(work->outputs);
     (void)shared, (void)phase;
     for (uint64_t item = share.first; item < n * groups; item += share.step) {
-        const uint64_t group = item / n;
+        const uint64_t group = linear_quotient(item, work->features);
         const uint32_t output = (uint32_t)(outputs * group / groups);
         const uint32_t end = (uint32_t)(outputs * (group + 1) / groups);
-        dense_group_gradient(end - output, work, share.chunk, item % n, output);
+        dense_group_gradient(end - output, work, share.chunk, item - group * n, output);
     }
 }
 
@@ -186,7 +187,8 @@ PORTABLE void bias_gradient_body(const struct place *place,
     const uint64_t batches = ((uint64_t)chunk->rows + work->batch_rows - 1) / work->batch_rows;
     (void)shared, (void)phase;
     for (uint64_t item = share.first; item < batches * outputs; item += share.step) {
-        const uint64_t first = item / outputs * work->batch_rows, output = item % outputs;
+        const uint64_t batch = linear_quotient(item, work->outputs);
+        const uint64_t first = batch * work->batch_rows, output = item - batch * outputs;
         const uint32_t end = dense_batch_end(chunk, first, work->batch_rows);
         double total = 0;
         for (uint64_t row = first; row < end; row++)

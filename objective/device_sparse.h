@@ -99,8 +99,9 @@ PORTABLE void sparse_margins_body(const struct place *place,
     const uint32_t outputs = work->outputs;
     (void)shared, (void)phase;
     for (uint64_t item = share.first; item < (uint64_t)chunk->rows * outputs; item += share.step) {
-        const struct sparse_row row = sparse_row_at(chunk, item / outputs);
-        const uint64_t output = item % outputs;
+        const uint64_t position = linear_quotient(item, outputs);
+        const uint64_t output = item - position * outputs;
+        const struct sparse_row row = sparse_row_at(chunk, position);
         double margin = 0;
         uint64_t i = row.first;
         for (uint32_t left = row.length; left; left--, i += row.stride)
@@ -144,8 +145,9 @@ PORTABLE void sparse_scatter_body(const struct place *place,
     if (chunk->column)
         return;
     for (uint64_t item = share.first; item < (uint64_t)chunk->rows * outputs; item += share.step) {
-        const struct sparse_row row = sparse_row_at(chunk, item / outputs);
-        const uint64_t output = item % outputs;
+        const uint64_t position = linear_quotient(item, outputs);
+        const uint64_t output = item - position * outputs;
+        const struct sparse_row row = sparse_row_at(chunk, position);
         const double derivative =
             sparse_derivative(work, (chunk->first_row + row.number) * outputs + output);
         uint64_t i = row.first;
@@ -196,8 +198,10 @@ PORTABLE void sparse_gather_body(const struct place *place,
     if (!chunk->column)
         return;
     const uint64_t runs = (chunk->values + COLUMN_RUN - 1) / COLUMN_RUN;
-    for (uint64_t item = share.first; item < runs * work->outputs; item += share.step)
-        sparse_gather_terms(work, chunk, item / work->outputs, item % work->outputs);
+    for (uint64_t item = share.first; item < runs * work->outputs; item += share.step) {
+        const uint64_t run = linear_quotient(item, work->outputs);
+        sparse_gather_terms(work, chunk, run, item - run * work->outputs);
+    }
 }
 
 #endif
