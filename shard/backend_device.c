@@ -18,43 +18,45 @@ static size_t part_elements(const struct registers *registers) {
 /* ---- memory ---- */
 
 /* Lays arrays out one after the other: first without memory, to learn how much, then in it. */
-struct place_maker {
+struct arrangement {
     uint8_t *memory; /* NULL: only count */
     size_t used;
 };
 
-static void *lay_out(struct place_maker *maker, size_t count, size_t size) {
-    void *array = maker->memory ? maker->memory + maker->used : NULL;
-    maker->used += (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+static void *lay_out(struct arrangement *arrangement, size_t count, size_t size) {
+    void *array = arrangement->memory ? arrangement->memory + arrangement->used : NULL;
+    arrangement->used += (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return array;
 }
 
-static void lay_out_frame(struct registers *registers, struct place_maker *maker) {
+static void lay_out_frame(struct registers *registers, struct arrangement *arrangement) {
     struct resident *resident = registers->resident;
     size_t count = registers->count, size = sizeof(double);
-    resident->mean = lay_out(maker, count, size);
-    resident->scale = lay_out(maker, count, size);
-    resident->penalty = lay_out(maker, count, size);
-    resident->root = lay_out(maker, count, size);
-    resident->bias_gradient = lay_out(maker, registers->frame.outputs, size);
+    resident->mean = lay_out(arrangement, count, size);
+    resident->scale = lay_out(arrangement, count, size);
+    resident->penalty = lay_out(arrangement, count, size);
+    resident->root = lay_out(arrangement, count, size);
+    resident->bias_gradient = lay_out(arrangement, registers->frame.outputs, size);
 }
 
 static size_t lay_out_all(struct registers *registers, void *memory) {
     struct resident *resident = registers->resident;
-    struct place_maker maker = {.memory = memory};
+    struct arrangement arrangement = {.memory = memory};
     for (uint8_t i = 0; i < REGISTERS; i++)
         if (registers_have(registers, i))
-            registers->vector[i].resident = lay_out(&maker, registers->count, sizeof(double));
-    resident->sum = lay_out(&maker, registers->sum_length, sizeof *resident->sum);
-    size_t zeroed = maker.used;
-    resident->history = lay_out(&maker, 2 * (size_t)registers->slots, registers->history_stride);
-    resident->slice = lay_out(&maker, part_elements(registers), sizeof(int64_t) + sizeof(uint32_t));
-    resident->yields = lay_out(&maker, SCALARS_MAX, sizeof *resident->yields);
+            registers->vector[i].resident = lay_out(&arrangement, registers->count, sizeof(double));
+    resident->sum = lay_out(&arrangement, registers->sum_length, sizeof *resident->sum);
+    size_t zeroed = arrangement.used;
+    resident->history =
+        lay_out(&arrangement, 2 * (size_t)registers->slots, registers->history_stride);
+    resident->slice =
+        lay_out(&arrangement, part_elements(registers), sizeof(int64_t) + sizeof(uint32_t));
+    resident->yields = lay_out(&arrangement, SCALARS_MAX, sizeof *resident->yields);
     if (registers->exponents)
-        resident->exponents = lay_out(&maker, registers->count, sizeof *resident->exponents);
+        resident->exponents = lay_out(&arrangement, registers->count, sizeof *resident->exponents);
     if (registers->frame.used)
-        lay_out_frame(registers, &maker);
-    return memory ? zeroed : maker.used;
+        lay_out_frame(registers, &arrangement);
+    return memory ? zeroed : arrangement.used;
 }
 
 static void close(struct registers *registers) {

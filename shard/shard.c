@@ -41,7 +41,7 @@ void shard_answer(const struct shard *shard, uint32_t to, struct message message
 /* What a device fails with is the only thing here that can be unavailable. */
 void shard_fail(struct shard *shard, int code, struct outbox *out) {
     struct message message = {.type = MESSAGE_FAILED};
-    shard->device_failed = code == ERROR_UNAVAILABLE && shard->registers.device;
+    shard->device_failed = code == ERROR_UNAVAILABLE;
     message.failed = (struct message_failed){
         .status = (uint32_t)-code, .reason = error_text(), .device = shard->device_failed};
     shard_answer(shard, shard->coordinator, message, out);

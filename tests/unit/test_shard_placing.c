@@ -97,6 +97,23 @@ static void a_device_with_other_bits_is_refused(void **state) {
     assert_null(placing.device);
 }
 
+static void auto_takes_no_device_with_other_bits(void **state) {
+    (void)state;
+    struct shard_placing placing = {0};
+    struct shard_place place;
+    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    spoils = true;
+    assert_int_equal(find(&placing, "auto", 10, &place), 0);
+    assert_null(place.device);
+    assert_ptr_equal(place.backend, &shard_on_host);
+    spoils = false;
+    assert_int_equal(find(&placing, "auto", 10, &place), 0);
+    assert_string_equal(place.name, "emulated");
+    assert_true(place.optional);
+    unsetenv("DML_AUTO_DEVICE");
+    shard_placing_release(&placing);
+}
+
 static void a_device_that_fails_in_the_proof_is_refused(void **state) {
     (void)state;
     for (uint64_t calls = 0; calls < 200; calls += 7) {
@@ -129,6 +146,7 @@ int main(void) {
         cmocka_unit_test(a_lost_device_is_opened_anew),
         cmocka_unit_test(the_choice_of_the_process_goes_before_that_of_the_run),
         cmocka_unit_test(a_device_with_other_bits_is_refused),
+        cmocka_unit_test(auto_takes_no_device_with_other_bits),
         cmocka_unit_test(a_device_that_fails_in_the_proof_is_refused),
         cmocka_unit_test(what_is_no_device_is_refused),
     };
