@@ -70,8 +70,9 @@ struct coordinator_settings {
     uint32_t restarts_max;              /* of one worker, before the run gives up */
     bool by_hand[2]; /* shards, replicas: others start them, so the rim alone says how long to wait
                       */
-    bool on_hosts;   /* workers are started on hosts of which some may be away: the run begins with
-                        the first replica, and the caller decides when to give up */
+    uint32_t on_hosts; /* how many there are that workers are started on, replica i on host i modulo
+                          that; 0: all are here. Some may be away: the run begins with the first
+                          replica, and the caller decides when to give up */
     const uint32_t *replica_threads; /* [replicas], may change between calls; NULL: `threads` */
     /* Where to start; outlives the coordinator. */
     const double *start;       /* [parameters], in coordinates if there are any, or NULL: at zero */

@@ -99,6 +99,13 @@ static const char *device_for(const struct coordinator *c, uint32_t link) {
     return c->membership.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
+/* How many of its role come before it on its host: they share out the devices there. A shard may
+ * have moved, and then it shares one. */
+static uint32_t on_host(const struct coordinator *c, uint32_t link) {
+    uint32_t index = c->membership.members[link].index;
+    return c->settings.on_hosts ? index / c->settings.on_hosts : index;
+}
+
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     const struct set_info *data = c->settings.data;
     const struct layout_tensor *bias = layout_input_bias(&c->settings.layout);
@@ -129,6 +136,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .coordinates = has_coordinates(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,
+        .on_host = on_host(c, link),
         .device = device_for(c, link),
     };
     send_to(c, link, message, out);
@@ -168,6 +176,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
                        : c->settings.threads,
         .flush_ms = c->settings.flush_ms,
         .scratch = c->settings.scratch,
+        .on_host = on_host(c, link),
         .device = device_for(c, link),
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .coordinates = has_coordinates(c),

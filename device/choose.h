@@ -11,7 +11,7 @@
 struct device_wish {
     const char *asked;  /* by the set-up, as base/device_choice.h reads it */
     const char *own;    /* in place of that, by the worker's command line; NULL: nothing */
-    uint32_t index;     /* of the worker: shares out the devices of a machine */
+    uint32_t index;     /* of the worker on its host: shares out the devices there */
     const char *cannot; /* why no device does this work (a constant), or NULL */
     bool pays;          /* whether the work is large enough for a GPU; for `auto` alone */
 

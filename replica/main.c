@@ -228,7 +228,7 @@ static int start_workers(struct rim *rim, const struct replica_setup *setup,
     const struct device_wish wish = {
         .asked = setup->device,
         .own = rim->device_option,
-        .index = setup->index,
+        .index = setup->on_host,
         .cannot = device_cannot(setup, &settings->shape),
         .pays = pays(set_info(rim->set), &settings->shape),
         .prove = objective_device_prove,

@@ -38,7 +38,7 @@ struct replica_setup {
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
     const char *device;            /* the same; as base/device_choice.h reads it */
-    uint32_t index;                /* of this replica, to share out devices by */
+    uint32_t on_host;              /* to share out the devices of its host by */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */

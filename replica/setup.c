@@ -153,7 +153,6 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
     replica->epoch = message->epoch;
     replica->coordinator = from;
     replica->incarnation = hello->incarnation;
-    replica->index = hello->index;
     welcome(replica, out);
     if (another)
         become_another(replica, out);
@@ -233,7 +232,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .objective = memory_copy_string(message->objective),
         .scratch = memory_copy_string(message->scratch),
         .device = memory_copy_string(message->device),
-        .index = replica->index,
+        .on_host = message->on_host,
         .layout = *layout,
         .activation = message->activation,
         .precision = message->precision,

@@ -55,7 +55,6 @@ struct replica {
     uint32_t coordinator; /* its link; 0: none */
     uint64_t epoch;       /* the highest seen */
     uint64_t incarnation;
-    uint32_t index; /* of the replica, as the last HELLO says */
     uint64_t since; /* the epoch in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
     bool returning; /* a new coordinator has come and has not set this replica up yet */

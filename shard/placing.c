@@ -9,13 +9,13 @@ void shard_placing_release(struct shard_placing *placing) {
     placing->device = NULL;
 }
 
-int shard_placing_find(void *context, const struct message_shard_setup *setup, uint32_t index,
+int shard_placing_find(void *context, const struct message_shard_setup *setup,
                        struct shard_place *place) {
     struct shard_placing *placing = context;
     const struct device_wish wish = {
         .asked = setup->device,
         .own = placing->own,
-        .index = index,
+        .index = setup->on_host,
         .pays = setup->count >= DEVICE_ELEMENTS_MIN,
         .prove = shard_proof_of_device,
     };

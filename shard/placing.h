@@ -17,7 +17,7 @@ struct shard_placing {
 
 /* For shard_self.place: `context` is a struct shard_placing. A device that was lost is opened anew.
  * Errors are those of device_choose(). */
-int shard_placing_find(void *context, const struct message_shard_setup *setup, uint32_t index,
+int shard_placing_find(void *context, const struct message_shard_setup *setup,
                        struct shard_place *place);
 
 void shard_placing_release(struct shard_placing *placing); /* no shard may be on it any more */

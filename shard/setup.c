@@ -157,8 +157,7 @@ static int set_up_registers(struct shard *shard, const struct message_shard_setu
     struct registers *registers = &shard->registers;
     struct shard_place place = {.backend = &shard_on_host};
     registers_use(registers, &shard_on_host, NULL); /* the device may be closed now */
-    int code =
-        shard->self.place ? shard->self.place(shard->self.context, setup, shard->index, &place) : 0;
+    int code = shard->self.place ? shard->self.place(shard->self.context, setup, &place) : 0;
     if (code)
         return code;
     registers_use(registers, place.backend, place.device);

@@ -35,8 +35,7 @@ struct shard_self {
     const char *description; /* numeric_description() */
     uint64_t proof;          /* numeric_proof_vectors() */
     /* Finds what a set-up asks to compute on. 0, or an error with its text. NULL: the CPU. */
-    int (*place)(void *context, const struct message_shard_setup *setup, uint32_t index,
-                 struct shard_place *place);
+    int (*place)(void *context, const struct message_shard_setup *setup, struct shard_place *place);
     void *context;
 };
 

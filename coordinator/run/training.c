@@ -216,7 +216,7 @@ static int make_coordinator(struct training *run) {
         .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
         .restarts_max = RESTARTS_MAX,
         .by_hand = {job->shard_addresses[0], job->replica_addresses[0]},
-        .on_hosts = run->hosts.count > 0,
+        .on_hosts = run->hosts.count,
         .replica_threads = run->hosts.threads,
         .start = run->mixture.factors ? run->mixture.start : run->start.parameters,
         .start_pairs = run->start.vectors,

@@ -365,7 +365,7 @@ static struct coordinator *new_machine(struct process *process) {
         .shards_folder = "shards",
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,
-        .on_hosts = self->hosts.count > 0,
+        .on_hosts = self->hosts.count,
         .replica_threads = self->hosts.threads,
         .start = job->origin,
         .start_pairs = job->pairs,

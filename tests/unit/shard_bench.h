@@ -39,10 +39,10 @@ static inline struct bench_place *bench_place(void) {
     return &place;
 }
 
-static inline int bench_find(void *context, const struct message_shard_setup *setup, uint32_t index,
+static inline int bench_find(void *context, const struct message_shard_setup *setup,
                              struct shard_place *place) {
     const struct bench_place *to = context ? context : bench_place();
-    (void)setup, (void)index;
+    (void)setup;
     if (to->device)
         *place = (struct shard_place){.backend = &shard_on_device,
                                       .device = to->device,

@@ -69,12 +69,28 @@ static void what_a_worker_computes_on_is_known_until_it_is_lost(void **state) {
     assert_string_equal(coordinator_worker(f->coordinator, REPLICA_0).device, "");
 }
 
+static void the_workers_of_a_host_are_numbered_to_share_out_its_devices(void **state) {
+    struct fixture *f = *state;
+    for (uint32_t hosts = 0; hosts <= 2; hosts++) {
+        f->settings.on_hosts = hosts;
+        bench_begin(f, &f->settings);
+        uint32_t expected = hosts == 2 ? 0 : 1;
+        bench_feed(f, SHARD_0, bench_welcome(f, SHARD_0, 42));
+        bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
+        assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_SHARD_SETUP).shard_setup.on_host, expected);
+        bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 42));
+        assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.on_host,
+                         expected);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_worker_whose_device_failed_is_set_up_with_the_cpu_if_the_choice_is_its_own),
         TEST(a_worker_whose_device_failed_is_set_up_with_it_again_if_the_job_says_so),
+        TEST(the_workers_of_a_host_are_numbered_to_share_out_its_devices),
         TEST(what_a_worker_computes_on_is_known_until_it_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

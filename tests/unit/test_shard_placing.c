@@ -30,7 +30,7 @@ static int find(struct shard_placing *placing, const char *choice, uint64_t coun
                 struct shard_place *place) {
     const struct message_shard_setup setup = {.device = choice, .count = count};
     *place = (struct shard_place){0};
-    return shard_placing_find(placing, &setup, 0, place);
+    return shard_placing_find(placing, &setup, place);
 }
 
 static void small_ranges_and_cpu_stay_on_the_cpu(void **state) {
