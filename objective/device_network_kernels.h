@@ -86,7 +86,7 @@ struct network_error_arguments {
     void *error;
 };
 
-/* The gradient of a chunk's tensor is at gradient + chunk·stride, an element `exponent` on. */
+/* The gradient of a tensor, of each chunk: that of chunk c from gradient + c·stride on. */
 struct network_gradient_arguments {
     struct network_group group;
     struct network_scale scale;
@@ -120,7 +120,7 @@ struct network_judge_arguments {
     uint32_t *holds; /* of each chunk: whether its gradient may be added */
 };
 
-/* A tensor for rounding; they rise. */
+/* What rounding asks of a tensor. */
 struct network_tensor {
     uint64_t end;   /* the first element behind it */
     uint64_t first; /* element */
@@ -240,12 +240,12 @@ PORTABLE uint32_t network_least(uint64_t left, uint32_t most) {
 /* False if the block has nothing to do. */
 PORTABLE int network_part_of(const struct network_product *product, uint32_t tile, uint32_t phase,
                              struct network_part *part) {
-    const uint64_t across = (product->columns + NETWORK_TILE - 1) / NETWORK_TILE;
+    const uint32_t across = (uint32_t)((product->columns + NETWORK_TILE - 1) / NETWORK_TILE);
     const uint32_t strip = phase / 2, strips = network_strips(product->depth);
     if (strip >= strips || tile >= network_tiles(product->rows, product->columns))
         return 0;
-    part->row = tile / across * NETWORK_TILE;
-    part->column = tile % across * NETWORK_TILE;
+    part->row = (uint64_t)(tile / across) * NETWORK_TILE;
+    part->column = (uint64_t)(tile % across) * NETWORK_TILE;
     part->rows = network_least(product->rows - part->row, NETWORK_TILE);
     part->columns = network_least(product->columns - part->column, NETWORK_TILE);
     part->from = (uint64_t)strip * NETWORK_STRIP;
