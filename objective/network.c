@@ -216,7 +216,7 @@ static void clear_row(struct network_scratch *scratch, const struct batch *batch
         from = batch->rows->start[batch->first + i];
         values = batch->rows->start[batch->first + i + 1] - from;
     }
-    if (scratch->from == scratch->input)
+    if (values && scratch->from == scratch->input)
         memset((char *)scratch->input + from * size, 0, values * size);
     for (uint32_t l = 1; l <= scratch->layers; l++) {
         size_t bytes = scratch->width[l] * size;
