@@ -7,14 +7,15 @@
 
 /* ---- the operations of a sweep, block by block ---- */
 
-/* The elements of a step that lie in the block that begins at `offset`. */
+/* The elements of a step that lie in the block that begins at `offset`. Steps that take y are about
+ * whole blocks. */
 PORTABLE struct sweep_part sweep_part_of(const struct sweep_step *step, uint64_t offset,
                                          uint64_t end, const double *y) {
     struct sweep_part part;
     uint64_t last = step->end < end ? step->end : end;
     part.first = step->first > offset ? step->first : offset;
     part.count = last > part.first ? last - part.first : 0;
-    part.y = y + (part.count ? part.first - offset : 0);
+    part.y = y;
     return part;
 }
 

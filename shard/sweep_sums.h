@@ -4,10 +4,10 @@
 
 #include "shard/sweep_each.h"
 
-/* The elements of a step that lie in a block, whose y of the last PAIR is at y. */
+/* The elements of a step that lie in a block. */
 struct sweep_part {
     uint64_t first, count; /* of the range */
-    const double *y;       /* of element `first` */
+    const double *y;       /* of the last PAIR, from the first element of the block on */
 };
 
 PORTABLE double sweep_factor(const struct sweep_step *step, uint64_t i) {

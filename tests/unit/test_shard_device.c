@@ -11,12 +11,14 @@
 #include "shard/proof.h"
 #include "shard/state.h"
 
+enum { SEVERAL_PARTS = (2 << 20) + 99 };
 enum { MOST = 2 * BLOCK_ELEMENTS + 700, SLOTS = 20, LENGTH_MOST = 24 };
 
-/* Which numbers are among those of a case. The sign of a NaN is the processor's choice, and some
+/* Which numbers are among those of a case: TAME ones have sums that are rounded, of the others some
+ * overflow. The sign of a NaN is the processor's choice, and some
  * operations of l1 decide by signs: with NaNs there are none of these, with infinities, which can
  * become NaNs, one operation alone. */
-enum special { FINITE, INFINITE, NOT_NUMBERS };
+enum special { TAME, FINITE, INFINITE, NOT_NUMBERS };
 
 /* What a case is made of. */
 struct shape {
@@ -62,8 +64,8 @@ static struct shape random_shape(struct random *random) {
     struct shape shape = {.coordinates = random_below(random, 3) == 0,
                           .type = random_below(random, 2) ? HISTORY_FLOAT : HISTORY_DOUBLE,
                           .uniform = random_below(random, 2)};
-    if (random_below(random, 3) == 0)
-        shape.special = random_below(random, 2) ? INFINITE : NOT_NUMBERS;
+    if (random_below(random, 2) == 0)
+        shape.special = (enum special)between(random, FINITE, NOT_NUMBERS);
     shape.layout = random_layout(random, shape.coordinates);
     uint64_t all = layout_parameters(&shape.layout);
     shape.first = random_below(random, 2) ? 0 : random_below(random, all + 1);
@@ -77,11 +79,13 @@ static struct shape random_shape(struct random *random) {
 
 /* From 1e-300 to 1e300, zeros of both signs, and those that are no numbers. */
 static double random_number(struct random *random, enum special special) {
-    const double rare[] = {0, -0.0, 1e300, -1e300, 1e-300, 5e-324, INFINITY, -INFINITY, NAN};
-    size_t kinds = special == FINITE ? 6 : special == INFINITE ? 8 : 9;
-    if (random_below(random, special == FINITE ? 8 : 40) == 0)
-        return rare[random_below(random, kinds)];
-    double value = ldexp(random_unit(random) - 0.5, between(random, -20, 20));
+    const double rare[] = {0, -0.0, 1e-300, 5e-324, 1e300, -1e300, INFINITY, -INFINITY, NAN};
+    static const size_t kinds[] = {[TAME] = 2, [FINITE] = 6, [INFINITE] = 8, [NOT_NUMBERS] = 9};
+    if (random_below(random, special <= FINITE ? 8 : 40) == 0)
+        return rare[random_below(random, kinds[special])];
+    double value = ldexp(random_unit(random) - 0.5, between(random, -8, 8));
+    if (special == TAME)
+        return value;
     return random_below(random, 50) ? value : ldexp(value, between(random, -900, 900));
 }
 
@@ -173,11 +177,11 @@ static void take_columns(struct registers *registers, struct random *random) {
     free(columns);
 }
 
-static void take_exponents(struct registers *registers, struct random *random) {
+static void take_exponents(struct registers *registers, struct random *random, int most) {
     uint64_t count = layout_exponents(&registers->layout);
     int16_t *exponents = memory_new(count, sizeof *exponents);
     for (uint64_t i = 0; i < count; i++)
-        exponents[i] = (int16_t)between(random, -300, 300);
+        exponents[i] = (int16_t)between(random, -most, most);
     assert_int_equal(registers_set_exponents(registers, 0, exponents, count), 0);
     free(exponents);
 }
@@ -204,40 +208,42 @@ static void fill_vectors(struct registers *registers, struct random *random, enu
     }
 }
 
-/* The first slice replaces the sum, dense or sparse; offsets may repeat. */
-static void fold_slices(struct registers *registers, struct random *random) {
-    size_t count = registers->count, room = stage_sparse_bytes(count + 3);
-    for (int i = between(random, 1, 3), n = 0; n < i; n++) {
-        uint8_t *data = memory_new(room, 1);
-        struct slice slice = {.encoding = random_below(random, 2) ? STAGE_DENSE : STAGE_SPARSE,
-                              .data = data};
-        int64_t *values = (int64_t *)(void *)data;
-        size_t many = count;
-        if (slice.encoding == STAGE_SPARSE) {
-            slice.entries = many = count ? random_below(random, count + 3) : 0;
-            for (size_t k = 0; k < many; k++)
-                ((uint32_t *)(void *)data)[k] = (uint32_t)random_below(random, count);
-            values = (int64_t *)(void *)(data + stage_sparse_values_at(many));
-        }
+/* Offsets of a sparse slice may repeat. */
+static void fold_slice(struct registers *registers, struct random *random,
+                       enum stage_encoding encoding, bool first) {
+    size_t count = registers->count, many = count;
+    uint8_t *data = memory_new(stage_sparse_bytes(count + 3), 1);
+    struct slice slice = {.encoding = encoding, .data = data};
+    int64_t *values = (int64_t *)(void *)data;
+    if (encoding == STAGE_SPARSE) {
+        slice.entries = many = count ? random_below(random, count + 3) : 0;
         for (size_t k = 0; k < many; k++)
-            values[k] = (int64_t)random_next(random) >> between(random, 3, 62);
-        assert_int_equal(registers->backend->fold(registers, count, &slice, n == 0), 0);
-        free(data);
+            ((uint32_t *)(void *)data)[k] = (uint32_t)random_below(random, count);
+        values = (int64_t *)(void *)(data + stage_sparse_values_at(many));
     }
+    for (size_t k = 0; k < many; k++)
+        values[k] = (int64_t)random_next(random) >> between(random, 3, 62);
+    assert_int_equal(registers->backend->fold(registers, count, &slice, first), 0);
+    free(data);
 }
 
-static void begin_side(struct side *side, const struct shape *shape, struct device *device,
-                       uint64_t seed) {
-    struct random random;
+/* The first slice replaces the sum. */
+static void fold_slices(struct registers *registers, struct random *random) {
+    int slices = between(random, 1, 3);
+    for (int i = 0; i < slices; i++)
+        fold_slice(registers, random, random_below(random, 2) ? STAGE_DENSE : STAGE_SPARSE, i == 0);
+}
+
+/* Set up on the device, or on the CPU; nothing has come yet. */
+static void begin_side_bare(struct side *side, const struct shape *shape, struct device *device) {
     struct bytes blob;
-    random_init(&random, seed);
     bytes_init(&blob);
     bytes_init(&side->scalars);
     layout_encode(&shape->layout, &blob);
     const struct message_shard_setup setup = {.layout = {blob.data, (uint32_t)blob.length},
                                               .first = shape->first,
                                               .count = shape->count,
-                                              .slots = SLOTS,
+                                              .slots = shape->count < SEVERAL_PARTS ? SLOTS : 1,
                                               .history_type = (uint8_t)shape->type,
                                               .weight_sum = 13,
                                               .uniform = shape->uniform,
@@ -250,8 +256,15 @@ static void begin_side(struct side *side, const struct shape *shape, struct devi
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     assert_int_equal(registers_set_up(&side->registers, &setup), 0);
     bytes_release(&blob);
+}
+
+static void begin_side(struct side *side, const struct shape *shape, struct device *device,
+                       uint64_t seed) {
+    struct random random;
+    random_init(&random, seed);
+    begin_side_bare(side, shape, device);
     if (side->registers.exponents)
-        take_exponents(&side->registers, &random);
+        take_exponents(&side->registers, &random, shape->special == TAME ? 8 : 300);
     if (shape->coordinates)
         take_columns(&side->registers, &random);
     assert_true(registers_complete(&side->registers));
@@ -354,6 +367,35 @@ static void programs_leave_and_yield_what_they_do_on_the_cpu(void **state) {
     device_close(device);
 }
 
+/* Slices come to the device in parts, so that of large ones less memory is needed. */
+static void slices_of_several_parts_are_added_whole(void **state) {
+    (void)state;
+    struct device *device = test_device();
+    struct side sides[2] = {0};
+    struct random random;
+    struct shape shape = {.layout = layout_linear(SEVERAL_PARTS, 1, false),
+                          .count = SEVERAL_PARTS,
+                          .uniform = true,
+                          .bounds = {.count = 1}};
+    for (int side = 0; side < 2; side++) {
+        random_init(&random, 9);
+        begin_side_bare(&sides[side], &shape, side ? device : NULL);
+        for (int i = 0; i < 3; i++)
+            fold_slice(&sides[side].registers, &random, i < 2 ? STAGE_DENSE : STAGE_SPARSE, i == 0);
+        struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H};
+        const struct operation_list list = {.items = &gradient, .count = 1};
+        struct registers *registers = &sides[side].registers;
+        assert_int_equal(
+            registers->backend->run(&list, registers, &shape.bounds, &sides[side].scalars), 0);
+        assert_int_equal(registers_pull(registers, REGISTER_H, 0, registers->count), 0);
+    }
+    assert_same(sides[0].registers.vector[REGISTER_H].elements,
+                sides[1].registers.vector[REGISTER_H].elements, shape.count, "h", 0);
+    end_side(&sides[0]);
+    end_side(&sides[1]);
+    device_close(device);
+}
+
 static void the_proof_holds_on_a_sound_device(void **state) {
     (void)state;
     struct device *device = test_device();
@@ -364,6 +406,7 @@ static void the_proof_holds_on_a_sound_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_leave_and_yield_what_they_do_on_the_cpu),
+        cmocka_unit_test(slices_of_several_parts_are_added_whole),
         cmocka_unit_test(the_proof_holds_on_a_sound_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
