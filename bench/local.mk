@@ -31,6 +31,14 @@ EXTRA_PROGRAMS += bench/bench_device
 bench_bench_device_LDADD = $(SHARD_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_device
 
+# What one would write without dml for a GPU.
+if HAVE_CUDA
+EXTRA_PROGRAMS += bench/plain_lbfgs
+bench_plain_lbfgs_SOURCES = bench/plain_lbfgs.c bench/plain_gpu.cu bench/plain_gpu.h
+bench_plain_lbfgs_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) -lcusparse -lcublas
+CLEANFILES += bench/plain_lbfgs
+endif
+
 # Replicas that take modelled times, and a coordinator that packs data into small chunks.
 EXTRA_PROGRAMS += bench/scale_replicas bench/scale_pack
 bench_scale_replicas_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
@@ -55,15 +63,16 @@ CLEANFILES += bench/transport
 EXTRA_DIST += bench/bench.py bench/stragglers.py bench/durability.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/newton.py bench/losses.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md
-EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py
+EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all bench/bench_kernels bench/bench_pass
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/bench.py
 
 # On a GPU alone.
-bench-cuda: all bench/bench_device
+bench-cuda: all bench/bench_device bench/plain_lbfgs
 	bench/bench_device cuda
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/cuda.py
 
 # The status server under load: minutes.
 bench-serving: all

@@ -65,8 +65,8 @@ def main():
     if '#define HAVE_CUDA' not in (BUILD / 'config.h').read_text():
         return source.report([('kernels round as the processor # SKIP this build is without CUDA', [])])
     texts = [(path.relative_to(BUILD).as_posix(), path.read_text())
-             for path in sorted(BUILD.glob('*/*.nvcc/*.ptx'))
-             + sorted(BUILD.glob('tests/unit/*.nvcc/*.ptx'))]
+             for folder in (*source.FOLDERS, 'tests/unit') if folder != 'bench'
+             for path in sorted(BUILD.glob(f'{folder}/*.nvcc/*.ptx'))]
     contracted, approximate = found_in(texts, fusing())
     planted = found_in([('planted', PLANTED)], set())
     return source.report([

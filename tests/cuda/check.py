@@ -7,7 +7,6 @@ nothing else. Without a GPU that this build can use it fails and says why."""
 
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
