@@ -35,7 +35,7 @@ struct key {
     double least, most;
     const char *word;  /* a word allowed in place of a number or text, or NULL */
     double word_value; /* the number that the word stands for; for a text it stands for NULL */
-    const char *const *choices;
+    const char *const *choices;     /* of a text: those that can be listed; or NULL */
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
     const char *initial;            /* the default as text, or NULL: none */

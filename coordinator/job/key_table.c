@@ -80,6 +80,7 @@ static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", "kronecker", NULL};
+static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
@@ -237,7 +238,7 @@ const struct key keys[] = {
     {"threads", KEY_COUNT32, AT(threads), RANGE(1, THREADS_MAX), WORD("auto", 0), CHANGES,
      .initial = "auto", .help = "threads of a replica; auto: depends on the machine"},
     {"device", KEY_TEXT, AT(device), .fits = is_device, .allowed = DEVICES,
-     WORD("auto", 0), CHANGES, .initial = "auto",
+     .choices = devices, WORD("auto", 0), CHANGES, .initial = "auto",
      .help = "what shards and replicas compute on; auto: a GPU where it pays"},
     {"portion_chunks", KEY_COUNT32, AT(portion_chunks), RANGE(0, FEATURES_MAX), WORD("auto", 0),
      CHANGES, .initial = "auto", .help = "chunks handed to a replica at a time; auto or 0: adapts"},

@@ -137,7 +137,8 @@ class Mock:
                     'portions': 0 if role == 'shard' else 40 * self.step + index,
                     'chunks': 0 if role == 'shard' else 320 * self.step,
                     'rate': 0 if lost or role == 'shard' else rate,
-                    'restarts': int(lost) + (index % 50 == 3), 'threads': 2}
+                    'restarts': int(lost) + (index % 50 == 3), 'threads': 2,
+                    'device': 'cpu' if role == 'shard' else f'cuda:{index % 4} NVIDIA H200'}
         return ([one('shard', i) for i in range(self.shards)] +
                 [one('replica', i) for i in range(self.replicas)])
 

@@ -62,6 +62,7 @@ def set_takes_the_keys_and_the_values_of_the_job_file(folder):
         [name for name in objectives if name.startswith('s')]
     assert complete(folder, 'run', '--set', 'intercept', '=', 'f') == ['false']
     assert complete(folder, 'run', '--set', 'history', '=') == ['auto']
+    assert complete(folder, 'run', '--set', 'device', '=') == ['auto', 'cpu', 'cuda', 'emulated']
     assert complete(folder, 'run', '--set', '=', 'history_type', '=', 'd') == ['double']
     # Where bash does not part words at `=`, it replaces the whole word.
     assert complete(folder, 'run', '--set', 'csv.header=y', breaks='"') == ['csv.header=yes']

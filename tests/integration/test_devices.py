@@ -195,8 +195,9 @@ def a_device_that_fails_costs_no_bit(folder):
 def a_worker_that_may_choose_goes_on_without_the_device_that_failed(folder):
     job = make_job(folder, 'sparse')
     expected = trained(job, {}, 'cpu')
-    for fault in 'device_memory:1', 'device_launch:30', 'device_lost:60':
-        finished = failing(folder, job, f'replica0.{fault}', 'auto')
+    for fault in ('replica0.device_memory:1', 'replica0.device_launch:30', 'replica0.device_lost:60',
+                  'shard0.device_memory:1', 'shard0.device_launch:10', 'shard0.device_lost:60'):
+        finished = failing(folder, job, fault, 'auto')
         result = finished.json
         assert result['model_sha256'] == expected['model_sha256'], finished
         assert 'computes on the CPU' in finished.stderr, finished
