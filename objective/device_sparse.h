@@ -27,6 +27,23 @@ PORTABLE struct sparse_row sparse_row_at(const struct device_chunk *chunk, uint6
     return row;
 }
 
+/* A row and an output of a chunk. */
+struct sparse_item {
+    struct sparse_row row;
+    uint64_t output;
+    uint64_t at; /* of the item in margins and derivatives */
+};
+
+PORTABLE struct sparse_item sparse_item_at(const struct device_chunk *chunk, uint32_t outputs,
+                                           uint64_t number) {
+    const uint64_t position = linear_quotient(number, outputs);
+    struct sparse_item item;
+    item.row = sparse_row_at(chunk, position);
+    item.output = number - position * outputs;
+    item.at = (chunk->first_row + item.row.number) * outputs + item.output;
+    return item;
+}
+
 /* ---- margins ---- */
 
 /* Of K = 1. */
@@ -98,16 +115,14 @@ PORTABLE void sparse_margins_body(const struct place *place,
     const struct device_chunk *chunk = share.chunk;
     const uint32_t outputs = work->outputs;
     (void)shared, (void)phase;
-    for (uint64_t item = share.first; item < (uint64_t)chunk->rows * outputs; item += share.step) {
-        const uint64_t position = linear_quotient(item, outputs);
-        const uint64_t output = item - position * outputs;
-        const struct sparse_row row = sparse_row_at(chunk, position);
+    for (uint64_t i = share.first; i < (uint64_t)chunk->rows * outputs; i += share.step) {
+        const struct sparse_item item = sparse_item_at(chunk, outputs, i);
         double margin = 0;
-        uint64_t i = row.first;
-        for (uint32_t left = row.length; left; left--, i += row.stride)
-            margin += device_value_at(chunk->type, chunk->value, i) *
-                      work->parameters[(uint64_t)chunk->feature[i] * outputs + output];
-        work->margins[(chunk->first_row + row.number) * outputs + output] = margin;
+        uint64_t at = item.row.first;
+        for (uint32_t left = item.row.length; left; left--, at += item.row.stride)
+            margin += device_value_at(chunk->type, chunk->value, at) *
+                      work->parameters[(uint64_t)chunk->feature[at] * outputs + item.output];
+        work->margins[item.at] = margin;
     }
 }
 
@@ -144,17 +159,14 @@ PORTABLE void sparse_scatter_body(const struct place *place,
     (void)shared, (void)phase;
     if (chunk->column)
         return;
-    for (uint64_t item = share.first; item < (uint64_t)chunk->rows * outputs; item += share.step) {
-        const uint64_t position = linear_quotient(item, outputs);
-        const uint64_t output = item - position * outputs;
-        const struct sparse_row row = sparse_row_at(chunk, position);
-        const double derivative =
-            sparse_derivative(work, (chunk->first_row + row.number) * outputs + output);
-        uint64_t i = row.first;
-        for (uint32_t left = row.length; left; left--, i += row.stride) {
-            const uint32_t column = chunk->feature[i];
-            const double value = device_value_at(chunk->type, chunk->value, i);
-            device_add_i64(&work->sum[(uint64_t)column * outputs + output],
+    for (uint64_t i = share.first; i < (uint64_t)chunk->rows * outputs; i += share.step) {
+        const struct sparse_item item = sparse_item_at(chunk, outputs, i);
+        const double derivative = sparse_derivative(work, item.at);
+        uint64_t at = item.row.first;
+        for (uint32_t left = item.row.length; left; left--, at += item.row.stride) {
+            const uint32_t column = chunk->feature[at];
+            const double value = device_value_at(chunk->type, chunk->value, at);
+            device_add_i64(&work->sum[(uint64_t)column * outputs + item.output],
                            sparse_term(work, derivative, value, column));
         }
     }

@@ -64,7 +64,8 @@ static struct linear_kind any_kind(struct random *random, bool dense) {
                                .by_column = random_below(random, 2),
                                .decades = random_below(random, 2) ? 300 : 1,
                                .density = random_unit(random)};
-    kind.outputs = some_outputs[random_below(random, SOME_OUTPUTS)];
+    kind.outputs = random_below(random, 2) ? some_outputs[random_below(random, SOME_OUTPUTS)]
+                                           : 1 + (uint32_t)random_below(random, 100);
     kind.kind = kind.outputs == 1         ? OBJECTIVE_LOGISTIC
                 : random_below(random, 4) ? OBJECTIVE_SOFTMAX
                                           : OBJECTIVE_ORDINAL;
