@@ -13,7 +13,6 @@
 #include "data/set.h"
 #include "device/choose.h"
 #include "numeric/setup.h"
-#include "objective/kronecker.h"
 #include "objective/objective.h"
 #include "objective/on_device.h"
 #include "plugin/plugin.h"
@@ -204,13 +203,6 @@ static bool pays(const struct set_info *info, const struct objective_shape *shap
     return info->values >= DEVICE_PAYS / (outputs ? outputs : 1);
 }
 
-static const char *device_cannot(const struct replica_setup *setup,
-                                 const struct objective_shape *shape) {
-    if (objective_is_mixed(&setup->layout))
-        return "networks with a Kronecker preconditioner are computed on the CPU only";
-    return objective_device_cannot(shape, setup->precondition != PRECONDITION_NONE);
-}
-
 struct start {
     struct workers_settings *settings;
     struct workers **workers;
@@ -229,7 +221,8 @@ static int start_workers(struct rim *rim, const struct replica_setup *setup,
         .asked = setup->device,
         .own = rim->device_option,
         .index = setup->on_host,
-        .cannot = device_cannot(setup, &settings->shape),
+        .cannot =
+            objective_device_cannot(&settings->shape, settings->precondition != PRECONDITION_NONE),
         .pays = pays(set_info(rim->set), &settings->shape),
         .prove = objective_device_prove,
         .use = start_on,

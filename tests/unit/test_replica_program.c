@@ -39,6 +39,7 @@ struct world {
     struct segment *point;
     uint32_t handed_out; /* chunks */
     uint64_t threads;
+    const char *device;
     int64_t *sum;       /* of the slices staged */
     struct exact total; /* the first: the loss, or trace times leverage */
     uint32_t counted;
@@ -72,7 +73,7 @@ static void set_up(struct world *world, struct outbox *out) {
     answer(out, world->coordinator,
            (struct message){.type = MESSAGE_REPLICA_SETUP,
                             .replica_setup = {.scratch = "",
-                                              .device = "",
+                                              .device = world->device,
                                               .attempt = 1,
                                               .set = set_path(world->set),
                                               .fingerprint = set_info(world->set)->fingerprint,
@@ -125,6 +126,7 @@ static void play_coordinator(struct world *world, const struct message *message,
         set_up(world, out);
         break;
     case MESSAGE_READY:
+        assert_string_equal(message->ready.device, world->device);
         answer(out, world->coordinator,
                (struct message){.type = MESSAGE_EVALUATE,
                                 .evaluate = {1,
@@ -385,6 +387,7 @@ static void what_the_program_stages_is_the_gradient_of_a_plain_loop(void **state
     struct world world;
     world_init(&world);
     world.kind = EVALUATION_GRADIENT;
+    world.device = "cpu";
     for (uint64_t threads = 1; threads <= 3; threads++)
         for (int shuffled = 0; shuffled < 2; shuffled++)
             assert_plain_loop(&world, threads, shuffled);
@@ -396,8 +399,20 @@ static void what_the_program_stages_is_the_curvature_of_a_plain_loop(void **stat
     struct world world;
     world_init(&world);
     world.kind = EVALUATION_CURVATURE;
+    world.device = "cpu";
     for (uint64_t threads = 1; threads <= 3; threads += 2)
         assert_plain_loop(&world, threads, threads == 3);
+    world_release(&world);
+}
+
+static void a_device_stages_the_same_gradient(void **state) {
+    (void)state;
+    struct world world;
+    world_init(&world);
+    world.device = "emulated";
+    world.kind = EVALUATION_GRADIENT;
+    for (int shuffled = 0; shuffled < 2; shuffled++)
+        assert_plain_loop(&world, 1, shuffled);
     world_release(&world);
 }
 
@@ -407,6 +422,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_program_stages_is_the_gradient_of_a_plain_loop),
         cmocka_unit_test(what_the_program_stages_is_the_curvature_of_a_plain_loop),
+        cmocka_unit_test(a_device_stages_the_same_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
