@@ -132,9 +132,14 @@ PORTABLE void chunk_losses_body(const struct place *place,
 
 /* ---- the results of a chunk ---- */
 
-#define FOLD_ROWS 2048         /* that lie in `shared` at a time */
-#define FOLD_LOSS_THREAD 0     /* sums the losses */
-#define FOLD_CORRECT_THREAD 32 /* at the same time, in another warp */
+/* A block a chunk. The sum must be made row after row, by one thread; another one, in another warp,
+ * does the same for `correct`. The threads of a third warp bring the rows into `shared`, a tile
+ * ahead of them. */
+#define FOLD_ROWS 256 /* of a tile */
+#define FOLD_LOSS_THREAD 0
+#define FOLD_CORRECT_THREAD 32
+#define FOLD_FIRST_LOADER 64
+#define FOLD_THREADS 96
 
 struct chunk_fold_arguments {
     const struct device_chunk *chunks;
@@ -150,27 +155,38 @@ struct fold_correct {
     double piece, batch, total;
 };
 
-struct fold_shared {
-    double loss;
-    struct fold_correct correct;
-    double losses[FOLD_ROWS];
+struct fold_tile {
+    double loss[FOLD_ROWS];
     double right[FOLD_ROWS];
 };
 
+struct fold_shared {
+    double loss;
+    struct fold_correct correct;
+    struct fold_tile tiles[2]; /* tile t is the one of t % 2 */
+};
+
+PORTABLE uint32_t fold_tile_rows(const struct device_chunk *chunk, uint32_t tile) {
+    uint64_t first = (uint64_t)tile * FOLD_ROWS;
+    uint64_t left = first < chunk->rows ? chunk->rows - first : 0;
+    return left < FOLD_ROWS ? (uint32_t)left : FOLD_ROWS;
+}
+
 PORTABLE void fold_load(const struct place *place, const struct chunk_fold_arguments *arguments,
-                        uint64_t from, uint32_t rows, struct fold_shared *shared) {
-    for (uint32_t i = place->thread; i < rows; i += place->threads) {
-        shared->losses[i] = arguments->loss[from + i];
+                        const struct device_chunk *chunk, uint32_t tile, struct fold_tile *loaded) {
+    uint64_t from = chunk->first_row + (uint64_t)tile * FOLD_ROWS;
+    uint32_t rows = fold_tile_rows(chunk, tile), loaders = place->threads - FOLD_FIRST_LOADER;
+    for (uint32_t i = place->thread - FOLD_FIRST_LOADER; i < rows; i += loaders) {
+        loaded->loss[i] = arguments->loss[from + i];
         if (arguments->right)
-            shared->right[i] = arguments->right[from + i];
+            loaded->right[i] = arguments->right[from + i];
     }
 }
 
-PORTABLE void fold_losses(uint32_t rows, struct fold_shared *shared) {
-    double sum = shared->loss;
+PORTABLE double fold_losses(double sum, uint32_t rows, const double *loss) {
     for (uint32_t i = 0; i < rows; i++)
-        sum += shared->losses[i];
-    shared->loss = sum;
+        sum += loss[i];
+    return sum;
 }
 
 PORTABLE void fold_piece(struct fold_correct *sums) {
@@ -185,57 +201,52 @@ PORTABLE void fold_batch(struct fold_correct *sums) {
 }
 
 /* Rows from number `first` of the chunk on. */
-PORTABLE void fold_correct_rows(uint32_t first, uint32_t rows, uint32_t batch_rows,
-                                struct fold_shared *shared) {
-    struct fold_correct sums = shared->correct;
+PORTABLE void fold_correct_rows(uint64_t first, uint32_t rows, uint32_t batch_rows,
+                                const double *right, struct fold_correct *to) {
+    struct fold_correct sums = *to;
     for (uint32_t i = 0; i < rows; i++) {
-        uint32_t in_batch = (first + i) % batch_rows;
+        uint32_t in_batch = (uint32_t)(first + i) % batch_rows;
         if (in_batch == 0)
             fold_batch(&sums);
         else if (in_batch % JUDGE_PIECE == 0)
             fold_piece(&sums);
-        sums.piece += shared->right[i];
+        sums.piece += right[i];
     }
-    shared->correct = sums;
+    *to = sums;
 }
 
-PORTABLE void fold_finish(const struct place *place, const struct chunk_fold_arguments *arguments,
-                          struct fold_shared *shared) {
-    if (place->thread == FOLD_LOSS_THREAD)
+/* Adds up the tile before the phase's; what was added so far is the result of a
+ * chunk that ends there. */
+PORTABLE void fold_add(const struct place *place, const struct chunk_fold_arguments *arguments,
+                       const struct device_chunk *chunk, uint32_t phase,
+                       struct fold_shared *shared) {
+    uint32_t tile = phase - 1, rows = fold_tile_rows(chunk, tile);
+    const struct fold_tile *loaded = &shared->tiles[tile % 2];
+    if (place->thread == FOLD_LOSS_THREAD) {
+        shared->loss = fold_losses(shared->loss, rows, loaded->loss);
         arguments->chunk_loss[place->block] = shared->loss;
-    if (place->thread == FOLD_CORRECT_THREAD && arguments->right) {
-        fold_batch(&shared->correct);
-        arguments->chunk_correct[place->block] = shared->correct.total;
+    } else if (place->thread == FOLD_CORRECT_THREAD && arguments->right) {
+        fold_correct_rows((uint64_t)tile * FOLD_ROWS, rows, arguments->batch_rows, loaded->right,
+                          &shared->correct);
+        struct fold_correct sums = shared->correct;
+        fold_batch(&sums);
+        arguments->chunk_correct[place->block] = sums.total;
     }
 }
 
-PORTABLE void fold_begin(const struct place *place, struct fold_shared *shared) {
-    if (place->thread == FOLD_LOSS_THREAD)
-        shared->loss = 0;
-    if (place->thread == FOLD_CORRECT_THREAD)
-        shared->correct.piece = shared->correct.batch = shared->correct.total = 0;
-}
-
-/* A block a chunk. Phases: of each tile first all threads load it, then one adds it up, since the
- * sum must be made row after row; then the end. */
 PORTABLE void chunk_fold_body(const struct place *place,
                               const struct chunk_fold_arguments *arguments, void *memory,
                               uint32_t phase) {
     struct fold_shared *shared = (struct fold_shared *)memory;
     const struct device_chunk *chunk = arguments->chunks + place->block;
-    uint32_t tile = phase / 2, first = tile * FOLD_ROWS;
-    uint32_t left = first < chunk->rows ? chunk->rows - first : 0;
-    uint32_t rows = left < FOLD_ROWS ? left : FOLD_ROWS;
-    if (phase == 0)
-        fold_begin(place, shared);
-    if (tile == arguments->tiles)
-        fold_finish(place, arguments, shared);
-    else if (phase % 2 == 0)
-        fold_load(place, arguments, chunk->first_row + first, rows, shared);
+    if (place->thread >= FOLD_FIRST_LOADER && phase < arguments->tiles)
+        fold_load(place, arguments, chunk, phase, &shared->tiles[phase % 2]);
+    else if (phase > 0)
+        fold_add(place, arguments, chunk, phase, shared);
     else if (place->thread == FOLD_LOSS_THREAD)
-        fold_losses(rows, shared);
-    else if (place->thread == FOLD_CORRECT_THREAD && arguments->right)
-        fold_correct_rows(first, rows, arguments->batch_rows, shared);
+        shared->loss = 0;
+    else if (place->thread == FOLD_CORRECT_THREAD)
+        shared->correct.piece = shared->correct.batch = shared->correct.total = 0;
 }
 
 #endif

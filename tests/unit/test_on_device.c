@@ -39,6 +39,7 @@ struct bench {
     uint32_t asked; /* how often rows were asked for */
     struct objective_scale scale;
     struct device *device;
+    uint64_t room; /* of the device at first */
     struct objective_device *on;
 };
 
@@ -88,10 +89,15 @@ static void begin(struct bench *bench, const struct objective_shape *shape, bool
                                             .uniform = bench->canned->uniform,
                                             .bounds = bounds_of_one(adapts ? 6 : 0)};
     bench->device = test_device();
+    bench->room = device_room(bench->device);
 }
 
 static void end(struct bench *bench) {
     objective_device_free(bench->on);
+    if (!device_is_lost(bench->device)) {
+        device_limit(bench->device, UINT64_MAX);
+        assert_int_equal(device_room(bench->device), bench->room);
+    }
     device_close(bench->device);
     for (uint32_t c = 0; c < CHUNKS; c++)
         free(bench->start[c]);
