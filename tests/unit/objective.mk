@@ -5,6 +5,7 @@ OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_device_curvature tes
 	tests/unit/test_loss_row tests/unit/test_losses tests/unit/test_network \
 	tests/unit/test_network_layout \
 	tests/unit/test_network_oracle tests/unit/test_objective tests/unit/test_on_device \
+	tests/unit/test_on_device_memory \
 	tests/unit/test_robust
 check_PROGRAMS += $(OBJECTIVE_TESTS)
 TESTS += $(OBJECTIVE_TESTS)
@@ -44,9 +45,12 @@ tests_unit_test_network_layout_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_objective_SOURCES = tests/unit/test_objective.c tests/unit/canned.c \
 	tests/unit/canned.h
 tests_unit_test_objective_LDADD = $(OBJECTIVE_TEST_LIBS)
-tests_unit_test_on_device_SOURCES = tests/unit/test_on_device.c tests/unit/device_fixture.h \
-	tests/unit/canned.c tests/unit/canned.h
+ON_DEVICE_BENCH = tests/unit/on_device_bench.c tests/unit/on_device_bench.h \
+	tests/unit/device_fixture.h tests/unit/canned.c tests/unit/canned.h
+tests_unit_test_on_device_SOURCES = tests/unit/test_on_device.c $(ON_DEVICE_BENCH)
 tests_unit_test_on_device_LDADD = $(OBJECTIVE_TEST_LIBS)
+tests_unit_test_on_device_memory_SOURCES = tests/unit/test_on_device_memory.c $(ON_DEVICE_BENCH)
+tests_unit_test_on_device_memory_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_robust_SOURCES = tests/unit/test_robust.c tests/unit/canned.c tests/unit/canned.h
 tests_unit_test_robust_LDADD = $(OBJECTIVE_TEST_LIBS)
 endif
