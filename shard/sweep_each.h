@@ -105,9 +105,10 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
 /* How many elements a thread has under way: as many reads of memory do not wait for each other. */
 #define SWEEP_AT_ONCE 4
 
-/* As history_add(), pair after pair: each vector of the history is read once. */
-PORTABLE void sweep_add_history(const struct sweep_range *range, const struct sweep_step *step,
-                                const struct sweep_term *terms, uint64_t begin, uint64_t end) {
+/* As history_add(), pair after pair: each vector of the history is read once. `wide` is a constant
+ * where this is called, so that loops do not ask for it. */
+PORTABLE void sweep_add_stored(uint32_t wide, const struct sweep_step *step,
+                               const struct sweep_term *terms, uint64_t begin, uint64_t end) {
     for (uint64_t from = begin; from < end; from += SWEEP_AT_ONCE * SWEEP_THREADS) {
         double sum[SWEEP_AT_ONCE];
         for (uint32_t k = 0; k < SWEEP_AT_ONCE; k++)
@@ -117,14 +118,22 @@ PORTABLE void sweep_add_history(const struct sweep_range *range, const struct sw
             for (uint32_t k = 0; k < SWEEP_AT_ONCE; k++) {
                 uint64_t i = from + k * SWEEP_THREADS;
                 if (i < end)
-                    sum[k] += term.p * sweep_stored(range->wide, term.s, i) +
-                              term.r * sweep_stored(range->wide, term.q, i);
+                    sum[k] += term.p * sweep_stored(wide, term.s, i) +
+                              term.r * sweep_stored(wide, term.q, i);
             }
         }
         for (uint32_t k = 0; k < SWEEP_AT_ONCE; k++)
             if (from + k * SWEEP_THREADS < end)
                 step->a[from + k * SWEEP_THREADS] = sum[k];
     }
+}
+
+PORTABLE void sweep_add_history(const struct sweep_range *range, const struct sweep_step *step,
+                                const struct sweep_term *terms, uint64_t begin, uint64_t end) {
+    if (range->wide)
+        sweep_add_stored(1, step, terms, begin, end);
+    else
+        sweep_add_stored(0, step, terms, begin, end);
 }
 
 #endif

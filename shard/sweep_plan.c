@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "shard/resident.h"
 
-enum { ORTHANT_LANES = 8, HISTORY_LANES = 16, DOT_LANES = 32 };
+enum { ORTHANT_LANES = 8, DOT_LANES = 32 };
 
 /* One operation on its way into the plan. */
 struct planner {
@@ -280,7 +280,7 @@ static void plan_tensor_squares(const struct planner *planner) {
 static void plan_history_dots(const struct planner *planner) {
     const struct operation *operation = planner->operation;
     for (uint32_t i = 0; i < operation->count; i++) {
-        struct sweep_step step = sums_of(planner, SWEEP_HISTORY, HISTORY_LANES, 2);
+        struct sweep_step step = sums_of(planner, SWEEP_HISTORY, SWEEP_HISTORY_LANES, 2);
         step.yield = planner->yield + 4 * i;
         step.yield_step = 2;
         step.s = stored_s(planner, operation->slots[i]);

@@ -16,6 +16,7 @@
 #define SWEEP_BLOCK 4096 /* elements: BLOCK_ELEMENTS */
 #define SWEEP_THREADS 256
 #define SWEEP_RESULTS 3 /* the most sums that one step makes */
+#define SWEEP_HISTORY_LANES 16
 
 /* Bytes of `shared`: y of the last PAIR, and what lanes add up to. */
 #define SWEEP_SHARED ((SWEEP_BLOCK + SWEEP_RESULTS * SWEEP_THREADS) * 8)

@@ -52,17 +52,40 @@ PORTABLE void sweep_product_lane(const struct sweep_step *step, const struct swe
     out[0] = sum;
 }
 
-PORTABLE void sweep_history_lane(const struct sweep_range *range, const struct sweep_step *step,
+/* How many elements of a stored vector a thread reads before it uses the first of them: reads of
+ * memory do not wait for each other then. */
+#define SWEEP_READ_AHEAD 8
+
+/* `wide` is a constant where this is called, so that loops do not ask for it. */
+PORTABLE void sweep_history_sums(uint32_t wide, const struct sweep_step *step,
                                  const struct sweep_part *part, uint32_t lane, double *out) {
-    uint64_t whole = sweep_whole(step, part);
-    double with_a = 0, with_y = 0;
-    for (uint64_t i = lane; i < whole; i += step->lanes) {
-        double stored = sweep_stored(range->wide, step->s, part->first + i);
-        with_a += stored * step->a[part->first + i];
-        with_y += stored * part->y[i];
+    const uint64_t whole = sweep_whole(step, part), rounds = whole / SWEEP_HISTORY_LANES;
+    const double *a = step->a + part->first;
+    double stored[SWEEP_READ_AHEAD], with_a = 0, with_y = 0;
+    uint64_t round = 0, i = lane;
+    for (; round + SWEEP_READ_AHEAD <= rounds; round += SWEEP_READ_AHEAD) {
+        for (uint32_t k = 0; k < SWEEP_READ_AHEAD; k++)
+            stored[k] = sweep_stored(wide, step->s, part->first + i + k * SWEEP_HISTORY_LANES);
+        for (uint32_t k = 0; k < SWEEP_READ_AHEAD; k++, i += SWEEP_HISTORY_LANES) {
+            with_a += stored[k] * a[i];
+            with_y += stored[k] * part->y[i];
+        }
+    }
+    for (; i < whole; i += SWEEP_HISTORY_LANES) {
+        stored[0] = sweep_stored(wide, step->s, part->first + i);
+        with_a += stored[0] * a[i];
+        with_y += stored[0] * part->y[i];
     }
     out[0] = with_a;
     out[1] = with_y;
+}
+
+PORTABLE void sweep_history_lane(const struct sweep_range *range, const struct sweep_step *step,
+                                 const struct sweep_part *part, uint32_t lane, double *out) {
+    if (range->wide)
+        sweep_history_sums(1, step, part, lane, out);
+    else
+        sweep_history_sums(0, step, part, lane, out);
 }
 
 /* Points and gradients as l1 sees them: see shard/orthant.c. */
