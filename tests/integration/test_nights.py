@@ -28,7 +28,7 @@ class Reader(threading.Thread):
                 self.wrong.append(repr(error))
             self.count += 1
             if not self.ending.is_set():
-                time.sleep(0.0002)
+                time.sleep(0.001)
 
     def end(self):
         self.ending.set()
