@@ -132,16 +132,17 @@ struct scratch {
     uint64_t feature, value, next, bytes;
 };
 
-static struct scratch scratch_of(const struct rows *rows) {
+static struct scratch scratch_of(const struct rows *rows, bool by_column) {
     struct scratch scratch = {0};
     scratch.feature = append(&scratch.bytes, rows->values, sizeof(uint32_t));
     scratch.value = append(&scratch.bytes, rows->values, value_bytes(rows->type));
-    scratch.next = append(&scratch.bytes, rows->features, sizeof(uint32_t));
+    scratch.next = append(&scratch.bytes, by_column ? rows->features : 0, sizeof(uint32_t));
     return scratch;
 }
 
-uint64_t device_arrange_scratch(const struct rows *rows) {
-    return scratch_of(rows).bytes;
+uint64_t device_arrange_scratch(const struct device_arrangement *arrangement,
+                                const struct rows *rows) {
+    return scratch_of(rows, arrangement->by_column).bytes;
 }
 
 /* ---- on the device ---- */
@@ -164,7 +165,7 @@ static struct places places_of(const struct rows *rows,
                             .out = memory,
                             .in = scratch,
                             .arrays = arrays_of(arrangement, rows),
-                            .scratch = scratch_of(rows)};
+                            .scratch = scratch_of(rows, arrangement->by_column)};
     places.from = (struct device_chunk){
         .rows = rows->count,
         .values = rows->values,

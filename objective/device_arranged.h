@@ -30,7 +30,8 @@ void device_arrangement_release(struct device_arrangement *arrangement);
 
 /* Memory of the device for one chunk at a time, aligned to 256 bytes: the chunk as it is read, and
  * what arranging it needs. */
-uint64_t device_arrange_scratch(const struct rows *rows);
+uint64_t device_arrange_scratch(const struct device_arrangement *arrangement,
+                                const struct rows *rows);
 
 /* Puts the rows into `queue`, through the scratch memory, and arranges them in `memory`, which is
  * aligned as above. Sets what of a chunk is about them. The arrangement and the rows may go as soon

@@ -221,7 +221,7 @@ static struct device_chunk chunk_at(const struct coming *coming) {
 static int arrange(struct device_chunks *chunks, const struct coming *coming,
                    struct device_chunk *chunk) {
     int code = device_room_reserve(chunks->device, &chunks->scratch,
-                                   device_arrange_scratch(&coming->rows));
+                                   device_arrange_scratch(&coming->arrangement, &coming->rows));
     return code ? code
                 : device_arrange(chunks->device, QUEUE_COPY, &coming->rows, &coming->arrangement,
                                  chunks->scratch.memory, coming->memory + coming->image.bytes,

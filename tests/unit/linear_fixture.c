@@ -298,7 +298,7 @@ void linear_arrange(const struct linear_problem *problem, unsigned columns,
         const struct rows *rows = &problem->chunk[c].rows;
         struct device_arrangement arrangement;
         device_arrangement_init(&arrangement, rows, columns >> c & 1);
-        void *scratch = linear_put(on->device, NULL, device_arrange_scratch(rows));
+        void *scratch = linear_put(on->device, NULL, device_arrange_scratch(&arrangement, rows));
         void *memory = linear_put(on->device, NULL, arrangement.bytes);
         if (device_arrange(on->device, QUEUE_COMPUTE, rows, &arrangement, scratch, memory,
                            &on->chunk[c]))

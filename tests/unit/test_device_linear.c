@@ -258,6 +258,8 @@ static void arranged_rows_take_little_memory(void **state) {
     device_arrangement_init(&arrangement, &rows, false);
     assert_int_equal(arrangement.order[0], 77);
     assert_true(arrangement.straight > 0 && arrangement.room <= 3 * rows.values);
+    rows.features = UINT32_MAX;
+    assert_true(device_arrange_scratch(&arrangement, &rows) <= 8 * rows.values);
     device_arrangement_release(&arrangement);
     rows.count = 1;
     rows.start = start + 77;
