@@ -75,6 +75,7 @@ def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
             ".map(row => row.cells[0].textContent)")
     assert tab.run(rows)[:2] == ['replica 17', 'replica 0'], 'what is lost comes first'
     assert len(tab.run(rows)) == 208
+    assert tab.run(rows.replace('cells[0]', 'cells[7]'))[:2] == ['cuda:1 NVIDIA H200', 'cuda:0 NVIDIA H200']
     assert tab.run("document.querySelectorAll('#strip button').length") == 200
     assert tab.run("document.querySelector('.scroll').clientHeight") <= 400, 'the table scrolls'
     assert tab.run("document.querySelectorAll('#events li').length") == 500

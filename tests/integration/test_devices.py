@@ -7,8 +7,9 @@ The emulated device is everywhere. Where there is a GPU, all of this is done wit
 import contextlib
 import random
 import signal
+import subprocess
 
-from harness import (CONFIG, COORDINATOR, REPLICA, SHARD, UNAVAILABLE, USAGE, Process, dml, main,
+from harness import (CONFIG, COORDINATOR, REPLICA, SHARD, SOURCE, UNAVAILABLE, USAGE, Process, dml, main,
                      run, small_job, test, train, words, write_job)
 
 # Steps are few, so a run takes a blink and ends for the same reason everywhere.
@@ -245,6 +246,11 @@ def work_that_no_device_does_is_refused_but_not_by_auto(folder):
         for command in 'check', 'run':
             refused(dml(command, job, '--set', f'device={device}'), CONFIG, 'key `device`', 'Kronecker',
                     'allowed here: cpu, or auto')
+    library = folder / 'library.so'
+    subprocess.run(['cc', f'-I{SOURCE}', '-shared', '-fPIC', '-o', library,
+                    SOURCE / 'tests/unit/plugin_library.c'], check=True)
+    own = small_job(folder, name='own', objective='plugin', plugin={'library': library}, device='cuda')
+    refused(dml('check', own), CONFIG, 'key `device`', 'plug-ins')
     finished = dml('check', job)
     assert '# replicas compute on the CPU: networks with the Kronecker' in finished.stdout, finished
 
