@@ -19,7 +19,7 @@ struct device;        /* device/device.h */
 struct resident;      /* shard/resident.h */
 
 struct vector {
-    double *elements;
+    double *elements;        /* of the host; a copy, if a device has them: registers_pull() */
     struct segment *segment; /* the shared memory they lie in; NULL: a private mapping */
     double *resident;        /* where a device has them; else NULL */
 };

@@ -62,7 +62,6 @@ static void a_checkpoint_is_the_same_from_either_and_loads_on_either(void **stat
     device_close(places[1].device);
 }
 
-/* Its pairs are copies: later programs do not wait for the file. */
 static void what_is_written_is_what_was_there(void **state) {
     (void)state;
     struct bench_place place = {.device = test_device()};
