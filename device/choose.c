@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/device_choice.h"
 #include "base/error.h"
@@ -55,26 +56,31 @@ static void say_cpu(enum log_level level, const char *why) {
     said = why;
 }
 
-/* Why a GPU that is there is not taken; NULL: it is taken. */
-static const char *objection(const struct device_wish *wish, const struct device_found *found) {
+/* Why no GPU is looked for, however many there are; NULL: one is. */
+static const char *objection(const struct device_wish *wish) {
     if (wish->cannot)
         return wish->cannot;
-    bool emulated = found->kind == DEVICE_EMULATED;
-    return wish->pays || emulated ? NULL : "the work is too small for a GPU to pay";
+    return wish->pays || emulates() ? NULL : "the work is too small for a GPU to pay";
 }
 
+/* Whether it is of interest that a GPU was not looked for: here may be one. */
+static enum log_level interest(void) {
+    return access("/dev/nvidiactl", F_OK) ? LOG_DEBUG : LOG_INFO;
+}
+
+/* Looking for a GPU wakes the driver, which may take seconds: only work that wants one waits. */
 static int choose_freely(const struct device_wish *wish, struct device **device) {
     const struct device_choice gpu = {emulates() ? CHOICE_EMULATED : CHOICE_AUTO, -1};
     struct device_found found;
-    const char *none = "", *why;
-    if (device_find(&gpu, wish->index, &found) || !found.any) {
+    const char *none = "", *why = objection(wish);
+    if (why) {
+        let_go(device);
+        say_cpu(interest(), why);
+    } else if (device_find(&gpu, wish->index, &found) || !found.any) {
         error_clear();
         let_go(device);
         if (!device_count(DEVICE_CUDA, &none))
             say_cpu(LOG_DEBUG, none);
-    } else if ((why = objection(wish, &found))) {
-        let_go(device);
-        say_cpu(LOG_INFO, why);
     } else if (open_and_use(wish, &found, device)) {
         log_warning("computes on the CPU, as the device cannot be used: %s", error_text());
         error_clear();

@@ -12,5 +12,6 @@ tests_unit_test_device_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_find_SOURCES = tests/unit/test_find.c
 tests_unit_test_choose_SOURCES = tests/unit/test_choose.c
 tests_unit_test_choose_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_choose_LDFLAGS = -Wl,--wrap=device_count
 tests_unit_test_find_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -11,6 +11,16 @@
 #include "base/error.h"
 #include "device/choose.h"
 
+/* How often somebody looked for a device, which wakes the driver of GPUs. */
+static unsigned looks;
+
+unsigned __real_device_count(enum device_kind kind, const char **why);
+unsigned __wrap_device_count(enum device_kind kind, const char **why);
+unsigned __wrap_device_count(enum device_kind kind, const char **why) {
+    looks++;
+    return __real_device_count(kind, why);
+}
+
 /* What is prepared on a device, and what comes of it and of the proof. */
 struct work {
     int code;
@@ -114,6 +124,18 @@ static void a_free_choice_takes_no_emulated_device(void **state) {
     assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0)); /* too small to pay */
 }
 
+static void work_that_is_not_for_a_gpu_does_not_look_for_one(void **state) {
+    (void)state;
+    looks = 0;
+    assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0));
+    assert_null(
+        choose((struct device_wish){.asked = "auto", .pays = true, .cannot = "no"}, 0, 0, 0));
+    assert_null(choose((struct device_wish){.asked = "cpu", .pays = true}, 0, 0, 0));
+    assert_int_equal(looks, 0);
+    struct device *device = choose_from(NULL, (struct device_wish){.asked = "emulated"}, 0, 0, 1);
+    assert_null(choose_from(device, (struct device_wish){.asked = "auto"}, 0, 0, 0));
+}
+
 static void a_device_is_proved_when_it_is_opened_and_stays_open(void **state) {
     (void)state;
     const struct device_wish wish = {.asked = "emulated"};
@@ -157,6 +179,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why),
         cmocka_unit_test(a_free_choice_falls_back_to_the_processor),
         cmocka_unit_test(a_free_choice_takes_no_emulated_device),
+        cmocka_unit_test(work_that_is_not_for_a_gpu_does_not_look_for_one),
         cmocka_unit_test(a_device_is_proved_when_it_is_opened_and_stays_open),
         cmocka_unit_test(a_device_that_gives_other_bits_is_not_used),
         cmocka_unit_test(a_choice_is_free_if_it_is_auto),
