@@ -71,7 +71,8 @@ int device_wait(struct device *device, enum device_queue queue);
 
 /* For tests. Memory never exceeds `bytes` from now on (also DML_DEVICE_BYTES in the environment).
  * All calls fail after `calls` more of them that can fail. The emulated device runs blocks and the
- * threads of a phase in an order that `seed` decides, not 0 (also DML_SHUFFLE). With
+ * threads of a phase in an order that `seed` decides, not 0 (also DML_SHUFFLE); an even one lets
+ * the copy queue run as far ahead of the other as it may, in place of as far behind. With
  * DML_DEVICE_RACES in the environment it runs them in two threads of the processor, for a thread
  * sanitizer: blocks beside each other, or threads of a phase. */
 void device_limit(struct device *device, uint64_t bytes);

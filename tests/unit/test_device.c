@@ -80,6 +80,36 @@ static void a_queue_sees_what_another_did_only_if_it_was_told_to_wait(void **sta
     end(&bench);
 }
 
+static void refill(struct bench *bench, uint64_t add) {
+    for (uint64_t i = 0; i < REVERSED; i++)
+        bench->host[i] += add;
+}
+
+/* Puts other numbers in while the kernel has not run; answers whether it has seen those before. */
+static bool kernel_is_first(struct bench *bench, bool told) {
+    assert_int_equal(put(bench, QUEUE_COMPUTE), 0);
+    assert_int_equal(device_wait(bench->device, QUEUE_COMPUTE), 0);
+    assert_int_equal(reverse(bench), 0);
+    if (told)
+        assert_int_equal(device_order(bench->device, QUEUE_COMPUTE, QUEUE_COPY), 0);
+    refill(bench, 1);
+    assert_int_equal(put(bench, QUEUE_COPY), 0);
+    refill(bench, (uint64_t)-1);
+    assert_int_equal(get(bench), 0);
+    return is_reversed(bench);
+}
+
+static void a_queue_leaves_alone_what_another_reads_only_if_it_was_told_to_wait(void **state) {
+    (void)state;
+    struct bench bench;
+    begin(&bench);
+    device_shuffle(bench.device, 2);
+    if (test_device_is_emulated(bench.device))
+        assert_false(kernel_is_first(&bench, false));
+    assert_true(kernel_is_first(&bench, true));
+    end(&bench);
+}
+
 static void atomics_find_sum_and_maximum_over_all_threads(void **state) {
     (void)state;
     struct bench bench;
@@ -156,6 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_see_in_a_phase_what_others_wrote_in_the_one_before),
         cmocka_unit_test(a_queue_sees_what_another_did_only_if_it_was_told_to_wait),
+        cmocka_unit_test(a_queue_leaves_alone_what_another_reads_only_if_it_was_told_to_wait),
         cmocka_unit_test(atomics_find_sum_and_maximum_over_all_threads),
         cmocka_unit_test(too_much_memory_is_refused_and_the_device_goes_on),
         cmocka_unit_test(a_lost_device_fails_every_call_and_can_be_closed),
