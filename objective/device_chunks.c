@@ -48,7 +48,7 @@ struct device_chunks {
     size_t slab_count, slab_capacity;
     uint64_t slab_at, slab_bytes; /* of the last slab: up to where it is used, and its size */
     uint64_t left;                /* of settings.bytes */
-    bool full;                    /* the device had no memory for a slab */
+    bool full;                    /* the device had no memory to spare for a slab */
     struct lists *lists;
     size_t list_count, list_capacity;
     struct device_columns *columns; /* of a network */
@@ -117,11 +117,15 @@ static uint64_t next_slab(const struct device_chunks *chunks, uint64_t bytes) {
     return slab > bytes ? slab : bytes;
 }
 
-/* Begins a slab if there is room for it. One that the device has no memory for is no failure:
- * chunks can do without. */
+/* Begins a slab if there is room for it: others may have taken memory since it was shared out. One
+ * that the device has no memory for is no failure: chunks can do without. */
 static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
     uint64_t slab = next_slab(chunks, bytes);
     if (chunks->full || slab > chunks->left)
+        return 0;
+    uint64_t room = device_room(chunks->device);
+    chunks->full = room < slab || room - slab < chunks->settings.spare;
+    if (chunks->full)
         return 0;
     MEMORY_ROOM(chunks->slabs, chunks->slab_count, chunks->slab_capacity);
     int code = device_new(chunks->device, slab, &chunks->slabs[chunks->slab_count]);

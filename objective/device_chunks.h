@@ -28,6 +28,7 @@ struct device_chunks_settings {
                       gradients of linear models read them then */
     uint32_t features;
     uint64_t bytes;  /* of chunks that stay */
+    uint64_t spare;  /* what they leave of the device's memory, whoever has taken the rest */
     uint64_t buffer; /* bytes of the chunks of a group that do not; one chunk may have more */
 
     /* As in struct objective_device_settings. */

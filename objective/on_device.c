@@ -87,6 +87,7 @@ static struct device_chunks_settings share_memory(struct objective_device *on, u
                                                        !settings->curvature,
                                            .features = settings->shape.features,
                                            .bytes = left - group - 2 * buffer - left / 16,
+                                           .spare = settings->memory ? 0 : left / 16,
                                            .buffer = buffer,
                                            .chunk = settings->chunk,
                                            .context = settings->context};

@@ -60,6 +60,17 @@ static void a_device_that_is_full_keeps_no_more_chunks(void **state) {
     bench_end(&bench);
 }
 
+static void a_device_that_others_have_filled_keeps_no_chunks(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_begin(&bench, bench_shape(OBJECTIVE_LOGISTIC), false, VALUE_DOUBLE, false, NULL, 1);
+    assert_int_equal(bench_open(&bench, 0), 0);
+    device_limit(bench.device, UINT64_C(250) << 20); /* below a sixteenth of what there was */
+    bench_assert_computes(&bench);
+    assert_int_equal(objective_device_usage(bench.on).resident, 0);
+    bench_end(&bench);
+}
+
 static void a_device_without_memory_says_so(void **state) {
     (void)state;
     struct bench bench;
@@ -132,6 +143,7 @@ int main(void) {
         cmocka_unit_test(chunks_that_fit_are_copied_once),
         cmocka_unit_test(chunks_that_do_not_fit_are_copied_each_time),
         cmocka_unit_test(a_device_that_is_full_keeps_no_more_chunks),
+        cmocka_unit_test(a_device_that_others_have_filled_keeps_no_chunks),
         cmocka_unit_test(a_device_without_memory_says_so),
         cmocka_unit_test(work_that_is_stopped_ends_with_the_group),
         cmocka_unit_test(chunks_that_cannot_be_read_say_why),
