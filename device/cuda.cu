@@ -178,8 +178,10 @@ static int open_device(unsigned number, void **state, char *why) {
 static uint64_t room(void *state) {
     size_t left = 0, whole = 0;
     chosen(state);
-    if (cudaMemGetInfo(&left, &whole) != cudaSuccess)
+    if (cudaMemGetInfo(&left, &whole) != cudaSuccess) {
+        (void)cudaGetLastError(); /* else the next launch would be blamed for it */
         return 0;
+    }
     return left > RESERVED_BYTES ? left - RESERVED_BYTES : 0;
 }
 
@@ -188,8 +190,11 @@ static int allocate(void *state, size_t bytes, void **memory, char *why) {
     return failed(cudaMalloc(memory, bytes), "memory cannot be had", why);
 }
 
+/* That cudaFree() waits for what still uses the memory is not promised. */
 static void release(void *state, void *memory) {
-    chosen(state);
+    struct cuda *cuda = chosen(state);
+    for (unsigned queue = 0; queue < DEVICE_QUEUES; queue++)
+        (void)cudaStreamSynchronize(cuda->streams[queue].stream);
     (void)cudaFree(memory);
 }
 
