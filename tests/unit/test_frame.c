@@ -185,7 +185,7 @@ static void a_stranger_may_say_hello_greet_and_ping_only(void **state) {
         assert_int_equal(pair.b.messages, 3);
         if (trusted)
             peer_trust(pair.b.peer);
-        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY, .ready = {1}});
+        peer_send(pair.a.peer, &(struct message){.type = MESSAGE_READY, .ready = {.attempt = 1}});
         turn(&pair);
         assert_int_equal(pair.b.messages, trusted ? 4 : 3);
         assert_string_equal(pair.b.reason, trusted ? "" : frame_error_text(FRAME_STRANGER));
