@@ -4,6 +4,7 @@ include tests/fault/local.mk
 include tests/hosts/local.mk
 include tests/sim/local.mk
 include tests/cuda/local.mk
+include tests/ptx/local.mk
 include tests/slurm/local.mk
 include tests/browser/local.mk
 include tests/integration/local.mk

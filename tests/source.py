@@ -16,6 +16,19 @@ def c_files(folders=FOLDERS):
                 yield path.relative_to(ROOT).as_posix(), path.read_text()
 
 
+def tests_on_a_device():
+    """The unit tests that DML_TEST_DEVICE sends to a device: those that include the fixture for it,
+    themselves or by another fixture."""
+    texts = {path.name: path.read_text() for path in (ROOT / 'tests/unit').glob('*.[ch]')}
+    fixtures = {'device_fixture.h'}
+    while more := {name for name, text in texts.items() if name.endswith('.h')
+                   and any(f'tests/unit/{fixture}"' in text for fixture in fixtures)} - fixtures:
+        fixtures |= more
+    return sorted(f'tests/unit/{name[:-2]}' for name, text in texts.items()
+                  if name.startswith('test_') and name.endswith('.c')
+                  and any(f'tests/unit/{fixture}"' in text for fixture in fixtures))
+
+
 def report(cases):
     """Prints one TAP line for each (name, violations) and the violations as diagnostics; a name
     with " # SKIP why" in it is a skip."""

@@ -13,18 +13,12 @@ import sys
 
 SOURCE = pathlib.Path(os.environ['DML_SOURCE'])
 BUILD = pathlib.Path(os.environ['DML_BUILD'])
+sys.path.insert(0, str(SOURCE / 'tests'))
+import source  # noqa: E402
+
 TOOLS = ('memcheck', 'racecheck', 'synccheck')
 GRID = {'tests/integration/test_bits.py': {'DML_BITS': 'pairs'},
         'tests/integration/test_devices.py': {}}
-
-
-def unit_tests():
-    """Those on a device, by what they include: the fixture, or a header that does."""
-    folder = SOURCE / 'tests/unit'
-    fixture = 'device_fixture.h'
-    headers = {fixture} | {path.name for path in folder.glob('*.h') if fixture in path.read_text()}
-    return [f'tests/unit/{path.stem}' for path in sorted(folder.glob('test_*.c'))
-            if any(f'tests/unit/{header}"' in path.read_text() for header in headers)]
 
 
 def run(what, command, **environment):
@@ -39,7 +33,7 @@ def run(what, command, **environment):
 
 
 def on_the_device():
-    for test in unit_tests():
+    for test in source.tests_on_a_device():
         yield run(test, [BUILD / test])
 
 
@@ -49,7 +43,7 @@ def under_the_sanitizer():
     if not sanitizer:
         print('ok - kernels under compute-sanitizer # SKIP it is not installed', flush=True)
         return
-    for test in unit_tests():
+    for test in source.tests_on_a_device():
         for tool in TOOLS:
             yield run(f'{test} under {tool}',
                       [sanitizer, '--tool', tool, '--error-exitcode', '9', BUILD / test])
