@@ -15,9 +15,7 @@ enum { SEVERAL_PARTS = (2 << 20) + 99 };
 enum { MOST = 2 * BLOCK_ELEMENTS + 700, SLOTS = 20, LENGTH_MOST = 24 };
 
 /* Which numbers are among those of a case: TAME ones have sums that are rounded, of the others some
- * overflow. The sign of a NaN is the processor's choice, and some
- * operations of l1 decide by signs: with NaNs there are none of these, with infinities, which can
- * become NaNs, one operation alone. */
+ * overflow. */
 enum special { TAME, FINITE, INFINITE, NOT_NUMBERS };
 
 /* What a case is made of. */
@@ -135,19 +133,12 @@ static struct operation random_operation(struct random *random, const struct lay
     return operation;
 }
 
-static bool decides_by_signs(const struct operation *operation) {
-    return operation->code == OPERATION_PSEUDO_GRADIENT || operation->code == OPERATION_PROJECT ||
-           operation->code == OPERATION_ALIGN || operation->code == OPERATION_DESCENT;
-}
-
 /* MASK and HISTORY_DOTS are of the last pair, so without one there are none. */
 static struct operation_list random_program(struct random *random, const struct shape *shape) {
     struct operation_list list = {0};
-    int length = shape->special == INFINITE ? 1 : between(random, 1, LENGTH_MOST), pair = -1;
+    int length = between(random, 1, LENGTH_MOST), pair = -1;
     while ((int)list.count < length) {
         struct operation operation = random_operation(random, &shape->layout);
-        if (shape->special == NOT_NUMBERS && decides_by_signs(&operation))
-            continue;
         if (operation.code == OPERATION_PAIR)
             operation.slot = (uint32_t)(pair = between(random, 0, SLOTS - 1));
         if (pair < 0 &&
@@ -341,7 +332,7 @@ static void run_case(struct device *device, uint64_t seed) {
     struct shape shape = random_shape(&random);
     begin_side(&sides[0], &shape, NULL, seed);
     begin_side(&sides[1], &shape, device, seed);
-    for (int i = shape.special == INFINITE ? 1 : between(&random, 1, 3); i--;) {
+    for (int i = between(&random, 1, 3); i--;) {
         struct operation_list list = random_program(&random, &shape);
         keep_to_registers(&list, &sides[0].registers);
         for (int side = 0; side < 2; side++) {
