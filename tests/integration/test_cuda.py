@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Programs that were built with CUDA, on a machine where no GPU can be used."""
 
+import random
 import subprocess
 import sys
 
-from harness import BUILD, COORDINATOR, REPLICA, SHARD, Skip, dml, main, run, small_job, test, train, words
+from harness import BUILD, COORDINATOR, REPLICA, SHARD, Skip, dml, main, run, test, train, write_job
 
 NO_GPU = 'no GPU: '
 
@@ -19,16 +20,24 @@ def why_no_gpu():
     return line[len(NO_GPU):]
 
 
+def worthwhile_job(folder):
+    """Work that `auto` would give a GPU: its size counts, and not how long it takes."""
+    rng = random.Random(1)
+    rows = [[rng.randrange(-9, 10) for _ in range(100)] + [row % 101] for row in range(1100)]
+    (folder / 'data.csv').write_text(''.join(','.join(map(str, row)) + '\n' for row in rows))
+    return write_job(folder, data=['data.csv'], objective='softmax', max_steps=2)
+
+
 @test
-def where_there_is_no_gpu_each_replica_says_so_once_and_the_processor_computes(folder):
+def where_there_is_no_gpu_a_replica_says_so_once_and_the_processor_computes(folder):
     why = why_no_gpu()
-    job = small_job(folder, l2=1e-3)
+    job = worthwhile_job(folder)
     expected = train(job, '--fresh', '--set', 'device=cpu')
-    trained = dml('run', job, '--fresh', '--json', '-v', *words({'device': 'auto', 'replicas': 2}))
+    trained = dml('run', job, '--fresh', '--json', '-v', '--set', 'device=auto')
     assert trained.json['model_sha256'] == expected['model_sha256'], trained
     assert {row['device'] for row in trained.json['devices']} == {'cpu'}, trained
     said = [line for line in trained.stderr.splitlines() if why in line]
-    assert len(said) == 2 and all('replica debug' in line for line in said), trained
+    assert len(said) == 1 and 'replica debug' in said[0], said
 
 
 @test
