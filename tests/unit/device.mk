@@ -26,5 +26,5 @@ check-races: $(RACES_TESTS)
 	@case '$(PROJECT_CFLAGS)' in *-fsanitize=*thread*) ;; *) \
 		echo 'check-races: configure with --without-cuda --enable-sanitizers=thread' >&2; \
 		exit 1;; esac
-	@DML_DEVICE_RACES=1 $(MAKE) check-TESTS TESTS='$(RACES_TESTS)'
+	@DML_DEVICE_RACES=1 $(MAKE) check-TESTS check_PROGRAMS= TESTS='$(RACES_TESTS)'
 .PHONY: check-races
