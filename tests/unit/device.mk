@@ -17,7 +17,7 @@ tests_unit_test_find_LDADD = $(DEVICE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif
 
 # The kernels' threads and blocks beside each other, in a build with --without-cuda
-# --enable-sanitizers=thread. It takes about ten minutes.
+# --enable-sanitizers=thread. It takes some minutes.
 RACES_TESTS = tests/unit/test_device tests/unit/test_device_linear tests/unit/test_on_device \
 	tests/unit/test_on_device_memory tests/unit/test_device_network \
 	tests/unit/test_device_curvature tests/unit/test_shard_device \
