@@ -73,6 +73,9 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns);
 
 handler on_ready, on_restored;
 
+/* Takes what a worker says that it computes on. */
+void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out);
+
 /* Sets up every worker for this attempt; shards from the durable step if c->recovery.restoring. */
 void setup_begin(struct coordinator *c, struct output *out);
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out);

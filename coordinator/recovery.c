@@ -105,6 +105,7 @@ int on_holding(struct coordinator *c, uint32_t link, const struct message *messa
         recovery_roll_back(c, "the shards are not where the journal says", out);
         return 0;
     }
+    note_device(c, link, message->holding.device, out);
     c->membership.members[link].ready = true;
     for (uint32_t i = 0; i < c->settings.shards; i++)
         if (!c->membership.members[i].ready)

@@ -282,8 +282,7 @@ static void restore_shard(const struct coordinator *c, uint32_t link, struct out
 }
 
 /* A device is worth a line, the CPU is not. */
-static void note_device(struct coordinator *c, uint32_t link, const char *device,
-                        struct output *out) {
+void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out) {
     struct member *worker = &c->membership.members[link];
     if (!strcmp(worker->device, device))
         return;

@@ -71,7 +71,8 @@ static void tell_holding(const struct shard *shard, struct outbox *out) {
                                                .hash = shard->last.hash,
                                                .evaluation = shard->begun ? shard->evaluation : 0,
                                                .folded = {folded.data, (uint32_t)folded.length},
-                                               .staged = {staged.data, (uint32_t)staged.length}};
+                                               .staged = {staged.data, (uint32_t)staged.length},
+                                               .device = shard->ready ? shard->place : ""};
     shard_answer(shard, shard->coordinator, message, out);
     bytes_release(&folded);
     bytes_release(&staged);

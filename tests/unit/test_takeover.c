@@ -104,6 +104,7 @@ static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t
         .hash = hash,
         .evaluation = 1,
         .folded = {.data = ids.data, .length = (uint32_t)ids.length},
+        .device = "emulated",
     };
     assert_int_equal(bench_feed(f, shard, message), 0);
     bytes_release(&ids);
@@ -140,6 +141,7 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     holding(f, SHARD_0, 1, kept.hash, &flush);
     holding(f, SHARD_1, 1, kept.hash, &flush);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+    assert_string_equal(coordinator_worker(f->coordinator, SHARD_0).device, "emulated");
     assert_int_equal(coordinator_view(f->coordinator).attempt, 1);
     assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
     assert_int_equal(bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.number, 1);
