@@ -13,7 +13,7 @@
 #include "tests/ptx/ptx.h"
 #include "tests/ptx/runtime.h"
 
-#define ROOM_BYTES (UINT64_C(4) << 30)
+#define ROOM_BYTES (UINT64_C(8) << 30)
 
 enum task_kind { TASK_COPY, TASK_FILL, TASK_LAUNCH, TASK_AWAIT };
 
