@@ -143,16 +143,15 @@ static void every_objective_on_any_rows_is_as_on_the_processor(void **state) {
 
 static void the_same_rows_are_drawn_as_on_the_processor(void **state) {
     (void)state;
-    for (size_t s = 0; s < SHAPES; s++)
-        for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
-            struct bench bench;
-            begin(&bench, &shapes[s], type % 2, (enum value_type)type);
-            bench.sample.drawing = (struct objective_drawing){half_rate(&bench), 0x1p-10, 99};
-            assert_computes(&bench, true);
-            assert_true(bench.curved[0].drawn > 0);
-            assert_true(bench.curved[0].drawn < CANNED_ROWS);
-            end(&bench);
-        }
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct bench bench;
+        begin(&bench, &shapes[s], s % 2, (enum value_type)(s % 4));
+        bench.sample.drawing = (struct objective_drawing){half_rate(&bench), 0x1p-10, 99};
+        assert_computes(&bench, true);
+        assert_true(bench.curved[0].drawn > 0);
+        assert_true(bench.curved[0].drawn < CANNED_ROWS);
+        end(&bench);
+    }
 }
 
 static void rows_that_do_not_fit_at_once_are_added_one_part_after_the_other(void **state) {

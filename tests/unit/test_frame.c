@@ -46,36 +46,36 @@ static void assert_refused(struct frame_header header, const void *body, size_t 
 
 static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **state) {
     (void)state;
-    const uint8_t four[4] = {1}, five[5] = {1};
-    const struct frame_header good = {.type = MESSAGE_READY, .body_length = 4};
+    const uint8_t eight[8] = {1, 0, 0, 0, 1}, nine[9] = {1, 0, 0, 0, 1};
+    const struct frame_header good = {.type = MESSAGE_FETCH, .body_length = 8};
     struct frame_header bad = good;
     bad.type = 9;
-    assert_refused(bad, four, 4, -1, FRAME_BAD_TYPE);
+    assert_refused(bad, eight, 8, -1, FRAME_BAD_TYPE);
     bad = good;
     bad.flags = 64;
-    assert_refused(bad, four, 4, -1, FRAME_BAD_FLAGS);
+    assert_refused(bad, eight, 8, -1, FRAME_BAD_FLAGS);
     bad = good;
     bad.flags = FRAME_SHARED;
-    assert_refused(bad, four, 4, -1, FRAME_BAD_FLAGS);
+    assert_refused(bad, eight, 8, -1, FRAME_BAD_FLAGS);
     bad = good;
     bad.body_length = 65;
-    assert_refused(bad, four, 4, -1, FRAME_BODY_TOO_LONG);
+    assert_refused(bad, eight, 8, -1, FRAME_BODY_TOO_LONG);
     bad = good;
     bad.bulk_length = 8;
-    assert_refused(bad, four, 4, -1, FRAME_BULK_TOO_LONG);
+    assert_refused(bad, eight, 8, -1, FRAME_BULK_TOO_LONG);
     bad = good;
     bad.body_hash = 1;
-    assert_refused(bad, four, 4, -1, FRAME_BAD_BODY);
+    assert_refused(bad, eight, 8, -1, FRAME_BAD_BODY);
     bad = good;
-    bad.body_length = 5;
-    assert_refused(bad, five, 5, -1, FRAME_MALFORMED);
+    bad.body_length = 9;
+    assert_refused(bad, nine, 9, -1, FRAME_MALFORMED);
 }
 
 static void a_message_that_cannot_be_drops_the_peer(void **state) {
     (void)state;
-    const uint8_t no_attempt[4] = {0};
-    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
-    assert_refused(header, no_attempt, 4, -1, FRAME_MALFORMED);
+    const uint8_t no_attempt[8] = {0, 0, 0, 0, 1};
+    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    assert_refused(header, no_attempt, 8, -1, FRAME_MALFORMED);
 }
 
 static void bulk_with_a_bad_checksum_drops_the_peer(void **state) {
@@ -94,7 +94,7 @@ static void bulk_with_a_bad_checksum_drops_the_peer(void **state) {
 
 static void damage_anywhere_in_a_header_is_noticed(void **state) {
     (void)state;
-    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
+    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
     uint8_t raw[FRAME_HEADER_BYTES];
     struct frame_header back;
     frame_header_encode(&header, raw);
@@ -111,9 +111,9 @@ static void an_end_within_a_frame_is_told_from_an_end_between_frames(void **stat
     for (unsigned cut = 0; cut < 2; cut++) {
         struct pair pair;
         pair_init(&pair, true);
-        const uint8_t four[4] = {1}; /* attempt 1 */
-        const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
-        send_raw(&pair, header, four, 4, -1);
+        const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
+        const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+        send_raw(&pair, header, eight, 8, -1);
         if (cut)
             assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
         close(pair.raw);
@@ -132,9 +132,9 @@ static void a_frame_that_does_not_go_on_drops_the_peer(void **state) {
     pair_init(&pair, true);
     uint64_t before = frame_error_counts[FRAME_SLOW];
     peer_set_patience(pair.b.peer, 10);
-    const uint8_t four[4] = {1}; /* attempt 1 */
-    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
-    send_raw(&pair, header, four, 4, -1);
+    const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
+    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    send_raw(&pair, header, eight, 8, -1);
     assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
     while (!*pair.b.reason)
         event_base_loop(pair.base, EVLOOP_ONCE);
@@ -149,16 +149,16 @@ static void silence_between_frames_drops_nobody(void **state) {
     struct pair pair;
     pair_init(&pair, true);
     peer_set_patience(pair.b.peer, 1);
-    const uint8_t four[4] = {1}; /* attempt 1 */
-    const struct frame_header header = {.type = MESSAGE_READY, .body_length = 4};
+    const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
+    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
     uint8_t raw[FRAME_HEADER_BYTES];
     struct frame_header hashed = header;
-    hashed.body_hash = hash64(four, 4);
+    hashed.body_hash = hash64(eight, 8);
     frame_header_encode(&hashed, raw);
     assert_int_equal(send(pair.raw, raw, 10, 0), 10); /* begins to wait, */
     event_base_loop(pair.base, EVLOOP_ONCE);
     assert_int_equal(send(pair.raw, raw + 10, sizeof raw - 10, 0), sizeof raw - 10);
-    assert_int_equal(send(pair.raw, four, 4, 0), 4);
+    assert_int_equal(send(pair.raw, eight, 8, 0), 8);
     event_base_loop(pair.base, EVLOOP_ONCE); /* has all, */
     usleep(5000);
     turn(&pair); /* and waits no longer */
