@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """Kernels as nvcc compiled them, without a GPU: make check-ptx.
 
-Runs the unit tests that take a device on an interpreter of PTX (tests/ptx/ptx.h). Needs a build with
-CUDA, and minutes."""
+Runs the unit tests that take a device on an interpreter of PTX (tests/ptx/ptx.h), and then whole
+runs of the programs: on the CPU and on the interpreted GPU they must end with the same model. Needs
+a build with CUDA, and minutes."""
 
 import concurrent.futures
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 BUILD = pathlib.Path(os.environ['DML_BUILD'])
+PROGRAMS = ['dml-coordinator', 'dml-replica', 'dml-shard']
+JOBS = ['wdbc', 'network']  # of examples/
 sys.path.insert(0, str(pathlib.Path(os.environ['DML_SOURCE']) / 'tests'))
 import source  # noqa: E402
 
@@ -33,13 +39,38 @@ def run(test):
     return run.returncode == 0
 
 
+def model_of(folder, job, device):
+    """The hash of the model of an example, and what its workers computed on."""
+    example = pathlib.Path(os.environ['DML_SOURCE']) / 'examples' / f'{job}.conf'
+    done = subprocess.run([folder / 'dml-coordinator', 'run', example, '--json', '--set',
+                           f'device={device}', '--state', folder / f'{job}.{device}'],
+                          text=True, capture_output=True, check=True,
+                          env={**os.environ, 'DML_PTX': str(BUILD)})
+    result = json.loads(done.stdout)
+    return result['model_sha256'], result['devices']
+
+
+def compare(job):
+    """Prints whether a run on the interpreted GPU ends with the model of the CPU."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for program in PROGRAMS:
+            shutil.copy(BUILD / f'{program}.ptx', folder / program)
+        here, _ = model_of(folder, job, 'cpu')
+        there, devices = model_of(folder, job, 'cuda')
+    same = here == there and all(used['device'].startswith('cuda:0') for used in devices)
+    print(f'{"ok" if same else "not ok"} - a run of {job}.conf: {here}, {there}, {devices}',
+          flush=True)
+    return same
+
+
 def main():
     if '#define HAVE_CUDA' not in (BUILD / 'config.h').read_text():
         sys.exit('check-ptx: this build is without CUDA: install nvcc and configure again')
     tests = [f'{test}.ptx' for test in ['tests/ptx/test_ptx', *source.tests_on_a_device()]]
-    link(tests)
+    link([*tests, *(f'{program}.ptx' for program in PROGRAMS)])
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        passed = list(pool.map(run, tests))
+        passed = [*pool.map(run, tests), *pool.map(compare, JOBS)]
     print(f'{passed.count(True)} passed, {passed.count(False)} failed')
     return int(not all(passed))
 
