@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "numeric/fixed.h"
+#include "objective/dice.h"
 #include "objective/parts.h"
 
 /* A value is multiplied by 2^e in two halves, so that the product of two values of a row stays in
@@ -144,13 +144,6 @@ static void leverages(const struct objective_shape *shape, const struct objectiv
 
 /* ---- drawing ---- */
 
-/* Evenly in [0, 1), and nothing but a function of the three numbers. */
-static double throw_dice(uint64_t dice, uint32_t chunk, uint32_t row) {
-    uint64_t place = (uint64_t)chunk << 32 | row;
-    uint64_t bits = random_mix(random_mix(dice) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
-    return (double)(bits >> 11) * 0x1p-53;
-}
-
 LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, size_t row,
                                  struct curving *curving) {
     size_t i = rows->dense ? row * rows->features : rows->start[row];
@@ -225,7 +218,7 @@ static void draw_batch(const struct objective_shape *shape, const struct objecti
         chance = chance > 1 ? 1 : chance;
         curved->trace += weight * trace;
         curved->trace_leverage += weighted;
-        if (!(throw_dice(drawing->dice, number, batch->first + i) < chance))
+        if (!(dice_throw(drawing->dice, number, batch->first + i) < chance))
             continue;
         curved->drawn++;
         if (triangle && !curved->exceeded)

@@ -28,7 +28,7 @@ struct device_curvature {
 
 /* What lies in `rows` and `chunks`. */
 struct places {
-    double *diagonal, *weighted, *factor;
+    double *diagonal, *traced, *weighted, *factor;
     uint32_t *flags, *touched, *drawn;
     struct curvature_sum *sums;
     uint64_t *before;
@@ -127,7 +127,7 @@ void device_curvature_free(struct device_curvature *curvature) {
 static int reserve(struct device_curvature *curvature, const struct device_pass *pass,
                    struct places *places) {
     uint64_t wide = pass->rows * curvature->model.outputs;
-    uint64_t rows = (wide + 2 * pass->rows) * sizeof(double) + 3 * pass->rows * sizeof(uint32_t);
+    uint64_t rows = (wide + 3 * pass->rows) * sizeof(double) + 3 * pass->rows * sizeof(uint32_t);
     uint64_t chunks =
         pass->count * sizeof(struct curvature_sum) + (pass->count + 1) * sizeof(uint64_t);
     int code = device_room_reserve(curvature->device, &curvature->rows, rows);
@@ -136,7 +136,8 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
     if (code)
         return code;
     places->diagonal = curvature->rows.memory;
-    places->weighted = places->diagonal + wide;
+    places->traced = places->diagonal + wide;
+    places->weighted = places->traced + pass->rows;
     places->factor = places->weighted + pass->rows;
     places->flags = (uint32_t *)(places->factor + pass->rows);
     places->touched = places->flags + pass->rows;
@@ -156,7 +157,6 @@ static int draw(const struct device_curvature *curvature, const struct device_pa
                 const struct places *places) {
     const struct curvature_draw_arguments arguments = {
         .chunks = pass->chunks,
-        .count = pass->count,
         .blocks_each = device_pass_blocks(pass->rows_most, CURVATURE_ROW_THREADS),
         .model = curvature->model,
         .share = (double)curvature->examples * 0x1p-31,
@@ -167,6 +167,7 @@ static int draw(const struct device_curvature *curvature, const struct device_pa
         .derivatives = pass->margins,
         .work = pass->work,
         .diagonal = places->diagonal,
+        .traced = places->traced,
         .weighted = places->weighted,
         .factor = places->factor,
         .flags = places->flags,
@@ -181,9 +182,8 @@ static int add_up(const struct device_curvature *curvature, const struct device_
                   const struct places *places) {
     const struct curvature_total_arguments arguments = {
         .chunks = pass->chunks,
-        .count = pass->count,
         .model = curvature->model,
-        .diagonal = places->diagonal,
+        .traced = places->traced,
         .weighted = places->weighted,
         .flags = places->flags,
         .touched = places->touched,
@@ -232,7 +232,6 @@ static int add_slab(const struct device_curvature *curvature, const struct devic
         .weights = model->weights,
         .entries = filled,
         .stride = curvature->stride,
-        .tiles = (uint32_t)tiles,
         .left = curvature->left,
         .seconds = curvature->seconds,
         .triangle = triangle,

@@ -13,6 +13,7 @@
 #include "device/kernel.h"
 #include "numeric/fixed_round.h"
 #include "objective/device_chunk.h"
+#include "objective/dice.h"
 #include "objective/loss_row.h"
 
 #define CURVATURE_ROW_THREADS 128
@@ -47,7 +48,7 @@ struct curvature_model {
 
 struct curvature_draw_arguments {
     const struct device_chunk *chunks;
-    uint32_t count, blocks_each;
+    uint32_t blocks_each;
     struct curvature_model model;
     double share; /* examples·2^−31 */
     double bound; /* of second derivatives */
@@ -56,25 +57,12 @@ struct curvature_draw_arguments {
     const double *derivatives; /* rows × K, not weighted */
     const double *work;        /* rows × K, as losses leave it */
     double *diagonal;          /* rows × K: of the second derivatives */
+    double *traced;            /* a row: weight·trace */
     double *weighted;          /* a row: trace·leverage */
     double *factor;            /* a row: weight/chance */
     uint32_t *flags;           /* a row: CURVATURE_… */
     uint32_t *touched;         /* a row: parameters that it has a term of; only if it is drawn */
 };
-
-/* random_mix() */
-PORTABLE uint64_t curvature_mix(uint64_t x) {
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-/* Evenly in [0, 1). */
-PORTABLE double curvature_dice(uint64_t dice, uint32_t chunk, uint32_t row) {
-    uint64_t at = (uint64_t)chunk << 32 | row;
-    uint64_t bits = curvature_mix(curvature_mix(dice) + (at + 1) * UINT64_C(0x9e3779b97f4a7c15));
-    return (double)(bits >> 11) * 0x1p-53;
-}
 
 PORTABLE double curvature_sparse_size(const struct device_chunk *chunk, uint32_t row,
                                       const double *power) {
@@ -145,9 +133,10 @@ PORTABLE void curvature_draw_row(const struct curvature_draw_arguments *argument
     double weighted = trace * curvature_leverage(arguments, chunk, row, weight);
     double chance = arguments->floor + arguments->rate * weighted;
     chance = chance > 1 ? 1 : chance;
-    if (curvature_dice(arguments->dice, chunk->number, row) < chance)
+    if (dice_throw(arguments->dice, chunk->number, row) < chance)
         flags |= CURVATURE_DRAWN;
     flags = flags & CURVATURE_COUNTS ? flags : 0;
+    arguments->traced[at] = weight * trace;
     arguments->weighted[at] = weighted;
     arguments->factor[at] = weight / chance;
     arguments->flags[at] = flags;
@@ -177,9 +166,8 @@ struct curvature_sum {
 
 struct curvature_total_arguments {
     const struct device_chunk *chunks;
-    uint32_t count;
     struct curvature_model model;
-    const double *diagonal, *weighted;
+    const double *traced, *weighted;
     const uint32_t *flags, *touched;
     uint32_t *drawn;            /* at a chunk's first row: the rows of it that are drawn, rising */
     struct curvature_sum *sums; /* one a chunk */
@@ -198,12 +186,9 @@ PORTABLE void curvature_total_body(const struct place *place,
     for (uint32_t row = 0; row < chunk->rows; row++) {
         uint64_t at = chunk->first_row + row, touched = arguments->touched[at];
         uint32_t flags = arguments->flags[at];
-        double trace = 0;
         if (!(flags & CURVATURE_COUNTS))
             continue;
-        for (uint32_t k = 0; k < model->outputs; k++)
-            trace += arguments->diagonal[at * model->outputs + k];
-        sum.trace += (chunk->weight ? chunk->weight[row] : 1) * trace;
+        sum.trace += arguments->traced[at];
         sum.trace_leverage += arguments->weighted[at];
         sum.exceeded |= (flags & CURVATURE_BEYOND) != 0;
         if (!(flags & CURVATURE_DRAWN))
@@ -327,7 +312,6 @@ PORTABLE void curvature_fill_body(const struct place *place,
 struct curvature_triangle_arguments {
     uint32_t columns, weights;
     uint32_t entries, stride; /* entries: rounded up to a multiple of CURVATURE_DEPTH */
-    uint32_t tiles;           /* on a side of the square; blocks are tiles·(tiles + 1)/2 */
     const double *left, *seconds;
     int64_t *triangle;
 };

@@ -23,15 +23,21 @@ static int give(void *context, uint32_t number, struct rows *rows) {
     return 0;
 }
 
-static int find(struct objective_device *on, const struct proof_case *data, struct found *found) {
-    const struct objective_device_work work = {
-        .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
-    uint64_t n = objective_parameters(&data->shape);
+/* An evaluation of the data as its only chunk, and the `count` sums of it. */
+static int compute(struct device *device, const struct objective_device_settings *settings,
+                   const double *parameters, const struct objective_device_work *work,
+                   struct objective_device_result *result, int64_t *sum, uint64_t count) {
+    struct objective_device *on;
     bool stopped;
-    int code = objective_device_point(on, data->parameters);
+    int code = objective_device_new(device, settings, &on);
     if (!code)
-        code = objective_device_compute(on, &work, &found->result, &stopped);
-    return code ? code : objective_device_gather(on, found->sum, n);
+        code = objective_device_point(on, parameters);
+    if (!code)
+        code = objective_device_compute(on, work, result, &stopped);
+    if (!code)
+        code = objective_device_gather(on, sum, count);
+    objective_device_free(on);
+    return code;
 }
 
 static int find_on_device(struct device *device, struct proof_case *data, struct found *found) {
@@ -41,12 +47,10 @@ static int find_on_device(struct device *device, struct proof_case *data, struct
                                                        .memory = MEMORY_BYTES,
                                                        .chunk = give,
                                                        .context = data};
-    struct objective_device *on;
-    int code = objective_device_new(device, &settings, &on);
-    if (!code)
-        code = find(on, data, found);
-    objective_device_free(on);
-    return code;
+    const struct objective_device_work work = {
+        .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
+    return compute(device, &settings, data->parameters, &work, &found->result, found->sum,
+                   objective_parameters(&data->shape));
 }
 
 static void find_here(const struct proof_case *data, struct found *found) {
@@ -103,24 +107,6 @@ struct curved {
     int64_t triangle[PROOF_TRIANGLE];
 };
 
-static int curve(struct objective_device *on, const struct proof_case *data,
-                 struct curved *curved) {
-    struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_CURVATURE,
-                                         .first = PROOF_CURVED_CHUNK,
-                                         .count = 1,
-                                         .sums = true,
-                                         .bounds = bounds_of_one(PROOF_CURVED_BOUND),
-                                         .drawing = proof_drawing};
-    uint64_t n = objective_parameters(&data->shape);
-    struct objective_device_result result;
-    bool stopped;
-    int code = objective_device_point(on, data->parameters);
-    if (!code)
-        code = objective_device_compute(on, &work, &result, &stopped);
-    curved->result = result.curved;
-    return code ? code : objective_device_gather(on, curved->triangle, n * (n + 1) / 2);
-}
-
 static int curve_on_device(struct device *device, const int16_t *exponent, struct proof_case *data,
                            struct curved *curved) {
     const struct objective_device_settings settings = {.shape = data->shape,
@@ -131,11 +117,17 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
                                                        .memory = MEMORY_BYTES,
                                                        .chunk = give,
                                                        .context = data};
-    struct objective_device *on;
-    int code = objective_device_new(device, &settings, &on);
-    if (!code)
-        code = curve(on, data, curved);
-    objective_device_free(on);
+    const struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_CURVATURE,
+                                               .first = PROOF_CURVED_CHUNK,
+                                               .count = 1,
+                                               .sums = true,
+                                               .bounds = bounds_of_one(PROOF_CURVED_BOUND),
+                                               .drawing = proof_drawing};
+    uint64_t n = objective_parameters(&data->shape);
+    struct objective_device_result result = {0};
+    int code = compute(device, &settings, data->parameters, &work, &result, curved->triangle,
+                       n * (n + 1) / 2);
+    curved->result = result.curved;
     return code;
 }
 

@@ -18,6 +18,7 @@ libobjective_a_SOURCES = \
 	objective/device_chunks.c objective/device_chunks.h \
 	objective/device_proof.c \
 	objective/device_curvature.c objective/device_curvature.h \
+	objective/dice.h \
 	objective/device_curvature_kernels.def objective/device_curvature_kernels.h \
 	objective/device_losses.c \
 	objective/device_losses_kernels.def objective/device_losses_kernels.h \
