@@ -19,6 +19,7 @@ libbase_a_SOURCES = \
 	base/memory.c base/memory.h \
 	base/mutant.h \
 	base/nearest.c base/nearest.h \
+	base/permutation.c base/permutation.h \
 	base/process.c base/process.h \
 	base/random.h base/rows.h \
 	base/sha256.c base/sha256.h \

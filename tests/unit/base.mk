@@ -10,7 +10,8 @@ base_tests = \
 	tests/unit/test_failpoint \
 	tests/unit/test_filesystem \
 	tests/unit/test_layout \
-	tests/unit/test_nearest
+	tests/unit/test_nearest \
+	tests/unit/test_permutation
 check_PROGRAMS += $(base_tests)
 TESTS += $(base_tests)
 endif
@@ -29,6 +30,9 @@ tests_unit_test_filesystem_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_nearest_SOURCES = tests/unit/test_nearest.c
 tests_unit_test_nearest_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_test_permutation_SOURCES = tests/unit/test_permutation.c
+tests_unit_test_permutation_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_test_error_SOURCES = tests/unit/test_error.c
 tests_unit_test_error_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)

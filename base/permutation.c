@@ -1,0 +1,37 @@
+#include "base/permutation.h"
+
+#include "base/random.h"
+
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
+uint64_t permutation_key(uint64_t seed, uint64_t number) {
+    return random_mix(random_mix(seed) + (number + 1) * GOLDEN);
+}
+
+static unsigned half_bits(uint64_t count) {
+    unsigned half = 1;
+    while (half < 32 && (UINT64_C(1) << 2 * half) < count)
+        half++;
+    return half;
+}
+
+/* The highest bits of a product are the best mixed ones. */
+static uint64_t encipher(uint64_t x, unsigned half, uint64_t key) {
+    uint64_t mask = (UINT64_C(1) << half) - 1, left = x >> half, right = x & mask;
+    for (unsigned round = 0; round < PERMUTATION_ROUNDS; round++) {
+        uint64_t mixed = random_mix(permutation_key(key, round) + right * GOLDEN) >> (64 - half);
+        uint64_t next = left ^ mixed;
+        left = right;
+        right = next;
+    }
+    return left << half | right;
+}
+
+uint64_t permutation_at(uint64_t index, uint64_t count, uint64_t key) {
+    unsigned half = half_bits(count);
+    uint64_t x = index;
+    do
+        x = encipher(x, half, key);
+    while (x >= count);
+    return x;
+}
