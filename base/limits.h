@@ -28,6 +28,7 @@
 #define CHUNK_BYTES_MIN (16u << 10)
 #define CHUNK_BYTES_MAX (1u << 20)
 #define CHUNKS_AIMED_AT 256 /* chunk bytes = packed bytes / this, clamped */
+#define SET_BLOCK_ROWS 64   /* of a chunk of a shuffled set; below 256 */
 
 /* Optimizer. */
 #define FOLDS_MAX 100   /* of a cross-validation */

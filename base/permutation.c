@@ -16,13 +16,26 @@ static unsigned half_bits(uint64_t count) {
 }
 
 /* The highest bits of a product are the best mixed ones. */
+static uint64_t mixed(uint64_t right, unsigned round, unsigned half, uint64_t key) {
+    return random_mix(permutation_key(key, round) + right * GOLDEN) >> (64 - half);
+}
+
 static uint64_t encipher(uint64_t x, unsigned half, uint64_t key) {
     uint64_t mask = (UINT64_C(1) << half) - 1, left = x >> half, right = x & mask;
     for (unsigned round = 0; round < PERMUTATION_ROUNDS; round++) {
-        uint64_t mixed = random_mix(permutation_key(key, round) + right * GOLDEN) >> (64 - half);
-        uint64_t next = left ^ mixed;
+        uint64_t next = left ^ mixed(right, round, half, key);
         left = right;
         right = next;
+    }
+    return left << half | right;
+}
+
+static uint64_t decipher(uint64_t x, unsigned half, uint64_t key) {
+    uint64_t mask = (UINT64_C(1) << half) - 1, left = x >> half, right = x & mask;
+    for (unsigned round = PERMUTATION_ROUNDS; round-- > 0;) {
+        uint64_t before = right ^ mixed(left, round, half, key);
+        right = left;
+        left = before;
     }
     return left << half | right;
 }
@@ -32,6 +45,15 @@ uint64_t permutation_at(uint64_t index, uint64_t count, uint64_t key) {
     uint64_t x = index;
     do
         x = encipher(x, half, key);
+    while (x >= count);
+    return x;
+}
+
+uint64_t permutation_inverse(uint64_t place, uint64_t count, uint64_t key) {
+    unsigned half = half_bits(count);
+    uint64_t x = place;
+    do
+        x = decipher(x, half, key);
     while (x >= count);
     return x;
 }

@@ -17,4 +17,7 @@ uint64_t permutation_key(uint64_t seed, uint64_t number);
 /* Where `index` < count goes. */
 uint64_t permutation_at(uint64_t index, uint64_t count, uint64_t key);
 
+/* What goes to `place` < count. */
+uint64_t permutation_inverse(uint64_t place, uint64_t count, uint64_t key);
+
 #endif

@@ -3,18 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 
 void chunk_buffer_init(struct chunk_buffer *buffer) {
     *buffer = (struct chunk_buffer){0};
     bytes_init(&buffer->sorting);
-    bytes_init(&buffer->next);
+    bytes_init(&buffer->places);
 }
 
 void chunk_buffer_release(struct chunk_buffer *buffer) {
     memory_unmap(buffer->data, buffer->capacity);
     bytes_release(&buffer->sorting);
-    bytes_release(&buffer->next);
+    bytes_release(&buffer->places);
 }
 
 static void reserve(struct chunk_buffer *buffer, size_t bytes) {
@@ -26,23 +27,62 @@ static void reserve(struct chunk_buffer *buffer, size_t bytes) {
     memset(buffer->data, 0, bytes);
 }
 
-/* The arrays of a chunk being filled. */
+/* What rows are made from, and the type of their values. */
 struct filling {
     const struct columns *columns;
     const struct labels *labels;
     const struct weighing *weighing;
     enum value_type type;
-    uint32_t *start, *feature;
+};
+
+static struct filling filling_of(const struct chunk_source *source, const struct plan_part *part) {
+    return (struct filling){.columns = source->columns,
+                            .labels = source->labels,
+                            .weighing = source->weighing,
+                            .type = part->type};
+}
+
+/* The arrays of a chunk. */
+struct arrays {
+    enum value_type type;
+    uint32_t *start, *feature; /* sparse */
     void *value;
     double *label, *weight; /* no weights: NULL */
 };
 
+static struct arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
+    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
+    return (struct arrays){
+        .type = (enum value_type)chunk->type,
+        .start = (void *)(data + layout.start),
+        .feature = (void *)(data + layout.feature),
+        .value = data + layout.value,
+        .label = (void *)(data + layout.label),
+        .weight = chunk->weighted ? (void *)(data + layout.weight) : NULL,
+    };
+}
+
+/* Where a row goes: `feature` (sparse) and `value` to its next value. */
+struct place {
+    uint32_t *feature;
+    void *value;
+    double *label, *weight;
+};
+
+/* Of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
+static inline struct place place_of(const struct arrays *arrays, uint32_t row, uint64_t first) {
+    return (struct place){.feature = arrays->feature + first,
+                          .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
+                          .label = arrays->label + row,
+                          .weight = arrays->weight ? arrays->weight + row : NULL};
+}
+
 static inline void put_label(const struct filling *filling, const struct row_walk *walk,
-                             uint32_t row) {
+                             const struct place *place) {
     double label = label_of_row(filling->labels, walk->pack, &walk->rows, walk->row);
-    filling->label[row] = label;
-    if (filling->weight)
-        filling->weight[row] = weighing_of_row(filling->weighing, &walk->rows, walk->row, label);
+    *place->label = label;
+    if (place->weight)
+        *place->weight = weighing_of_row(filling->weighing, &walk->rows, walk->row, label);
 }
 
 /* The column of each of the block's features. */
@@ -50,14 +90,13 @@ static const uint32_t *columns_of(const struct filling *filling, const struct ro
     return filling->columns->of_pack[walk->pack];
 }
 
-static inline void put_value(const struct filling *filling, enum value_type type, uint64_t place,
-                             double value) {
+static inline void put_value(void *values, enum value_type type, uint64_t at, double value) {
     if (type == VALUE_BYTE)
-        ((uint8_t *)filling->value)[place] = (uint8_t)value;
+        ((uint8_t *)values)[at] = (uint8_t)value;
     else if (type == VALUE_FLOAT)
-        ((float *)filling->value)[place] = (float)value;
+        ((float *)values)[at] = (float)value;
     else
-        ((double *)filling->value)[place] = value;
+        ((double *)values)[at] = value;
 }
 
 /* ---- sparse rows ---- */
@@ -66,9 +105,11 @@ static inline void put_value(const struct filling *filling, enum value_type type
 struct gathered {
     uint64_t *key, *other; /* column in the upper half, place here in the lower; scratch */
     double *value;
-    uint32_t *row; /* of each value */
+    uint32_t *row; /* of each value: its row's number in `place` */
     uint32_t count;
     bool sorted; /* each row is, as it stands */
+    struct place *place;
+    uint32_t rows;
 };
 
 #define DIGIT_BITS 11
@@ -79,8 +120,10 @@ struct gathered {
 /* So many values ahead, the column of a feature is asked for: of wide data, most are far away. */
 #define AHEAD 32
 
-static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values) {
+/* None, with room for so many. */
+static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values, uint64_t rows) {
     bytes_clear(&buffer->sorting);
+    bytes_clear(&buffer->places);
     uint64_t bytes = values * (2 * sizeof(uint64_t) + sizeof(double) + sizeof(uint32_t));
     uint64_t *key = bytes_extend(&buffer->sorting, bytes);
     double *value = (double *)(key + 2 * values);
@@ -88,7 +131,8 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values)
                              .other = key + values,
                              .value = value,
                              .row = (uint32_t *)(value + values),
-                             .sorted = true};
+                             .sorted = true,
+                             .place = bytes_extend(&buffer->places, rows * sizeof(struct place))};
 }
 
 static void gather(struct gathered *gathered, uint32_t column, double value, uint32_t row) {
@@ -116,13 +160,14 @@ static bool next_derived(const struct filling *filling, const struct row_walk *w
     return false;
 }
 
-/* Adds a row. Values of features that are not columns are dropped. */
+/* Adds a row that goes to `place`. Values of features that are not columns are dropped. */
 static void gather_row(struct gathered *gathered, const struct filling *filling,
-                       const struct row_walk *walk, uint32_t row) {
+                       const struct row_walk *walk, struct place place) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
     const uint32_t *column_of = columns_of(filling, walk);
     const struct pack_rows rows = walk->rows;
-    uint32_t count = gathered->count;
+    uint32_t count = gathered->count, row = gathered->rows++;
+    gathered->place[row] = place;
     bool sorted = true, values = filling->type != VALUE_ONES;
     int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
@@ -176,64 +221,63 @@ static void sort_by_column(struct gathered *gathered, uint32_t columns) {
 }
 
 /* Hands each value to its row; so rows get their values by rising column. */
-static inline void hand_over(const struct filling *filling, const struct gathered *gathered,
-                             uint32_t *next, enum value_type type) {
+static inline void hand_over(const struct gathered *gathered, enum value_type type) {
     const uint64_t *key = gathered->key;
     const uint32_t *row = gathered->row, count = gathered->count;
     const double *value = gathered->value;
-    uint32_t *feature = filling->feature;
+    struct place *places = gathered->place;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t from = (uint32_t)key[i];
-        uint32_t at = next[row[from]]++;
-        feature[at] = (uint32_t)(key[i] >> 32);
-        if (type != VALUE_ONES)
-            put_value(filling, type, at, value[from]);
+        struct place *place = &places[row[from]];
+        *place->feature++ = (uint32_t)(key[i] >> 32);
+        if (type == VALUE_ONES)
+            continue;
+        put_value(place->value, type, 0, value[from]);
+        place->value = (uint8_t *)place->value + value_bytes(type);
     }
 }
 
 /* One loop for each type. */
-static void put_sparse(const struct filling *filling, const struct gathered *gathered,
-                       uint32_t *next) {
-    if (filling->type == VALUE_DOUBLE)
-        hand_over(filling, gathered, next, VALUE_DOUBLE);
-    else if (filling->type == VALUE_FLOAT)
-        hand_over(filling, gathered, next, VALUE_FLOAT);
+static void put_sparse(const struct gathered *gathered, enum value_type type) {
+    if (type == VALUE_DOUBLE)
+        hand_over(gathered, VALUE_DOUBLE);
+    else if (type == VALUE_FLOAT)
+        hand_over(gathered, VALUE_FLOAT);
     else
-        hand_over(filling, gathered, next, filling->type);
+        hand_over(gathered, type);
 }
 
 /* Sorts what was gathered and empties it. */
-static void put_gathered(const struct filling *filling, struct gathered *gathered, uint32_t *next) {
+static void put_gathered(const struct filling *filling, struct gathered *gathered) {
     if (!gathered->sorted)
         sort_by_column(gathered, filling->columns->count);
-    put_sparse(filling, gathered, next);
-    gathered->count = 0;
+    put_sparse(gathered, filling->type);
+    gathered->count = gathered->rows = 0;
     gathered->sorted = true;
 }
 
-static void fill_sparse(struct chunk_buffer *buffer, struct filling *filling,
+static void fill_sparse(struct chunk_buffer *buffer, const struct filling *filling,
                         const struct set_chunk *chunk, struct row_walk walk) {
-    struct gathered gathered = gathered_in(buffer, chunk->values);
-    bytes_clear(&buffer->next);
-    uint32_t *next = bytes_extend(&buffer->next, chunk->rows * sizeof *next);
+    struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
+    struct arrays arrays = arrays_at(buffer->data, chunk, false);
     uint32_t put = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        put_label(filling, &walk, row);
-        next[row] = filling->start[row];
-        gather_row(&gathered, filling, &walk, row);
-        filling->start[row + 1] = put + gathered.count;
+        struct place place = place_of(&arrays, row, arrays.start[row]);
+        put_label(filling, &walk, &place);
+        gather_row(&gathered, filling, &walk, place);
+        arrays.start[row + 1] = put + gathered.count;
         if (gathered.count < SORTED_TOGETHER && row + 1 < chunk->rows)
             continue;
         put += gathered.count;
-        put_gathered(filling, &gathered, next);
+        put_gathered(filling, &gathered);
     }
 }
 
 /* ---- dense rows ---- */
 
 /* Puts a row's values to their columns; the types are constants for the compiler. */
-static inline void put_dense(const struct filling *filling, const struct row_walk *walk,
-                             uint64_t at, enum value_type from, enum value_type to) {
+static inline void put_dense(const struct filling *filling, const struct row_walk *walk, void *row,
+                             enum value_type from, enum value_type to) {
     struct pack_rows rows = walk->rows;
     uint64_t first, end = pack_row(&rows, walk->row, &first);
     const uint32_t *column_of = columns_of(filling, walk);
@@ -241,55 +285,143 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&rows, first, i)];
         if (column != DICTIONARY_NONE)
-            put_value(filling, to, at + column, pack_value(&rows, i));
+            put_value(row, to, column, pack_value(&rows, i));
     }
 }
 
 static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
-                           uint64_t at) {
+                           const struct place *place) {
     enum value_type from = walk->rows.type;
+    put_label(filling, walk, place);
     if (filling->type == VALUE_BYTE && from == VALUE_BYTE)
-        put_dense(filling, walk, at, VALUE_BYTE, VALUE_BYTE);
+        put_dense(filling, walk, place->value, VALUE_BYTE, VALUE_BYTE);
     else if (filling->type == VALUE_FLOAT && from == VALUE_FLOAT)
-        put_dense(filling, walk, at, VALUE_FLOAT, VALUE_FLOAT);
+        put_dense(filling, walk, place->value, VALUE_FLOAT, VALUE_FLOAT);
     else if (filling->type == VALUE_DOUBLE && from == VALUE_DOUBLE)
-        put_dense(filling, walk, at, VALUE_DOUBLE, VALUE_DOUBLE);
+        put_dense(filling, walk, place->value, VALUE_DOUBLE, VALUE_DOUBLE);
     else
-        put_dense(filling, walk, at, from, filling->type);
+        put_dense(filling, walk, place->value, from, filling->type);
     uint64_t next = 0;
     struct derived derived;
     while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &next, &derived))
-        put_value(filling, filling->type, at + derived.column, derived.value);
+        put_value(place->value, filling->type, derived.column, derived.value);
 }
 
-static void fill_dense(struct filling *filling, const struct set_chunk *chunk,
+static void fill_dense(const struct filling *filling, const struct set_chunk *chunk, uint8_t *data,
                        struct row_walk walk) {
+    struct arrays arrays = arrays_at(data, chunk, true);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        put_label(filling, &walk, row);
-        fill_dense_row(filling, &walk, (uint64_t)row * filling->columns->count);
+        struct place place = place_of(&arrays, row, (uint64_t)row * filling->columns->count);
+        fill_dense_row(filling, &walk, &place);
     }
 }
 
-void chunk_fill(struct chunk_buffer *buffer, const struct set_chunk *chunk,
-                const struct split *split, const struct plan_part *part, bool dense,
-                const struct columns *columns, const struct labels *labels,
-                const struct weighing *weighing) {
-    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
-    reserve(buffer, layout.bytes);
-    struct filling filling = {
-        .columns = columns,
-        .labels = labels,
-        .weighing = weighing,
-        .type = (enum value_type)chunk->type,
-        .start = (void *)(buffer->data + layout.start),
-        .feature = (void *)(buffer->data + layout.feature),
-        .value = buffer->data + layout.value,
-        .label = (void *)(buffer->data + layout.label),
-        .weight = chunk->weighted ? (void *)(buffer->data + layout.weight) : NULL,
-    };
-    struct row_walk walk = row_walk_from(split, part, chunk->first_row);
+void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
+                const struct set_chunk *chunk, const struct plan_part *part) {
+    bool dense = source->plan->dense;
+    struct filling filling = filling_of(source, part);
+    struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
+    reserve(buffer, set_chunk_layout(chunk, dense).bytes);
     if (dense)
-        fill_dense(&filling, chunk, walk);
+        fill_dense(&filling, chunk, buffer->data, walk);
     else
         fill_sparse(buffer, &filling, chunk, walk);
+}
+
+/* ---- windows of shuffled sets ---- */
+
+/* The walk over a block's rows that go to a window. */
+struct scattering {
+    const struct chunk_source *source;
+    const struct chunk_window *window;
+    struct row_walk walk;
+    uint64_t row, end; /* numbers of training rows */
+    uint64_t place;    /* of the row in the set */
+};
+
+static struct scattering scattering_of(const struct chunk_source *source,
+                                       const struct chunk_window *window, uint32_t block) {
+    const struct plan_part *part = &source->plan->trained;
+    uint64_t first = part->block[block].first_row;
+    return (struct scattering){.source = source,
+                               .window = window,
+                               .walk = row_walk_from(source->split, part, first),
+                               .row = first,
+                               .end = plan_part_end(part, block)};
+}
+
+/* Stands at the next row that goes to the window, from this one on; false if there is none. */
+static bool find_scattered(struct scattering *at) {
+    const struct chunk_window *window = at->window;
+    for (; at->row < at->end; at->row++, row_walk_next(&at->walk)) {
+        at->place = chunk_plan_place(at->source->plan, at->row);
+        uint64_t chunk = at->place / SET_BLOCK_ROWS;
+        if (chunk >= window->first && chunk < window->end)
+            return true;
+    }
+    return false;
+}
+
+static void next_scattered(struct scattering *at) {
+    at->row++;
+    if (at->row < at->end)
+        row_walk_next(&at->walk);
+}
+
+static struct arrays arrays_of_window(const struct scattering *at) {
+    const struct chunk_plan *plan = at->source->plan;
+    const struct set_chunk *chunk = &plan->chunk[at->place / SET_BLOCK_ROWS];
+    return arrays_at(at->window->data + chunk->offset, chunk, plan->dense);
+}
+
+void chunk_window_count(const struct chunk_source *source, const struct chunk_window *window,
+                        uint32_t block) {
+    for (struct scattering at = scattering_of(source, window, block); find_scattered(&at);
+         next_scattered(&at))
+        arrays_of_window(&at).start[at.place % SET_BLOCK_ROWS + 1] = (uint32_t)chunk_plan_values(
+            source->plan, source->columns, source->split, at.walk.pack, &at.walk.rows, at.walk.row);
+}
+
+void chunk_window_start(const struct chunk_source *source, const struct chunk_window *window,
+                        uint32_t number) {
+    const struct set_chunk *chunk = &source->plan->chunk[number];
+    uint32_t *start = arrays_at(window->data + chunk->offset, chunk, false).start;
+    for (uint32_t row = 0; row < chunk->rows; row++)
+        start[row + 1] += start[row];
+}
+
+static void scatter_dense(const struct filling *filling, struct scattering at) {
+    for (; find_scattered(&at); next_scattered(&at)) {
+        struct arrays arrays = arrays_of_window(&at);
+        uint32_t row = at.place % SET_BLOCK_ROWS;
+        struct place place = place_of(&arrays, row, (uint64_t)row * filling->columns->count);
+        fill_dense_row(filling, &at.walk, &place);
+    }
+}
+
+static void scatter_sparse(struct chunk_buffer *buffer, const struct filling *filling,
+                           struct scattering at) {
+    uint64_t values = at.walk.rows.values; /* twice, if each brings another one with it */
+    struct gathered gathered = gathered_in(
+        buffer, filling->columns->deriving[at.walk.pack] ? 2 * values : values, at.end - at.row);
+    for (; find_scattered(&at); next_scattered(&at)) {
+        struct arrays arrays = arrays_of_window(&at);
+        uint32_t row = at.place % SET_BLOCK_ROWS;
+        struct place place = place_of(&arrays, row, arrays.start[row]);
+        put_label(filling, &at.walk, &place);
+        gather_row(&gathered, filling, &at.walk, place);
+        if (gathered.count >= SORTED_TOGETHER)
+            put_gathered(filling, &gathered);
+    }
+    put_gathered(filling, &gathered);
+}
+
+void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
+                       const struct chunk_window *window, uint32_t block) {
+    struct filling filling = filling_of(source, &source->plan->trained);
+    struct scattering at = scattering_of(source, window, block);
+    if (source->plan->dense)
+        scatter_dense(&filling, at);
+    else
+        scatter_sparse(buffer, &filling, at);
 }

@@ -122,6 +122,8 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     json_object_set_new(object, "storage", json_string(info->dense ? "dense" : "sparse"));
     json_object_set_new(object, "value_type", json_string(value_type_name(info->type)));
     json_object_set_new(object, "chunks", integer(info->chunks));
+    if (info->block_rows)
+        json_object_set_new(object, "shuffled_rows_per_chunk", integer(info->block_rows));
     json_object_set_new(object, "labels", json_string(labels_name(info->labels)));
     if (info->classes)
         json_object_set_new(object, "classes", text_list(info->class_names, info->classes, 1));

@@ -33,6 +33,7 @@ libdata_a_SOURCES = \
 	data/table.c data/table.h \
 	data/targets.c \
 	data/weighing.c \
-	data/weights.c data/weights.h
+	data/weights.c data/weights.h \
+	data/window.c data/window.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)
 DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS)

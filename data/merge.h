@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/permutation.h"
 #include "data/dictionary.h"
 #include "data/pack_file.h"
 #include "data/set_file.h"
@@ -196,18 +197,36 @@ struct plan_part {
 struct chunk_plan {
     struct plan_part trained, held;
     bool dense;
+    bool shuffled;
+    uint64_t key;            /* of a shuffled set: of the permutation of training rows */
     uint64_t values;         /* of what is trained on, as stored */
     struct set_chunk *chunk; /* owned; offsets and checksums are not set. Those of `held` last */
     uint32_t chunks, held_chunks;
 };
 
-/* Weights change neither where chunks begin nor how many there are. */
-void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                     const struct columns *columns, bool weighted);
+/* Weights change neither where chunks begin nor how many there are. ERROR_DATA if a chunk of a
+ * shuffled set would have more values than can be numbered. */
+int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
+                    const struct columns *columns, bool weighted,
+                    const struct set_options *options);
 void chunk_plan_release(struct chunk_plan *plan);
 
+static inline uint32_t chunk_plan_trained(const struct chunk_plan *plan) {
+    return plan->chunks - plan->held_chunks;
+}
+
+/* Where a shuffled set has training row `row`, as the packs count. */
+static inline uint64_t chunk_plan_place(const struct chunk_plan *plan, uint64_t row) {
+    return permutation_inverse(row, plan->trained.rows, plan->key);
+}
+
+/* How many values a row has as it is stored: of a dense one, a value for each column. */
+uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
+                           const struct split *split, uint32_t pack, const struct pack_rows *rows,
+                           uint32_t row);
+
 static inline bool chunk_plan_is_held(const struct chunk_plan *plan, uint32_t chunk) {
-    return chunk >= plan->chunks - plan->held_chunks;
+    return chunk >= chunk_plan_trained(plan);
 }
 
 /* ---- rows ---- */
@@ -226,5 +245,10 @@ struct row_walk {
 struct row_walk row_walk_from(const struct split *split, const struct plan_part *part,
                               uint64_t first);
 void row_walk_next(struct row_walk *walk);
+
+/* The number of the first row behind block `block` of the part. */
+static inline uint64_t plan_part_end(const struct plan_part *part, uint32_t block) {
+    return block + 1 < part->blocks ? part->block[block + 1].first_row : part->rows;
+}
 
 #endif

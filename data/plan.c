@@ -1,6 +1,7 @@
 /* Decides how rows are stored and where chunks begin. */
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "data/merge.h"
@@ -144,12 +145,12 @@ static void add_chunk(struct cutting *cutting) {
     cutting->open = true;
 }
 
-static uint64_t stored_values(const struct cutting *cutting, const struct split *split, uint32_t p,
-                              const struct pack_rows *rows, uint32_t row) {
-    if (cutting->plan->dense)
-        return cutting->columns->count;
+uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
+                           const struct split *split, uint32_t p, const struct pack_rows *rows,
+                           uint32_t row) {
+    if (plan->dense)
+        return columns->count;
     uint64_t first, end = pack_row(rows, row, &first), values = end - first;
-    const struct columns *columns = cutting->columns;
     if (split->side[p] || columns->deriving[p])
         for (uint64_t i = first; i < end; i++) {
             uint32_t feature = pack_feature(rows, first, i);
@@ -181,13 +182,64 @@ static void cut_part(struct cutting *cutting, const struct plan_part *part,
         struct pack_rows rows = pack_rows(split->packs[block->pack], block->block);
         for (uint32_t row = 0; row < rows.rows; row++)
             if (split_side(split, block->pack, block->block, row) == part->side)
-                cut_row(cutting, stored_values(cutting, split, block->pack, &rows, row));
+                cut_row(cutting, chunk_plan_values(cutting->plan, cutting->columns, split,
+                                                   block->pack, &rows, row));
     }
 }
 
-void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                     const struct columns *columns, bool weighted) {
-    *plan = (struct chunk_plan){0};
+/* ---- a shuffled set ---- */
+
+/* Adds up what the rows of each chunk have: they are all over the packs, which are walked over in
+ * order. */
+static void scatter_values(struct chunk_plan *plan, const struct columns *columns,
+                           const struct split *split) {
+    struct row_walk walk = row_walk_from(split, &plan->trained, 0);
+    for (uint64_t row = 0; row < plan->trained.rows; row++, row_walk_next(&walk))
+        plan->chunk[chunk_plan_place(plan, row) / SET_BLOCK_ROWS].values +=
+            chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row);
+}
+
+static int check_blocks(const struct chunk_plan *plan) {
+    for (uint32_t i = 0; i < plan->chunks && !plan->dense; i++)
+        if (plan->chunk[i].values > UINT32_MAX)
+            return error_set(ERROR_DATA,
+                             "%u rows have more than %u values, which is too many for a chunk of a "
+                             "shuffled set: train without Downpour",
+                             SET_BLOCK_ROWS, UINT32_MAX);
+    return 0;
+}
+
+static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
+                      const struct split *split, bool weighted) {
+    uint64_t rows = plan->trained.rows, chunks = (rows + SET_BLOCK_ROWS - 1) / SET_BLOCK_ROWS;
+    if (chunks > UINT32_MAX / 2)
+        return error_set(ERROR_DATA,
+                         "%llu rows are too many for a shuffled set: train without Downpour",
+                         (unsigned long long)rows);
+    plan->chunks = (uint32_t)chunks;
+    plan->chunk = memory_new(chunks, sizeof *plan->chunk);
+    for (uint32_t i = 0; i < plan->chunks; i++) {
+        uint64_t first = (uint64_t)i * SET_BLOCK_ROWS, left = rows - first;
+        uint32_t here = (uint32_t)(left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
+        plan->chunk[i] =
+            (struct set_chunk){.first_row = first,
+                               .rows = here,
+                               .values = plan->dense ? here * (uint64_t)columns->count : 0,
+                               .type = (uint8_t)plan->trained.type,
+                               .weighted = weighted};
+    }
+    if (!plan->dense)
+        scatter_values(plan, columns, split);
+    return check_blocks(plan);
+}
+
+/* ---- the plan ---- */
+
+int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
+                    const struct columns *columns, bool weighted,
+                    const struct set_options *options) {
+    *plan = (struct chunk_plan){.shuffled = options->shuffled,
+                                .key = permutation_key(options->shuffle_seed, 0)};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
     part_make(&plan->held, ROW_HELD, split, columns);
     double cells = (double)plan->trained.rows * (double)columns->count;
@@ -199,10 +251,16 @@ void chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     }
     struct cutting cutting = {
         .plan = plan, .columns = columns, .aim = aimed_bytes(plan), .weighted = weighted};
-    cut_part(&cutting, &plan->trained, split);
-    uint32_t trained_chunks = plan->chunks;
-    cut_part(&cutting, &plan->held, split);
+    int code = 0;
+    if (plan->shuffled)
+        code = lay_blocks(plan, columns, split, weighted);
+    else
+        cut_part(&cutting, &plan->trained, split);
+    uint32_t trained_chunks = cutting.capacity = plan->chunks;
+    if (!code)
+        cut_part(&cutting, &plan->held, split);
     plan->held_chunks = plan->chunks - trained_chunks;
+    return code;
 }
 
 void chunk_plan_release(struct chunk_plan *plan) {

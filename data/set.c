@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/scratch.h"
@@ -114,6 +115,7 @@ static void fill_info(struct set *set) {
     info->values = facts->values;
     info->features = facts->features;
     info->chunks = facts->chunks;
+    info->block_rows = facts->block_rows;
     info->dense = facts->dense;
     info->type = facts->type;
     info->labels = facts->labels;
@@ -140,15 +142,29 @@ static void fill_info(struct set *set) {
     info->holdout_unseen = facts->holdout_unseen;
 }
 
+/* Whether a chunk of training begins and ends where those of a shuffled set do. */
+static bool is_block(const struct set_facts *facts, uint32_t number,
+                     const struct set_chunk *chunk) {
+    uint64_t first = (uint64_t)number * SET_BLOCK_ROWS, left = facts->rows - first;
+    return first < facts->rows && chunk->first_row == first &&
+           chunk->rows == (left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
+}
+
 static int check_bounds(const struct set *set) {
-    if (set->facts->holdout_chunks > set->facts->chunks)
+    const struct set_facts *facts = set->facts;
+    if (facts->holdout_chunks > facts->chunks)
         return container_damaged(&set->container, "it has more chunks of the holdout than chunks");
-    for (uint32_t i = 0; i < set->facts->chunks; i++) {
+    if (facts->block_rows && facts->block_rows != SET_BLOCK_ROWS)
+        return container_damaged(&set->container, "its chunks have another number of rows");
+    for (uint32_t i = 0; i < facts->chunks; i++) {
         const struct set_chunk *chunk = &set->chunk[i];
+        if (facts->block_rows && i < facts->chunks - facts->holdout_chunks &&
+            !is_block(facts, i, chunk))
+            return container_damaged(&set->container, "a chunk has other rows than its own");
         if (chunk->offset > set->container.length ||
             chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||
             chunk->weighted != (set->weights != NULL) ||
-            set_chunk_layout(chunk, set->facts->dense).bytes != chunk->bytes)
+            set_chunk_layout(chunk, facts->dense).bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
     return 0;
@@ -272,7 +288,7 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     uint64_t numbers[] = {SET_VERSION,
                           options->labels,
                           options->positive != NULL,
-                          options->keep_holdout,
+                          options->keep_holdout + 2 * (uint64_t)options->shuffled,
                           options->category_least,
                           options->bins,
                           count,
@@ -283,6 +299,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         uint64_t fold[] = {options->fold.folds, options->fold.fold, options->fold.seed};
         hash_stream_add(stream, fold, sizeof fold);
     }
+    if (options->shuffled)
+        hash_stream_add(stream, &options->shuffle_seed, sizeof options->shuffle_seed);
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
     if (options->separator)

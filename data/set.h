@@ -3,7 +3,8 @@
  * Features are numbered by falling floor(log2(count)), then by first appearance in the order of
  * files, rows and positions; within a row they are sorted. A chunk is a block of consecutive rows:
  * the atom of work. Chunks depend on the data alone. One file or the same rows in many give the
- * same bytes. Format: see doc/FORMATS.md. */
+ * same bytes. The training rows of a shuffled set are in an order that follows from a seed, for
+ * optimizers that take a few chunks at a time. Format: see doc/FORMATS.md. */
 #ifndef DML_DATA_SET_H
 #define DML_DATA_SET_H
 
@@ -19,6 +20,8 @@ struct set_info {
     uint64_t rows, values;
     uint32_t features; /* columns, without an intercept */
     uint32_t chunks;
+    uint32_t block_rows; /* shuffled: the rows of each chunk of training, SET_BLOCK_ROWS; the last
+                            may have fewer. Else 0 */
     bool dense;
     enum value_type type; /* VALUE_BYTE: every value is a byte of an image, 0 to 255 */
     enum label_kind labels;
@@ -78,6 +81,13 @@ struct set_options {
     bool keep_holdout;               /* put held-out rows into chunks after those of training */
     uint32_t category_least; /* a category's texts that fewer training rows have are one feature */
     uint32_t bins;           /* of each number of a table, beside it; 0: none */
+    /* The training row at place p is number permutation_at(p, rows, permutation_key(shuffle_seed,
+     * 0)) in the order of files, and chunks of training have SET_BLOCK_ROWS rows. All else is as
+     * without. */
+    bool shuffled;
+    uint64_t shuffle_seed;
+    uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/window.h), which
+                              changes no byte; 0: as suits the machine */
     unsigned threads;
 };
 

@@ -35,8 +35,8 @@ struct set_facts {
     uint64_t rejected;
     double label_max_abs;
     uint32_t features, chunks, classes, sources;
-    uint32_t type, labels; /* enum value_type, enum label_kind */
-    uint8_t dense, named, uniform, unused[1];
+    uint32_t type, labels;                     /* enum value_type, enum label_kind */
+    uint8_t dense, named, uniform, block_rows; /* the last as in struct set_info */
     int32_t uniform_exponent;
     double holdout; /* as in struct set_info, as what follows is */
     uint64_t rows_held_out, holdout_rows, holdout_unseen;

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "data/chunk_fill.h"
 #include "data/merge.h"
+#include "data/window.h"
 #include "numeric/fixed.h"
 
 struct set_writer {
@@ -19,6 +20,9 @@ struct set_writer {
     struct labels labels;
     struct weighing weighing;
     struct chunk_plan plan;
+    struct chunk_source source; /* of all these */
+    struct chunk_window window; /* of a shuffled set: chunks that are filled */
+    uint64_t window_bytes;
     struct container_writer container;
     struct set_facts facts;
     double *absolute_sum; /* Σ u·|value| of each column, and Σ u; u = fixed_weight() of the row */
@@ -26,7 +30,7 @@ struct set_writer {
 
     pthread_mutex_t mutex; /* guards what follows, and absolute_sum */
     pthread_cond_t turn;
-    uint32_t next_chunk, next_turn;
+    uint32_t next_chunk, chunks_end, next_turn;
     int code; /* of the first failure */
     char *text;
 };
@@ -100,7 +104,7 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
 
 static bool take_chunk(struct set_writer *writer, uint32_t *number) {
     pthread_mutex_lock(&writer->mutex);
-    bool there = !writer->code && writer->next_chunk < writer->plan.chunks;
+    bool there = !writer->code && writer->next_chunk < writer->chunks_end;
     if (there)
         *number = writer->next_chunk++;
     pthread_mutex_unlock(&writer->mutex);
@@ -125,40 +129,83 @@ static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t 
     pthread_mutex_unlock(&writer->mutex);
 }
 
+/* A chunk as stored: in the window, or filled and written here. */
+static const uint8_t *make_chunk(struct set_writer *writer, struct chunk_buffer *buffer,
+                                 uint32_t number, int *code) {
+    const struct chunk_plan *plan = &writer->plan;
+    struct set_chunk *chunk = &writer->plan.chunk[number];
+    bool held = chunk_plan_is_held(plan, number), there = plan->shuffled && !held;
+    if (!there)
+        chunk_fill(buffer, &writer->source, chunk, held ? &plan->held : &plan->trained);
+    const uint8_t *data = there ? writer->window.data + chunk->offset : buffer->data;
+    chunk->checksum = hash64(data, chunk->bytes);
+    *code = there ? 0 : container_write(&writer->container, chunk->offset, data, chunk->bytes);
+    return data;
+}
+
 static void *make_chunks(void *argument) {
     struct set_writer *writer = argument;
     struct chunk_buffer buffer;
     chunk_buffer_init(&buffer);
     uint32_t number;
     while (take_chunk(writer, &number)) {
-        struct set_chunk *chunk = &writer->plan.chunk[number];
-        const struct chunk_plan *plan = &writer->plan;
-        chunk_fill(&buffer, chunk, &writer->split,
-                   chunk_plan_is_held(plan, number) ? &plan->held : &plan->trained, plan->dense,
-                   &writer->columns, &writer->labels, &writer->weighing);
-        chunk->checksum = hash64(buffer.data, chunk->bytes);
-        int code = container_write(&writer->container, chunk->offset, buffer.data, chunk->bytes);
-        end_chunk(writer, number, buffer.data, code);
+        int code;
+        const uint8_t *data = make_chunk(writer, &buffer, number, &code);
+        end_chunk(writer, number, data, code);
     }
     chunk_buffer_release(&buffer);
     return NULL;
 }
 
-static int make_all_chunks(struct set_writer *writer, unsigned threads) {
-    for (uint32_t i = 0; i < writer->plan.chunks; i++) {
-        struct set_chunk *chunk = &writer->plan.chunk[i];
-        chunk->bytes = set_chunk_layout(chunk, writer->plan.dense).bytes;
-        chunk->offset = container_reserve(&writer->container, chunk->bytes);
-    }
+/* Makes the chunks up to `end` that are not made. */
+static int make_until(struct set_writer *writer, uint32_t end, unsigned threads) {
     pthread_t others[THREADS_MAX];
     unsigned started = 0;
-    for (unsigned i = 1; i < threads && i < THREADS_MAX && i < writer->plan.chunks; i++)
+    uint32_t chunks = end - writer->next_chunk;
+    writer->chunks_end = end;
+    for (unsigned i = 1; i < threads && i < THREADS_MAX && i < chunks; i++)
         if (!pthread_create(&others[started], NULL, make_chunks, writer))
             started++;
     make_chunks(writer);
     for (unsigned i = 0; i < started; i++)
         pthread_join(others[i], NULL);
     return writer->code ? error_set(writer->code, "%s", writer->text) : 0;
+}
+
+/* The training chunks of a shuffled set, window by window, in a mapping of the file. */
+static int make_windows(struct set_writer *writer, uint64_t bytes, unsigned threads) {
+    struct chunk_plan *plan = &writer->plan;
+    struct container_room room;
+    int code = container_room(&writer->container, bytes, &room);
+    uint32_t end = chunk_plan_trained(plan);
+    for (uint32_t i = 0; i < end; i++)
+        plan->chunk[i].offset += room.section.offset;
+    while (!code && writer->next_chunk < end) {
+        uint32_t first = writer->next_chunk;
+        writer->window = (struct chunk_window){.first = first,
+                                               .end = window_end(plan, first, writer->window_bytes),
+                                               .data = (uint8_t *)room.data - room.section.offset};
+        window_fill(&writer->source, &writer->window, threads);
+        code = make_until(writer, writer->window.end, threads);
+    }
+    container_forget(&room);
+    return code;
+}
+
+static int make_all_chunks(struct set_writer *writer, unsigned threads) {
+    struct chunk_plan *plan = &writer->plan;
+    uint32_t trained = plan->shuffled ? chunk_plan_trained(plan) : 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < plan->chunks; i++)
+        plan->chunk[i].bytes = set_chunk_layout(&plan->chunk[i], plan->dense).bytes;
+    for (uint32_t i = 0; i < trained; i++) {
+        plan->chunk[i].offset = bytes;
+        bytes += plan->chunk[i].bytes;
+    }
+    int code = trained ? make_windows(writer, bytes, threads) : 0;
+    for (uint32_t i = trained; i < plan->chunks; i++)
+        plan->chunk[i].offset = container_reserve(&writer->container, plan->chunk[i].bytes);
+    return code ? code : make_until(writer, plan->chunks, threads);
 }
 
 /* What the sums of unweighted rows need no look at the values for. */
@@ -252,6 +299,7 @@ static void fill_facts(struct set_writer *writer) {
     facts->type = plan->trained.type;
     facts->labels = writer->labels.kind;
     facts->dense = plan->dense;
+    facts->block_rows = plan->shuffled ? SET_BLOCK_ROWS : 0;
     facts->named = writer->columns.name != NULL;
     facts->rows_held_out = writer->split.held_out;
     facts->holdout_rows = plan->held.rows;
@@ -343,10 +391,13 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
 
 int set_write(const char *path, struct pack *const *packs, uint32_t count,
               const struct set_options *options) {
-    struct set_writer writer = {.facts.holdout = options->holdout,
-                                .facts.fold = options->fold.fold,
-                                .mutex = PTHREAD_MUTEX_INITIALIZER,
-                                .turn = PTHREAD_COND_INITIALIZER};
+    struct set_writer writer = {
+        .facts.holdout = options->holdout,
+        .facts.fold = options->fold.fold,
+        .window_bytes = options->window_bytes ? options->window_bytes : window_bytes(),
+        .source = {&writer.split, &writer.columns, &writer.labels, &writer.weighing, &writer.plan},
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .turn = PTHREAD_COND_INITIALIZER};
     int code = split_make(&writer.split, packs, count, options);
     if (!code)
         code = columns_find(&writer.columns, &writer.split, options);
@@ -357,10 +408,11 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
         code =
             weighing_find(&writer.weighing, &writer.split, &writer.labels, options->class_weight);
     }
-    if (!code) {
-        chunk_plan_make(&writer.plan, &writer.split, &writer.columns, writer.weighing.weighted);
+    if (!code)
+        code = chunk_plan_make(&writer.plan, &writer.split, &writer.columns,
+                               writer.weighing.weighted, options);
+    if (!code)
         code = write_file(&writer, path, options->threads);
-    }
     weighing_release(&writer.weighing);
     chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);

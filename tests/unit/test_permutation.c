@@ -18,12 +18,13 @@ static void goes_everywhere_once(uint64_t count, uint64_t key) {
     for (uint64_t i = 0; i < count; i++) {
         uint64_t to = permutation_at(i, count, key);
         assert_true(to < count);
+        assert_true(permutation_inverse(to, count, key) == i);
         assert_int_equal(hit[to]++, 0);
     }
     free(hit);
 }
 
-static void every_number_is_reached_once(void **state) {
+static void every_number_is_reached_once_and_found_again(void **state) {
     (void)state;
     for (uint64_t count = 1; count < 300; count++)
         for (uint64_t number = 0; number < KEYS; number++)
@@ -67,7 +68,7 @@ static void neighbours_are_torn_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_is_reached_once),
+        cmocka_unit_test(every_number_is_reached_once_and_found_again),
         cmocka_unit_test(the_order_is_the_one_that_is_documented),
         cmocka_unit_test(each_place_is_taken_about_equally_often),
         cmocka_unit_test(neighbours_are_torn_apart),
