@@ -22,7 +22,7 @@ enum backend_failure {
 struct device_backend {
     unsigned (*count)(const char **why);
     void (*describe)(unsigned number, char name[DEVICE_NAME_BYTES], uint64_t *bytes);
-    int (*open)(unsigned number, void **state, char *why);
+    int (*open)(unsigned number, uint64_t patience_ms, void **state, char *why);
     void (*close)(void *state); /* after all memory was released */
     uint64_t (*room)(void *state);
     int (*allocate)(void *state, size_t bytes, void **memory, char *why);

@@ -85,7 +85,13 @@ static uint64_t limit_asked(void) {
     return text ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-int device_open(enum device_kind kind, unsigned number, struct device **device) {
+static uint64_t patience_asked(uint64_t patience_ms) {
+    const char *text = getenv("DML_DEVICE_PATIENCE_MS");
+    return text ? strtoull(text, NULL, 10) : patience_ms;
+}
+
+int device_open(enum device_kind kind, unsigned number, uint64_t patience_ms,
+                struct device **device) {
     const struct device_backend *backend = backend_of(kind);
     const char *why = NULL;
     char reason[DEVICE_WHY_BYTES] = "";
@@ -101,7 +107,8 @@ int device_open(enum device_kind kind, unsigned number, struct device **device) 
     opened->backend = backend;
     opened->limit = limit_asked();
     backend->describe(number, opened->name, &bytes);
-    int code = answer(opened, backend->open(number, &opened->state, reason), reason);
+    int failure = backend->open(number, patience_asked(patience_ms), &opened->state, reason);
+    int code = answer(opened, failure, reason);
     if (code) {
         free(opened);
         return code;

@@ -9,8 +9,9 @@
  * missing order shows. Memory of a device must not be touched by the host.
  *
  * Functions answer 0, or ERROR_UNAVAILABLE with a text that names the device: no memory, or the
- * device failed; what failed may be told only by a later call. After a failure other than of memory
- * every call fails, and only releasing and closing are of use. One thread at a time. */
+ * device failed; what failed may be told only by a later call. A device that hangs has failed, too:
+ * no call waits longer than the device was opened for. After a failure other than of memory every
+ * call fails, and only releasing and closing are of use. One thread at a time. */
 #ifndef DML_DEVICE_DEVICE_H
 #define DML_DEVICE_DEVICE_H
 
@@ -33,7 +34,13 @@ unsigned device_count(enum device_kind kind, const char **why);
 /* "cuda:0 NVIDIA H200", "emulated"; and its memory in bytes. Of a number below device_count(). */
 const char *device_describe(enum device_kind kind, unsigned number, uint64_t *bytes);
 
-int device_open(enum device_kind kind, unsigned number, struct device **device);
+/* How long a device may be at work on what is waited for. The most that anyone lets it do in one go
+ * is a group of chunks (objective/on_device.c): less than a minute where a slow GPU is shared. */
+#define DEVICE_PATIENCE_MS 300000
+
+/* DML_DEVICE_PATIENCE_MS in the environment is put in place of `patience_ms`. */
+int device_open(enum device_kind kind, unsigned number, uint64_t patience_ms,
+                struct device **device);
 void device_close(struct device *device); /* releases all of its memory; NULL is fine */
 
 const char *device_name(const struct device *device); /* as device_describe() */

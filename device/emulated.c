@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/backend.h"
 #include "device/emulated_kernels.h"
+#include "device/patience.h"
 
 #define ROOM_BYTES (UINT64_C(4) << 30)
 #define ALIGNMENT 256
@@ -42,6 +44,8 @@ struct emulated {
     uint64_t seed; /* of the order of blocks and threads; 0: rising */
     uint64_t launches;
     bool races; /* threads run beside each other */
+    bool hangs;
+    uint64_t patience_ms;
 };
 
 /* ---- kernels ---- */
@@ -133,9 +137,10 @@ static void describe(unsigned number, char name[DEVICE_NAME_BYTES], uint64_t *by
     *bytes = ROOM_BYTES;
 }
 
-static int open_device(unsigned number, void **state, char *why) {
+static int open_device(unsigned number, uint64_t patience_ms, void **state, char *why) {
     (void)number, (void)why;
     struct emulated *device = memory_new(1, sizeof *device);
+    device->patience_ms = patience_ms;
     device->races = getenv("DML_DEVICE_RACES") != NULL;
     *state = device;
     return 0;
@@ -189,12 +194,27 @@ static int put(void *state, enum device_queue queue, void *to, const void *from,
     return add_task(state, queue, &task);
 }
 
+static int wait_for(void *state, enum device_queue queue, char *why) {
+    struct emulated *device = state;
+    struct patience patience;
+    device->hangs |= failpoint_hit(FAILPOINT_device_hang);
+    if (!device->hangs) {
+        run_queue(device, queue, end_of(device, queue));
+        return 0;
+    }
+    patience_begin(&patience, device->patience_ms);
+    while (patience_lasts(&patience))
+        continue;
+    patience_over(device->patience_ms, why);
+    return BACKEND_LOST;
+}
+
 static int get(void *state, enum device_queue queue, void *to, const void *from, size_t bytes,
                char *why) {
-    (void)why;
-    run_queue(state, queue, end_of(state, queue));
-    memcpy(to, from, bytes);
-    return 0;
+    int failure = wait_for(state, queue, why);
+    if (!failure)
+        memcpy(to, from, bytes);
+    return failure;
 }
 
 static int fill(void *state, enum device_queue queue, void *to, int byte, size_t bytes, char *why) {
@@ -224,12 +244,6 @@ static int order(void *state, enum device_queue before, enum device_queue after,
     (void)why;
     const struct task task = {.kind = TASK_AWAIT, .queue = before, .until = end_of(state, before)};
     return add_task(state, after, &task);
-}
-
-static int wait_for(void *state, enum device_queue queue, char *why) {
-    (void)why;
-    run_queue(state, queue, end_of(state, queue));
-    return 0;
 }
 
 static void shuffle(void *state, uint64_t seed) {

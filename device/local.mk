@@ -7,6 +7,7 @@ libdevice_a_SOURCES = \
 	device/emulated_kernels.c device/emulated_kernels.h \
 	device/find.c device/find.h \
 	device/kernel.h \
+	device/patience.c device/patience.h \
 	device/portable.h
 if HAVE_CUDA
 libdevice_a_SOURCES += device/cuda.cu

@@ -221,6 +221,7 @@ static int start_workers(struct rim *rim, const struct replica_setup *setup,
         .asked = setup->device,
         .own = rim->device_option,
         .index = setup->on_host,
+        .patience_ms = DEVICE_PATIENCE_MS,
         .cannot =
             objective_device_cannot(&settings->shape, settings->precondition != PRECONDITION_NONE),
         .pays = pays(set_info(rim->set), &settings->shape),

@@ -269,7 +269,8 @@ STREAMING = ['replica0.device_memory@send_READY:1']
 # Else the worker is replaced.
 AT_WORK = ['replica0.device_launch@send_READY:5',
            'replica0.device_lost@send_READY:9', 'shard0.device_launch@send_READY:3',
-           'shard0.device_lost@send_READY:20']
+           'shard0.device_lost@send_READY:20', 'replica0.device_hang@send_READY:3',
+           'shard0.device_hang@send_READY:3']
 
 
 def warned(finished):
@@ -299,7 +300,8 @@ def a_device_that_fails_is_done_without_and_the_model_is_the_same(folder):
     job = device_job(folder)
     expected = quiet(job)['model_sha256']
     for number, rule in enumerate(OPENING + STREAMING + AT_WORK):
-        finished, met = run_with(job, f'auto-{number}', rule, **DEVICES)
+        patience = {'DML_DEVICE_PATIENCE_MS': '100'} if rule.startswith('replica') else {}
+        finished, met = run_with(job, f'auto-{number}', rule, **DEVICES, **patience)
         assert met, f'{rule} was never met'
         assert finished.json['model_sha256'] == expected, f'{rule}: another model'
         assert warned(finished) == (rule not in STREAMING), f'{rule}: {finished.stderr}'

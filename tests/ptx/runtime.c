@@ -1,9 +1,10 @@
 /* The part of the CUDA runtime that programs of this project call, with an interpreter in place of
  * a GPU: device/cuda.cu and the kernels' launches are linked with it as they are.
  *
- * A stream does nothing before it is waited for, so that what is missing shows: an order between
- * streams, or a wait before the host uses memory again. */
+ * A stream does nothing before it is asked whether it has ended, so that what is missing shows: an
+ * order between streams, or a wait before the host uses memory again. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +148,14 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return leave();
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+/* Whether nothing that is asked for has ended, nor ever will: for tests of devices that hang. */
+static bool hangs(void) {
+    return getenv("DML_PTX_HANGS") != NULL;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    if (hangs())
+        return cudaErrorNotReady;
     enter();
     run_until(stream, end_of(stream));
     return leave();
@@ -173,7 +181,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return leave();
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (event->stream && hangs())
+        return cudaErrorNotReady;
     enter();
     if (event->stream)
         run_until(event->stream, event->until);

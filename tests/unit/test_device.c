@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "base/failpoint.h"
+#include "base/memory.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/device_kernels.h"
 #include "tests/unit/device_kernels.def"
@@ -132,6 +134,28 @@ static void atomics_find_sum_and_maximum_over_all_threads(void **state) {
     end(&bench);
 }
 
+/* More than a GPU's pinned memory holds, and more copies. */
+static void what_is_put_in_many_parts_comes_back_in_one(void **state) {
+    (void)state;
+    enum { BYTES = (9 << 20) + 13, PARTS = 3000 };
+    struct device *device = test_device();
+    unsigned char *bytes = memory_new(BYTES, 1), *back = memory_new(BYTES, 1);
+    void *there;
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(i * 31 + i / 1000);
+    assert_int_equal(device_new(device, BYTES, &there), 0);
+    for (size_t i = 0; i < PARTS; i++)
+        assert_int_equal(device_put(device, QUEUE_COPY, (char *)there + i, bytes + i, 1), 0);
+    assert_int_equal(
+        device_put(device, QUEUE_COPY, (char *)there + PARTS, bytes + PARTS, (size_t)BYTES - PARTS),
+        0);
+    assert_int_equal(device_get(device, QUEUE_COPY, back, there, BYTES), 0);
+    assert_memory_equal(back, bytes, BYTES);
+    device_close(device);
+    free(bytes);
+    free(back);
+}
+
 static void too_much_memory_is_refused_and_the_device_goes_on(void **state) {
     (void)state;
     struct bench bench;
@@ -167,16 +191,68 @@ static void a_lost_device_fails_every_call_and_can_be_closed(void **state) {
     }
 }
 
+/* Makes the device hang; false: a GPU of hardware cannot be made to. */
+static bool make_it_hang(struct device *device) {
+    if (!test_device_is_emulated(device) && !strstr(device_name(device), "interpreted"))
+        return false;
+    setenv("DML_PTX_HANGS", "1", 1);
+    setenv("DML_FAILPOINT", "device_hang:1:hit", 1);
+    assert_int_equal(failpoint_setup("test", NULL, 0), 0);
+    return true;
+}
+
+static void hang_no_more(void) {
+    unsetenv("DML_PTX_HANGS");
+    unsetenv("DML_FAILPOINT");
+    unsetenv("DML_DEVICE_PATIENCE_MS");
+    assert_int_equal(failpoint_setup("test", NULL, 0), 0);
+}
+
+/* Answers whether the device can be made to hang. */
+static bool wait_for_one_that_hangs(int wait(struct bench *bench)) {
+    struct bench bench;
+    setenv("DML_DEVICE_PATIENCE_MS", "20", 1);
+    begin(&bench);
+    bool hangs = make_it_hang(bench.device);
+    assert_int_equal(put(&bench, QUEUE_COMPUTE), 0);
+    assert_int_equal(reverse(&bench), 0);
+    if (hangs) {
+        assert_int_equal(wait(&bench), ERROR_UNAVAILABLE);
+        assert_non_null(strstr(error_text(), "it hangs"));
+        assert_non_null(strstr(error_text(), "0.020 s"));
+        assert_true(device_is_lost(bench.device));
+    }
+    end(&bench);
+    hang_no_more();
+    return hangs;
+}
+
+static int wait_for_queue(struct bench *bench) {
+    return device_wait(bench->device, QUEUE_COMPUTE);
+}
+
+/* A process that had a GPU that hangs opens none any more. */
+static void a_device_that_hangs_is_lost_when_patience_ends(void **state) {
+    (void)state;
+    const char *why;
+    if (!wait_for_one_that_hangs(get))
+        skip();
+    if (getenv("DML_TEST_DEVICE"))
+        assert_int_equal(device_count(DEVICE_CUDA, &why), 0);
+    else
+        assert_true(wait_for_one_that_hangs(wait_for_queue));
+}
+
 static void a_device_that_is_not_there_is_an_error_that_says_why(void **state) {
     (void)state;
     struct device *device;
     const char *why = NULL;
-    assert_int_equal(device_open(DEVICE_EMULATED, 1, &device), ERROR_UNAVAILABLE);
+    assert_int_equal(device_open(DEVICE_EMULATED, 1, 1000, &device), ERROR_UNAVAILABLE);
     assert_null(device);
     error_clear();
     if (device_count(DEVICE_CUDA, &why) == 0) {
         assert_non_null(why);
-        assert_int_equal(device_open(DEVICE_CUDA, 0, &device), ERROR_UNAVAILABLE);
+        assert_int_equal(device_open(DEVICE_CUDA, 0, 1000, &device), ERROR_UNAVAILABLE);
         assert_non_null(strstr(error_text(), why));
         error_clear();
     }
@@ -188,9 +264,11 @@ int main(void) {
         cmocka_unit_test(a_queue_sees_what_another_did_only_if_it_was_told_to_wait),
         cmocka_unit_test(a_queue_leaves_alone_what_another_reads_only_if_it_was_told_to_wait),
         cmocka_unit_test(atomics_find_sum_and_maximum_over_all_threads),
+        cmocka_unit_test(what_is_put_in_many_parts_comes_back_in_one),
         cmocka_unit_test(too_much_memory_is_refused_and_the_device_goes_on),
         cmocka_unit_test(a_lost_device_fails_every_call_and_can_be_closed),
         cmocka_unit_test(a_device_that_is_not_there_is_an_error_that_says_why),
+        cmocka_unit_test(a_device_that_hangs_is_lost_when_patience_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
