@@ -27,6 +27,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->parameters = layout_parameters(&settings->layout);
     assert(c->parameters); /* one that is forgotten would be an empty layout */
     c->settings.optimizer.tensors = tensors_to_measure(&settings->layout);
+    c->settings.optimizer.weight = settings->data->weight_sum;
     membership_init(c);
     c->steering = steering_new(&c->settings);
     if (settings->saved)

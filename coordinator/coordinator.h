@@ -40,7 +40,8 @@ enum coordinator_phase {
 };
 
 struct coordinator_settings {
-    struct optimizer_settings optimizer; /* without `tensors`, which follow from the layout */
+    struct optimizer_settings optimizer; /* without `tensors` and `weight`, which follow from
+                                            layout and data */
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;

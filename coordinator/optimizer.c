@@ -225,7 +225,7 @@ static void accept_pair(struct optimizer *o, const struct measured *m) {
 }
 
 static enum optimizer_want step_from(struct optimizer *o, struct bytes *program) {
-    if (o->history.pairs == 0 && !o->history.preconditioned)
+    if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
         return search_steepest(o, program);
     return measure_direction(o, program);
 }

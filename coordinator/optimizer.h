@@ -51,6 +51,7 @@ const char *safeguard_text(enum safeguard safeguard);
 struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
     double l1, l2;
+    double weight;     /* of the rows trained on: what sums of a gradient are divided by */
     bool bounds_gap;   /* with l1: the loss and the model allow orthant_gap_bound() */
     double bias_scale; /* of H₀ without a preconditioner, see lbfgs.h; a power of two */
     double gradient_tolerance, loss_tolerance;
@@ -108,6 +109,8 @@ struct optimizer {
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
     bool accepted;           /* t and h are to become x and g with the next program */
+    bool scaled;             /* H₀ is γB with the diagonal B of register A, unless there is a P;
+                                to be set before optimizer_start() */
     bool steepest;           /* d is −g scaled, not a quasi-Newton direction */
     bool refreshing;         /* a refresh of the preconditioner is under way */
     bool unconditioned;      /* register pg does not hold P·g yet */

@@ -68,9 +68,14 @@ void programs_return(struct bytes *program) {
 
 /* ---- directions ---- */
 
-/* P has a scale of its own for each parameter. */
+/* Whether B is the diagonal in register A. P takes its place while it is in force. */
+static bool is_scaled(const struct optimizer *o) {
+    return o->scaled && !o->history.preconditioned;
+}
+
+/* P and the diagonal have a scale of their own for each parameter. */
 static double bias_scale(const struct optimizer *o) {
-    return o->history.preconditioned ? 1 : o->settings.bias_scale;
+    return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
 /* The register whose multiple by H₀ a direction begins with. */
@@ -92,6 +97,7 @@ void programs_direction(struct optimizer *o, struct bytes *program) {
                                   .b = descended(o),
                                   .alpha = o->history.gamma,
                                   .beta = o->steepest ? 1 : bias_scale(o),
+                                  .scaled = !o->steepest && is_scaled(o),
                                   .count = o->history.pairs};
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     lbfgs_direction(&o->history, operation.u, operation.w);
@@ -136,7 +142,8 @@ void programs_pair(const struct optimizer *o, struct bytes *program, uint8_t x, 
                                              .d = conditioned ? REGISTER_PG : g,
                                              .e = REGISTER_H,
                                              .f = g,
-                                             .beta = bias_scale(o)});
+                                             .beta = bias_scale(o),
+                                             .scaled = is_scaled(o)});
     add_mask(o, program, x);
     add_history_dots(o, program);
 }
@@ -207,7 +214,9 @@ static void add_tensors(const struct optimizer *o, struct bytes *program, uint8_
 void programs_measures(const struct optimizer *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
-    add(program, OPERATION_GRADIENT, REGISTER_H, 0);
+    program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
+                                             .a = REGISTER_H,
+                                             .alpha = o->settings.weight});
     if (o->settings.l2 > 0)
         program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
                                                  .a = REGISTER_H,

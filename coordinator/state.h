@@ -12,7 +12,7 @@
 
 struct coordinator;
 
-#define STATE_VERSION 8
+#define STATE_VERSION 9
 
 /* Appends the record. */
 void state_encode(const struct coordinator *coordinator, struct bytes *out);

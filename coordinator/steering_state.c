@@ -105,6 +105,7 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_bool(coder, &o->refreshing);
     code_bool(coder, &o->unconditioned);
     code_bool(coder, &o->leaves_best);
+    code_bool(coder, &o->scaled);
     code_u64(coder, &o->step);
     code_u64(coder, &o->evaluations);
     code_u64(coder, &o->rounds);

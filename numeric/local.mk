@@ -2,6 +2,7 @@ noinst_LIBRARIES += libnumeric.a
 libnumeric_a_SOURCES = \
 	numeric/activation.c numeric/activation.h numeric/activation_lanes.def \
 	numeric/cholesky.c numeric/cholesky.h \
+	numeric/adagrad.c numeric/adagrad.h numeric/adagrad_steps.def numeric/adagrad_element.h \
 	numeric/clones.h \
 	numeric/dense.c numeric/dense.h \
 	numeric/eigen.c numeric/eigen.h \

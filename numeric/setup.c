@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "numeric/adagrad.h"
 #include "numeric/cholesky.h"
 #include "numeric/fixed.h"
 #include "numeric/orthant.h"
@@ -62,6 +63,7 @@ struct proof {
     int64_t sum[PROOF_ELEMENTS];
     double scalars[8];
     double triangle[400], solution[PROOF_ORDER];
+    double adagrad[PROOF_ELEMENTS], sums[PROOF_ELEMENTS];
 };
 
 /* A factor of a matrix with a diagonal of 1, and a solution with it. */
@@ -75,6 +77,14 @@ static void prove_factor(struct random *random, struct proof *proof) {
     fill(random, PROOF_ORDER, proof->solution);
     cholesky_factor(PROOF_ORDER, proof->triangle);
     cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
+}
+
+static void prove_adagrad(struct proof *proof) {
+    memcpy(proof->adagrad, proof->a, sizeof proof->a);
+    for (int times = 0; times < 2; times++)
+        adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3);
+    adagrad_shrink(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->sums, 0.1);
+    adagrad_diagonal(PROOF_ELEMENTS, proof->sums, 0.3, 0.7);
 }
 
 uint64_t numeric_proof_vectors(void) {
@@ -98,6 +108,7 @@ uint64_t numeric_proof_vectors(void) {
                     &proof->scalars[4]);
     proof->scalars[7] = orthant_excess(PROOF_ELEMENTS, proof->a, 0.5, proof->b, 0.25);
     prove_factor(&random, proof);
+    prove_adagrad(proof);
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);
     return hash;

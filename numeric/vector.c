@@ -232,6 +232,20 @@ void vector_scale(size_t n, double *out, double alpha, const double *a) {
         out[i] = alpha * a[i];
 }
 
+VECTOR_CLONES
+void vector_multiply(size_t n, double *out, const double *a, const double *b) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v, w;
+        lanes_load(&v, a + i);
+        lanes_load(&w, b + i);
+        v *= w;
+        lanes_store(out + i, &v);
+    }
+    for (; i < n; i++)
+        out[i] = a[i] * b[i];
+}
+
 LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #ifdef INEXACT_SUMS
     double value;
@@ -354,6 +368,29 @@ void history_scale(enum history_type type, size_t n, void *stored, double factor
     float *of = stored;
     for (size_t i = 0; i < n; i++)
         of[i] = (float)(factor * of[i]);
+}
+
+VECTOR_CLONES
+static void multiply_float(size_t n, float *stored, const double *factors) {
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        half_float_lanes of;
+        half_lanes v;
+        memcpy(&of, stored + i, sizeof of);
+        memcpy(&v, factors + i, sizeof v);
+        v *= __builtin_convertvector(of, half_lanes);
+        of = __builtin_convertvector(v, half_float_lanes);
+        memcpy(stored + i, &of, sizeof of);
+    }
+    for (; i < n; i++)
+        stored[i] = (float)(factors[i] * stored[i]);
+}
+
+void history_multiply(enum history_type type, size_t n, void *stored, const double *factors) {
+    if (type == HISTORY_DOUBLE)
+        vector_multiply(n, stored, stored, factors);
+    else
+        multiply_float(n, stored, factors);
 }
 
 LANES_INLINE void add_half(enum history_type type, double *out, double p, const void *s, double q,

@@ -28,6 +28,9 @@ void vector_add(size_t n, double *out, const double *a, double alpha, const doub
 /* out = alpha·a; `out` may be a. */
 void vector_scale(size_t n, double *out, double alpha, const double *a);
 
+/* out = a·b, element by element; `out` may be a or b. */
+void vector_multiply(size_t n, double *out, const double *a, const double *b);
+
 /* out = sum·2^-exponent / examples; exponent − derivative exponent in one number. */
 void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples);
 
@@ -41,6 +44,9 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
 
 /* stored *= a power of two. */
 void history_scale(enum history_type type, size_t n, void *stored, double factor);
+
+/* stored *= factors, element by element, rounded to the history's type. */
+void history_multiply(enum history_type type, size_t n, void *stored, const double *factors);
 
 /* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. */
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "numeric/adagrad.h"
 #include "numeric/vector.h"
 #include "shard/block.h"
 #include "shard/factor.h"
@@ -48,6 +49,13 @@ void operation_list_release(struct operation_list *list) {
     *list = (struct operation_list){0};
 }
 
+double operation_list_weight(const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_GRADIENT)
+            return list->items[i].alpha;
+    return 0;
+}
+
 /* ---- running ---- */
 
 static void run_zero(const struct operation *operation, struct block *block) {
@@ -73,16 +81,16 @@ static struct layout_span tensor_within(const struct block *block,
 }
 
 /* Elements of a gradient from their sums, all under one bound. */
-static void read_sums(const struct block *block, struct layout_span part, int bound, double *out) {
+static void read_sums(const struct block *block, struct layout_span part, int bound, double weight,
+                      double *out) {
     const struct registers *registers = block->registers;
     size_t first = block->offset + part.first;
     const int64_t *sum = registers->sum + first;
     if (registers->uniform)
-        vector_from_fixed(part.count, out + part.first, sum, registers->exponent - bound,
-                          registers->weight_sum);
+        vector_from_fixed(part.count, out + part.first, sum, registers->exponent - bound, weight);
     else
         vector_from_fixed_columns(part.count, out + part.first, sum, registers->exponents + first,
-                                  bound, registers->weight_sum);
+                                  bound, weight);
 }
 
 static void run_gradient(const struct operation *operation, struct block *block) {
@@ -91,9 +99,11 @@ static void run_gradient(const struct operation *operation, struct block *block)
     const struct layout *layout = &registers->layout;
     bool shared = block->bounds->count == 1;
     if (shared)
-        read_sums(block, (struct layout_span){0, block->count}, block->bounds->exponent[0], a);
+        read_sums(block, (struct layout_span){0, block->count}, block->bounds->exponent[0],
+                  operation->alpha, a);
     for (uint32_t i = 0; !shared && i < layout->count; i++)
-        read_sums(block, tensor_within(block, &layout->tensor[i]), block->bounds->exponent[i], a);
+        read_sums(block, tensor_within(block, &layout->tensor[i]), block->bounds->exponent[i],
+                  operation->alpha, a);
     if (registers->frame.used)
         frame_turn_gradient(&registers->frame, block->offset, block->count, a);
 }
@@ -117,6 +127,33 @@ static void run_regularize(const struct operation *operation, struct block *bloc
         if (part.count)
             vector_add(part.count, a, a, operation->alpha, penalised(block, part, operation->b));
     }
+}
+
+/* With l1 where vectors are in coordinates: see point_of() in shard/orthant.c. */
+static void shrink(const struct operation *operation, const struct block *block,
+                   struct layout_span part) {
+    const struct frame *frame = &block->registers->frame;
+    double *l1 = block->weighed[0];
+    for (size_t i = 0; i < part.count; i++)
+        l1[i] = operation->l1;
+    if (frame->used)
+        frame_weigh(frame, block->offset + part.first, part.count, l1, l1, false);
+    adagrad_shrink(part.count, block_elements(block, operation->a) + part.first,
+                   block_elements(block, operation->b) + part.first, l1, operation->alpha);
+}
+
+static void run_adagrad(const struct operation *operation, struct block *block) {
+    const struct registers *registers = block->registers;
+    adagrad_step(block->count, block_elements(block, operation->a),
+                 block_elements(block, operation->b), block_elements(block, operation->c),
+                 operation->alpha);
+    for (uint32_t i = 0; operation->l1 > 0 && i < registers->regularized_count; i++)
+        shrink(operation, block, block_within(block, &registers->regularized[i]));
+}
+
+static void run_diagonal(const struct operation *operation, struct block *block) {
+    adagrad_diagonal(block->count, block_elements(block, operation->a), operation->alpha,
+                     operation->beta);
 }
 
 /* What B differs from 1 in, of a stored vector. */
@@ -150,15 +187,22 @@ static void run_pair(const struct operation *operation, struct block *block) {
     if (!stored)
         vector_add(block->count, block->difference, block_elements(block, operation->e), -1,
                    block_elements(block, operation->f));
-    scale_stored_biases(block, registers_q(registers, operation->slot, block->offset),
-                        operation->beta);
+    uint8_t *q = registers_q(registers, operation->slot, block->offset);
+    if (operation->scaled)
+        history_multiply(registers->history_type, block->count, q,
+                         block_elements(block, REGISTER_A));
+    else
+        scale_stored_biases(block, q, operation->beta);
 }
 
 static void run_direction(const struct operation *operation, struct block *block) {
     const struct registers *registers = block->registers;
     double *a = block_elements(block, operation->a);
     vector_scale(block->count, a, -operation->alpha, block_elements(block, operation->b));
-    scale_biases(block, a, operation->beta);
+    if (operation->scaled)
+        vector_multiply(block->count, a, a, block_elements(block, REGISTER_A));
+    else
+        scale_biases(block, a, operation->beta);
     for (uint32_t i = 0; i < operation->count; i++)
         history_add(registers->history_type, block->count, a, -operation->u[i],
                     registers_s(registers, operation->slots[i], block->offset),
@@ -239,6 +283,8 @@ static void (*const runs[OPERATIONS])(const struct operation *, struct block *) 
     [OPERATION_DESCENT] = run_descent,
     [OPERATION_EXCESS] = run_excess,
     [OPERATION_TENSOR_SQUARES] = run_tensor_squares,
+    [OPERATION_ADAGRAD] = run_adagrad,
+    [OPERATION_DIAGONAL] = run_diagonal,
 };
 
 /* Part of a program: the operations of a sweep, and where their yields are. */
@@ -356,7 +402,9 @@ void interpreter_run(const struct operation_list *list, struct registers *regist
                           .difference = difference,
                           .penalised = penalised,
                           .weighed = weighed};
-    frame_read_biases(&registers->frame, bounds, registers->weight_sum);
+    double weight = operation_list_weight(list);
+    if (weight > 0)
+        frame_read_biases(&registers->frame, bounds, weight);
     run_factor(list, &block, yields);
     run_sweeps(list, &block, yields);
     yields_encode(list, yields, scalars);

@@ -17,6 +17,9 @@ struct operation_list {
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
 void operation_list_release(struct operation_list *list);
 
+/* The weight that gradients of the program are taken with; 0: it takes none. */
+double operation_list_weight(const struct operation_list *list);
+
 /* Runs a program on vectors of the host: FACTOR, if there is one, and then the operations sweep by
  * sweep, except those that act before (SWAP, BEGIN, CHECK), and appends the encoded scalars.
  * PRECONDITION applies the factor in force. `bounds` are those of the evaluation whose sum the

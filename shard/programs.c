@@ -42,6 +42,9 @@ static int check_registers(const struct shard *shard, const struct operation_lis
                 return error_set(
                     ERROR_INTERNAL,
                     "a program names register %u, which this shard was not set up with", named[k]);
+        if (o->scaled && !shard->registers.adagrad)
+            return error_set(ERROR_INTERNAL,
+                             "a program scales by Adagrad's sums, which this shard has not");
     }
     return 0;
 }
@@ -142,7 +145,10 @@ static bool writes_trial(const struct operation *operation) {
     case OPERATION_PSEUDO_GRADIENT:
     case OPERATION_PROJECT:
     case OPERATION_ALIGN:
+    case OPERATION_DIAGONAL:
         return operation->a == REGISTER_T;
+    case OPERATION_ADAGRAD:
+        return operation->a == REGISTER_T || operation->b == REGISTER_T;
     default:
         return false;
     }

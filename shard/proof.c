@@ -78,7 +78,7 @@ static void end(struct side *side) {
 /* ---- the program ---- */
 
 static const struct operation operations[] = {
-    {.code = OPERATION_GRADIENT, .a = REGISTER_H},
+    {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 7},
     {.code = OPERATION_REGULARIZE, .a = REGISTER_H, .b = REGISTER_T, .alpha = 0.3},
     {.code = OPERATION_ADD, .a = REGISTER_G, .b = REGISTER_H, .c = REGISTER_D, .alpha = 0.7},
     {.code = OPERATION_PAIR,

@@ -61,6 +61,7 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     registers->precondition = setup->precondition;
     registers->orthants = setup->orthants;
+    registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
     registers->sum_length = most_sums(registers);
     registers->sum = memory_map(vector_bytes(registers->sum_length));
@@ -118,7 +119,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
            registers->history_type == setup->history_type &&
            registers->keeps_best == (bool)setup->keeps_best &&
            registers->precondition == (bool)setup->precondition &&
-           registers->orthants == (bool)setup->orthants && registers->first == setup->first &&
+           registers->orthants == (bool)setup->orthants &&
+           registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
            layout_equal(&registers->layout, layout);
 }
 

@@ -32,7 +32,7 @@ struct registers {
     uint32_t regularized_count;
     struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
     uint32_t biases_count;
-    double weight_sum; /* of the examples that sums are over */
+    double weight_sum; /* of the examples that sums of second derivatives are over */
     uint32_t slots;    /* of the history */
     enum history_type history_type;
     bool uniform;         /* one exponent for all columns of a gradient */
@@ -49,6 +49,7 @@ struct registers {
     bool keeps_best;       /* else there is no REGISTER_BEST */
     bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH, and no factor */
     bool orthants;         /* else there is no REGISTER_QG or REGISTER_QH */
+    bool adagrad;          /* else there is no REGISTER_A */
     struct factor *factor; /* the preconditioner in force, or NULL; held */
     uint8_t *history;      /* s and q of slot 0, of slot 1, … */
     size_t history_stride; /* bytes from one history vector to the next */
@@ -91,7 +92,8 @@ static inline bool registers_have(const struct registers *registers, uint8_t num
     bool preconditioned = number == REGISTER_PG || number == REGISTER_PH;
     bool orthant = number == REGISTER_QG || number == REGISTER_QH;
     return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best) &&
-           (!preconditioned || registers->precondition) && (!orthant || registers->orthants);
+           (!preconditioned || registers->precondition) && (!orthant || registers->orthants) &&
+           (number != REGISTER_A || registers->adagrad);
 }
 
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */

@@ -170,6 +170,9 @@ static int check_wanted(const struct shard *shard, const struct message_checkpoi
     if (wanted->best && !shard->registers.keeps_best)
         return error_set(ERROR_INTERNAL, "asked for a checkpoint of a best point, but this shard "
                                          "keeps none");
+    if (wanted->sums && !shard->registers.adagrad)
+        return error_set(ERROR_INTERNAL, "asked for a checkpoint of Adagrad's sums, but this shard "
+                                         "has none");
     if (wanted->factor && wanted->factor != serial && !(serial && mutant(FACTOR_KEPT)))
         return error_set(ERROR_INTERNAL,
                          "asked for a checkpoint of preconditioner %llu, but this shard has %llu",

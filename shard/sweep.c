@@ -34,7 +34,6 @@ static struct sweep_range range_of(const struct registers *registers) {
                                 .exponent = registers->exponent,
                                 .sum = resident->sum,
                                 .exponents = registers->uniform ? NULL : resident->exponents,
-                                .weight_sum = registers->weight_sum,
                                 .output = frame->used ? frame->first % frame->outputs : 0,
                                 .outputs = frame->outputs,
                                 .mean = resident->mean,
@@ -99,9 +98,10 @@ static int run_sweep(struct course *course) {
 static int put_bias_gradient(const struct course *course) {
     struct registers *registers = course->registers;
     struct frame *frame = &registers->frame;
-    frame_read_biases(frame, course->bounds, registers->weight_sum);
-    if (!frame->used)
+    double weight = operation_list_weight(course->list);
+    if (!frame->used || weight <= 0)
         return 0;
+    frame_read_biases(frame, course->bounds, weight);
     return device_put(course->device, QUEUE_COMPUTE, registers->resident->bias_gradient,
                       frame->bias_gradient, frame->outputs * sizeof *frame->bias_gradient);
 }

@@ -20,11 +20,11 @@ PORTABLE double sweep_store(uint32_t wide, void *stored, uint64_t i, double valu
 }
 
 /* As vector_from_fixed(). */
-PORTABLE double sweep_gradient(const struct sweep_range *range, uint64_t i, int32_t bound) {
-    int exponent = (range->exponents ? range->exponents[i] : range->exponent) - bound;
+PORTABLE double sweep_gradient(const struct sweep_range *range, const struct sweep_step *step,
+                               uint64_t i) {
+    int exponent = (range->exponents ? range->exponents[i] : range->exponent) - step->bound;
     int half = exponent / 2;
-    return (double)range->sum[i] * fixed_power(-half) * fixed_power(half - exponent) /
-           range->weight_sum;
+    return (double)range->sum[i] * fixed_power(-half) * fixed_power(half - exponent) / step->alpha;
 }
 
 /* As frame_turn_gradient(). */
@@ -67,7 +67,7 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
         step->a[i] = step->alpha * step->b[i];
         break;
     case SWEEP_GRADIENT:
-        step->a[i] = sweep_gradient(range, i, step->bound);
+        step->a[i] = sweep_gradient(range, step, i);
         break;
     case SWEEP_TURN:
         step->a[i] = sweep_turned(range, i, step->a[i]);

@@ -25,7 +25,7 @@ enum sweep_code {
     SWEEP_ZERO,        /* a = 0 */
     SWEEP_ADD,         /* a = b + alpha·c */
     SWEEP_SCALE,       /* a = alpha·b */
-    SWEEP_GRADIENT,    /* a = sum/weight under a bound, exponents undone */
+    SWEEP_GRADIENT,    /* a = sum/alpha under a bound, exponents undone */
     SWEEP_TURN,        /* a gradient by weights becomes that by coordinates */
     SWEEP_REGULARIZE,  /* a += alpha·penalty·b */
     SWEEP_STORE_S,     /* s = a − b */
@@ -93,7 +93,6 @@ struct sweep_range {
     int32_t exponent;         /* of all sums, if `exponents` is NULL */
     const int64_t *sum;       /* of the evaluation */
     const int16_t *exponents; /* of each element, or NULL */
-    double weight_sum;        /* of the examples */
     uint64_t output, outputs; /* of the first element; of a feature: coordinates only */
     const double *mean, *scale, *root, *bias_gradient; /* coordinates: see shard/frame.h; root is
                                                           NULL if the vectors are weights */

@@ -1,5 +1,7 @@
 #include "wire/program.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 
 /* The operands of an operation, in the order in which they follow its code. */
@@ -20,6 +22,7 @@ enum part {
     PART_BETA = 1 << 13,
     PART_L1 = 1 << 14,
     PART_TENSORS = 1 << 15,
+    PART_SCALED = 1 << 16,
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -30,10 +33,12 @@ static const unsigned parts[] = {
     [OPERATION_BEGIN] = PART_EVALUATION,
     [OPERATION_ZERO] = PART_A,
     [OPERATION_ADD] = PART_A | PART_B | PART_C | PART_ALPHA,
-    [OPERATION_GRADIENT] = PART_A,
+    [OPERATION_GRADIENT] = PART_A | PART_ALPHA,
     [OPERATION_REGULARIZE] = PART_A | PART_B | PART_ALPHA,
-    [OPERATION_PAIR] = PART_A | PART_B | PART_C | PART_D | PART_E | PART_F | PART_SLOT | PART_BETA,
-    [OPERATION_DIRECTION] = PART_A | PART_B | PART_ALPHA | PART_BETA | PART_SLOTS | PART_WEIGHTS,
+    [OPERATION_PAIR] =
+        PART_A | PART_B | PART_C | PART_D | PART_E | PART_F | PART_SLOT | PART_BETA | PART_SCALED,
+    [OPERATION_DIRECTION] =
+        PART_A | PART_B | PART_ALPHA | PART_BETA | PART_SLOTS | PART_WEIGHTS | PART_SCALED,
     [OPERATION_DOT] = PART_A | PART_B,
     [OPERATION_DOT_REGULARIZED] = PART_A | PART_B,
     [OPERATION_MAX_ABS] = PART_A,
@@ -48,6 +53,8 @@ static const unsigned parts[] = {
     [OPERATION_DESCENT] = PART_A | PART_B | PART_C | PART_D | PART_L1,
     [OPERATION_EXCESS] = PART_A | PART_B | PART_ALPHA | PART_L1,
     [OPERATION_TENSOR_SQUARES] = PART_A | PART_TENSORS,
+    [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_L1,
+    [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
 };
 
 static unsigned parts_of(unsigned code) {
@@ -117,6 +124,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u64(program, operation->serial);
     if (has & PART_TENSORS)
         bytes_put_u32(program, operation->tensors);
+    if (has & PART_SCALED)
+        bytes_put_u8(program, operation->scaled);
 }
 
 static uint8_t read_register(struct cursor *program) {
@@ -154,6 +163,12 @@ static void read_tensors(struct cursor *program, struct operation *operation) {
         operation->tensors = 0;
         program->failed = true;
     }
+}
+
+static bool read_flag(struct cursor *program) {
+    uint8_t flag = cursor_u8(program);
+    program->failed |= flag > 1;
+    return flag;
 }
 
 static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {
@@ -199,6 +214,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
         operation->serial = cursor_u64(program);
     if (has & PART_TENSORS)
         read_tensors(program, operation);
+    operation->scaled = has & PART_SCALED ? read_flag(program) : false;
     return !program->failed;
 }
 
@@ -215,7 +231,8 @@ static bool works_on_best(const struct operation *operation) {
 /* What the operations up to now have done. */
 struct progress {
     uint32_t operations, scalars;
-    int64_t pair; /* slot of the last PAIR of the sweep; −1: none */
+    double weight; /* of the gradient; 0: none was taken */
+    int64_t pair;  /* slot of the last PAIR of the sweep; −1: none */
     bool begun, factored, preconditioned;
 };
 
@@ -237,6 +254,40 @@ static const char *fault_of_preconditioner(const struct progress *now,
     return NULL;
 }
 
+static bool is_positive(double number) {
+    return number > 0 && number < INFINITY;
+}
+
+static const char *fault_of_gradient(const struct progress *now,
+                                     const struct operation *operation) {
+    if (operation->code != OPERATION_GRADIENT)
+        return NULL;
+    if (!is_positive(operation->alpha))
+        return "a program that takes a gradient without a weight";
+    if (now->weight > 0 && now->weight != operation->alpha)
+        return "a program that takes gradients under two weights";
+    return NULL;
+}
+
+static const char *fault_of_adagrad(const struct operation *o) {
+    bool apart = o->a != o->b && o->a != o->c && o->b != o->c;
+    bool steps = o->code == OPERATION_ADAGRAD, inverts = o->code == OPERATION_DIAGONAL;
+    if (steps && !apart)
+        return "a program that makes a step of Adagrad with fewer than three registers";
+    if (steps && !(is_positive(o->alpha) && o->l1 >= 0 && o->l1 < INFINITY))
+        return "a program that makes a step of Adagrad at a rate or an l1 that is none";
+    if (inverts && !(is_positive(o->alpha) && is_positive(o->beta)))
+        return "a program that makes a diagonal that may not be finite";
+    if (o->scaled && o->beta != 1)
+        return "a program that scales biases twice";
+    return NULL;
+}
+
+static const char *fault_of_numbers(const struct progress *now, const struct operation *operation) {
+    const char *fault = fault_of_gradient(now, operation);
+    return fault ? fault : fault_of_adagrad(operation);
+}
+
 static const char *fault_of_next(const struct progress *now, const struct operation *operation) {
     if (now->operations > OPERATIONS_MAX || now->scalars > SCALARS_MAX)
         return "a program that is too long";
@@ -246,7 +297,8 @@ static const char *fault_of_next(const struct progress *now, const struct operat
         return "a program that takes products with a pair before forming it";
     if (operation->code == OPERATION_MASK && now->pair != operation->slot)
         return "a program that masks a pair before forming it";
-    return fault_of_preconditioner(now, operation);
+    const char *fault = fault_of_numbers(now, operation);
+    return fault ? fault : fault_of_preconditioner(now, operation);
 }
 
 static void advance(struct progress *now, const struct operation *operation) {
@@ -256,6 +308,8 @@ static void advance(struct progress *now, const struct operation *operation) {
         now->pair = -1;
         now->preconditioned = true;
     }
+    if (operation->code == OPERATION_GRADIENT)
+        now->weight = operation->alpha;
     now->begun |= operation->code == OPERATION_BEGIN;
     now->factored |= operation->code == OPERATION_FACTOR;
 }

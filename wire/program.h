@@ -24,16 +24,21 @@
  *                                  now on
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
- *          GRADIENT a              a = sum/weight, exponents undone; the sum is of the parameters
+ *          GRADIENT a weight       a = sum/weight, exponents undone; the sum is of the parameters.
+ *                                  One weight a program
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
- *          PAIR slot a b c d e f beta
+ *          ADAGRAD a b c rate l1   b_j += c_j²; r_j = rate/(√b_j + 1e-10); a_j −= r_j·c_j, and with
+ *                                  l1 nearer to 0 by r_j·l1 for regularised j (numeric/adagrad.h)
+ *          DIAGONAL a alpha beta   a_j = alpha/(√a_j + beta)
+ *          PAIR slot a b c d e f beta scaled
  *                                  s[slot] = a − b, q[slot] = B·(c − d), rounded to the history
  *                                  type, and y = e − f for HISTORY_DOTS. B is beta, a power of two,
- *                                  for biases (what is not regularised) and 1 for others. Without
- *                                  P: e is c, f is d, and y is rounded as q is. With P: q is P·y,
- *                                  beta is 1, and y is not rounded
- *          DIRECTION a gamma beta g k slots u w
+ *                                  for biases (what is not regularised) and 1 for others; scaled,
+ *                                  it is the diagonal matrix of register A. Without P: e is c, f is
+ *                                  d, and y is rounded as q is. With P: q is P·y, beta is 1, and y
+ *                                  is not rounded
+ *          DIRECTION a gamma beta g k slots u w scaled
  *                                  a = −gamma·B·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
@@ -79,6 +84,8 @@ enum vector_register {
     REGISTER_QG,   /* the pseudo-gradient at x; this and the next are there if the shards were set
                       up for orthants */
     REGISTER_QH,   /* the pseudo-gradient at t */
+    REGISTER_A, /* Adagrad's sums of squares, later the diagonal of H₀; there if the shards were
+                   set up for Adagrad */
     REGISTERS,
 };
 
@@ -106,15 +113,18 @@ enum operation_code {
     OPERATION_DESCENT,
     OPERATION_EXCESS,
     OPERATION_TENSOR_SQUARES,
+    OPERATION_ADAGRAD,
+    OPERATION_DIAGONAL,
     OPERATIONS, /* one more than the last */
 };
 
 struct operation {
     enum operation_code code;
     uint8_t a, b, c, d, e, f; /* registers */
-    double alpha;             /* or lambda, gamma */
-    double beta;              /* of B */
+    double alpha;             /* or lambda, gamma, weight, rate */
+    double beta;              /* of B, or of DIAGONAL */
     double l1;
+    bool scaled;     /* B is of register A */
     uint64_t serial; /* of P */
     uint32_t slot;
     uint32_t count;   /* of slots */
@@ -137,14 +147,16 @@ bool operation_yields_max(const struct operation *operation);
 void program_add(struct bytes *program, const struct operation *operation);
 
 /* Reads the next operation; false at the end or if it is malformed (then cursor->failed is set):
- * an unknown code, a register or slot out of range, too many slots or tensors. Registers that the
- * operation does not have are 0. */
+ * an unknown code, a register or slot out of range, too many slots or tensors, a flag that is
+ * neither 0 nor 1. Registers and flags that the operation does not have are 0. */
 bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
  * too many operations or scalars, masks a pair or takes products with one that was not formed last
  * and in the same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
- * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place. */
+ * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place; if a
+ * gradient has no weight, or two; if ADAGRAD is not of three registers, or one of its numbers is
+ * out of range, as may be those of DIAGONAL; if a B of register A has a beta other than 1. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

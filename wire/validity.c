@@ -193,7 +193,7 @@ FAULT_IN_BODY(shard_setup) {
                     unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
-                    fault_of_flag(body->orthants),
+                    fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
                     fault_of_precondition(body->precondition, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),
                     fault_of_exponent(body->bias_exponent), fault_of_device(body->device));
@@ -388,7 +388,7 @@ static const char *fault_of_pairs(const struct u64_list *slots, const struct u64
 
 FAULT_IN_BODY(checkpoint) {
     return FIRST_OF(fault_of_attempt(body->attempt), fault_of_flag(body->best),
-                    fault_of_pairs(&body->slots, &body->serials));
+                    fault_of_flag(body->sums), fault_of_pairs(&body->slots, &body->serials));
 }
 
 FAULT_IN_BODY(checkpointed) {

@@ -67,6 +67,8 @@ static double max_abs(const struct backend *backend, const double *a) {
 
 /* B's element. */
 static double b_of(const struct backend *backend, const struct operation *o, uint32_t i) {
+    if (o->scaled)
+        return backend->vector[REGISTER_A][i];
     return i == backend->n - 1 ? o->beta : 1;
 }
 
@@ -134,6 +136,19 @@ static void run_precondition(struct backend *backend, const struct operation *o)
     free(m);
 }
 
+/* A step of Adagrad; the last element is free of l1. */
+static void run_adagrad(struct backend *backend, const struct operation *o) {
+    double *x = backend->vector[o->a], *sums = backend->vector[o->b];
+    const double *g = backend->vector[o->c];
+    for (uint32_t i = 0; i < backend->n; i++) {
+        double l1 = i == backend->n - 1 ? 0 : o->l1;
+        sums[i] += g[i] * g[i];
+        double rate = o->alpha / (sqrt(sums[i]) + 1e-10);
+        double to = x[i] - rate * g[i];
+        x[i] = l1 > 0 ? copysign(fmax(fabs(to) - rate * l1, 0), to) : to;
+    }
+}
+
 static double sign(double a) {
     return (a > 0) - (a < 0);
 }
@@ -195,6 +210,11 @@ static uint32_t run_with_l1(struct backend *backend, const struct operation *o, 
     return 0;
 }
 
+static void run_add(struct backend *backend, const struct operation *o, const double *to) {
+    for (uint32_t i = 0; i < backend->n; i++)
+        backend->vector[o->a][i] = to[i] + o->alpha * backend->vector[o->c][i];
+}
+
 /* Runs one operation; answers how many scalars it wrote. */
 static uint32_t run_operation(struct backend *backend, const struct operation *o, double *scalars) {
     double **v = backend->vector, *held;
@@ -209,15 +229,13 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
         memset(v[o->a], 0, bytes);
         return 0;
     case OPERATION_ADD:
-        for (uint32_t i = 0; i < backend->n; i++)
-            v[o->a][i] = v[o->b][i] + o->alpha * v[o->c][i];
+        run_add(backend, o, v[o->b]);
         return 0;
     case OPERATION_GRADIENT:
         memcpy(v[o->a], backend->sum, bytes);
         return 0;
     case OPERATION_REGULARIZE:
-        for (uint32_t i = 0; i < backend->n; i++)
-            v[o->a][i] += o->alpha * v[o->b][i];
+        run_add(backend, &(struct operation){.a = o->a, .alpha = o->alpha, .c = o->b}, v[o->a]);
         return 0;
     case OPERATION_PAIR:
         run_pair(backend, o);
@@ -239,6 +257,9 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
         return 1;
     case OPERATION_PRECONDITION:
         run_precondition(backend, o);
+        return 0;
+    case OPERATION_ADAGRAD:
+        run_adagrad(backend, o);
         return 0;
     case OPERATION_PSEUDO_GRADIENT:
     case OPERATION_PROJECT:

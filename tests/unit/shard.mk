@@ -6,7 +6,7 @@ SHARD_TESTS = tests/unit/test_shard tests/unit/test_slices tests/unit/test_inter
 	tests/unit/test_checkpoint_factor \
 	tests/unit/test_saving tests/unit/test_shard_process tests/unit/test_confined \
 	tests/unit/test_shard_device tests/unit/test_shard_device_failing \
-	tests/unit/test_shard_placing
+	tests/unit/test_shard_placing tests/unit/test_adagrad_programs
 check_PROGRAMS += $(SHARD_TESTS)
 TESTS += $(SHARD_TESTS)
 SHARD_TEST_LIBS = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -24,6 +24,9 @@ tests_unit_test_interpreter_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_orthant_programs_SOURCES = tests/unit/test_orthant_programs.c \
 	tests/unit/shard_bench.h tests/unit/shard_cluster.h
 tests_unit_test_orthant_programs_LDADD = $(SHARD_TEST_LIBS)
+tests_unit_test_adagrad_programs_SOURCES = tests/unit/test_adagrad_programs.c \
+	tests/unit/shard_bench.h tests/unit/shard_cluster.h
+tests_unit_test_adagrad_programs_LDADD = $(SHARD_TEST_LIBS)
 tests_unit_test_factor_SOURCES = tests/unit/test_factor.c tests/unit/shard_bench.h
 tests_unit_test_factor_LDADD = $(SHARD_TEST_LIBS) $(LAPACKE_LIBS)
 tests_unit_test_factor_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)

@@ -58,6 +58,7 @@ static inline void cluster_init(struct cluster *cluster, size_t partition, enum 
         message.shard_setup.layout = blob_of_layout(&layout);
         message.shard_setup.history_type = (uint8_t)type;
         message.shard_setup.orthants = 1;
+        message.shard_setup.adagrad = 1;
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);
     }
@@ -91,7 +92,7 @@ static inline void put_register(struct cluster *cluster, uint8_t number, const i
         tell(bench, REPLICA_LINK,
              stage(flush(evaluation, 1), slice + cluster->first[i], cluster->count[i]));
         tell(bench, COORDINATOR_LINK, fold(flush(evaluation, 1)));
-        run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = number});
+        run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = number, .alpha = 10});
     }
 }
 

@@ -118,8 +118,9 @@ static void only_second_derivatives_make_one(void **state) {
     begin(&bench, 1);
     assert_refused_program(&bench, factor_as(1), "no second derivatives");
     run_one(&bench, begin_triangle(2));
-    assert_refused_program(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H},
-                           "adds up none");
+    assert_refused_program(
+        &bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10},
+        "adds up none");
     bench_release(&bench);
     bench_init(&bench, setup(N, 0, N)); /* without a preconditioner */
     assert_refused_program(&bench, begin_triangle(1), "no room");
@@ -160,7 +161,7 @@ static void a_shard_without_parameters_does_everything_with_nothing(void **state
     run_one(&bench, precondition(REGISTER_PG, REGISTER_G, 3));
     assert_refused_program(&bench, precondition(REGISTER_PG, REGISTER_G, 2), "has 3");
     begin(&bench, 2);
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
     run_one(&bench, (struct operation){.code = OPERATION_MAX_ABS, .a = REGISTER_H});
     assert_true(yielded(&bench) == 0);
     (void)read_register(&bench, REGISTER_PG, N, 0);

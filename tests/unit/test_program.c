@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ static struct operation sample(enum operation_code code) {
                                   .alpha = 0.125,
                                   .beta = 0.5,
                                   .l1 = 0.75,
+                                  .scaled = true,
                                   .slot = SLOTS_MAX - 1,
                                   .count = 3,
                                   .tensors = 5,
@@ -90,7 +92,7 @@ static void fields_come_back_as_given(void **state) {
     assert_int_equal(back.a, REGISTER_D);
     assert_int_equal(back.count, 3);
     assert_int_equal(back.slots[0], 5);
-    assert_true(back.alpha == 0.125 && back.u[1] == -2 && back.w[2] == -6);
+    assert_true(back.alpha == 0.125 && back.u[1] == -2 && back.w[2] == -6 && back.scaled);
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.evaluation, 9);
     assert_int_equal(back.sums, SUMS_PARAMETERS);
@@ -106,6 +108,7 @@ static void fields_come_back_as_given(void **state) {
     assert_int_equal(back.b, REGISTER_G);
     assert_true(back.serial == UINT64_MAX - 3);
     assert_int_equal(back.e, 0); /* what an operation does not have */
+    assert_false(back.scaled);
     assert_true(program_next(&cursor, &back));
     assert_true(back.alpha == 0.125 && back.l1 == 0.75);
     assert_false(program_next(&cursor, &back));
@@ -162,8 +165,76 @@ static void registers_slots_and_codes_out_of_range_are_malformed(void **state) {
     assert_int_equal(scalars_of("\xff", 1), -1);
 }
 
+static const char *fault_of(struct operation first, struct operation second) {
+    struct bytes program;
+    bytes_init(&program);
+    program_add(&program, &first);
+    program_add(&program, &second);
+    const char *fault = program_fault(program.data, program.length);
+    bytes_release(&program);
+    return fault;
+}
+
+static void assert_refused(struct operation operation, const char *why) {
+    const char *fault = fault_of((struct operation){.code = OPERATION_ZERO}, operation);
+    assert_non_null(fault);
+    assert_non_null(strstr(fault, why));
+}
+
+static void a_gradient_needs_one_weight(void **state) {
+    (void)state;
+    struct operation gradient = sample(OPERATION_GRADIENT), other = gradient;
+    assert_null(fault_of(gradient, gradient));
+    other.alpha = 0.25;
+    assert_non_null(strstr(fault_of(gradient, other), "two weights"));
+    const double none[] = {0, -1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        other.alpha = none[i];
+        assert_refused(other, "without a weight");
+    }
+}
+
+static void a_step_of_adagrad_is_of_three_registers_and_sound_numbers(void **state) {
+    (void)state;
+    const struct operation sound = sample(OPERATION_ADAGRAD);
+    struct operation operation = sound;
+    assert_null(fault_of(sound, sound));
+    operation.b = sound.a;
+    assert_refused(operation, "three registers");
+    operation = sound;
+    operation.c = sound.b;
+    assert_refused(operation, "three registers");
+    operation = sound;
+    operation.alpha = NAN;
+    assert_refused(operation, "rate");
+    operation = sound;
+    operation.l1 = -1;
+    assert_refused(operation, "l1");
+    operation = sample(OPERATION_DIAGONAL);
+    assert_null(fault_of(operation, operation));
+    operation.beta = 0;
+    assert_refused(operation, "finite");
+}
+
+static void biases_are_not_scaled_beside_a_diagonal(void **state) {
+    (void)state;
+    const enum operation_code codes[] = {OPERATION_PAIR, OPERATION_DIRECTION};
+    for (size_t i = 0; i < 2; i++) {
+        struct operation operation = sample(codes[i]);
+        assert_refused(operation, "twice");
+        operation.beta = 1;
+        assert_null(fault_of(operation, operation));
+        operation.beta = 0.5;
+        operation.scaled = false;
+        assert_null(fault_of(operation, operation));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gradient_needs_one_weight),
+        cmocka_unit_test(a_step_of_adagrad_is_of_three_registers_and_sound_numbers),
+        cmocka_unit_test(biases_are_not_scaled_beside_a_diagonal),
         cmocka_unit_test(every_operation_reads_back_and_encodes_to_the_same_bytes),
         cmocka_unit_test(fields_come_back_as_given),
         cmocka_unit_test(a_program_cut_anywhere_but_between_operations_is_malformed),

@@ -101,7 +101,7 @@ static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **
         slice[i] = 640 * i;
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, OUTPUTS * FEATURES));
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
     const double *h = read_register(&bench, REGISTER_H, 0, OUTPUTS * FEATURES);
     for (int i = 0; i < OUTPUTS * FEATURES; i++)
         assert_true(h[i] == ldexp(640 * i, 2 - exponents[i / OUTPUTS]) / 10);
@@ -350,7 +350,7 @@ static void a_new_attempt_starts_from_zero_and_with_program_1(void **state) {
     begin(&bench, 1);
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_X});
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_X, .alpha = 10});
     const double *x = read_register(&bench, REGISTER_X, 0, N);
     assert_true(x[5] != 0);
     struct message again = setup(N, 0, N);

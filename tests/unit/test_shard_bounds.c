@@ -72,7 +72,8 @@ static void elements_are_read_under_the_bound_of_their_tensor(void **state) {
         begin_under(&bench, 1, &bounds);
         tell(&bench, REPLICA_LINK, stage(flush(1, 1), sums + first, count));
         tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
-        run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+        run_one(&bench,
+                (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
         const double *h = read_register(&bench, REGISTER_H, first, count);
         for (uint64_t i = 0; i < count; i++)
             assert_read_under_its_bound(first + i, h[i], sums[first + i]);

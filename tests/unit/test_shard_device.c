@@ -122,6 +122,8 @@ static struct operation random_operation(struct random *random, const struct lay
                                   .l1 = random_below(random, 4) ? random_unit(random) : 0,
                                   .count = (uint32_t)random_below(random, SLOTS + 1),
                                   .tensors = layout->count};
+    if (operation.code == OPERATION_GRADIENT)
+        operation.alpha = 13;
     bool stored = random_below(random, 2);
     operation.e = stored ? operation.c : a_register(random);
     operation.f = stored ? operation.d : a_register(random);
@@ -373,7 +375,7 @@ static void slices_of_several_parts_are_added_whole(void **state) {
         begin_side_bare(&sides[side], &shape, side ? device : NULL);
         for (int i = 0; i < 3; i++)
             fold_slice(&sides[side].registers, &random, i < 2 ? STAGE_DENSE : STAGE_SPARSE, i == 0);
-        struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H};
+        struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 13};
         const struct operation_list list = {.items = &gradient, .count = 1};
         struct registers *registers = &sides[side].registers;
         assert_int_equal(

@@ -146,7 +146,7 @@ static bool evaluate(struct life *life) {
 
 static bool step(struct life *life) {
     static const struct operation operations[] = {
-        {.code = OPERATION_GRADIENT, .a = REGISTER_H},
+        {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10},
         {.code = OPERATION_PAIR,
          .slot = 1,
          .a = REGISTER_T,

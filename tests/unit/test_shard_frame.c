@@ -107,7 +107,8 @@ static void a_gradient_is_by_coordinates_on_any_number_of_shards(void **state) {
             uint64_t first = first_of(shards, shard), count = end_of(shards, shard) - first;
             set_up(&bench, shards, shard);
             fold_two(&bench, shards, shard);
-            run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+            run_one(&bench,
+                    (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
             const double *found = read_register(&bench, REGISTER_H, first, count);
             for (uint64_t i = 0; i < count; i++)
                 assert_true(fabs(found[i] - expected_gradient(first + i)) <=
@@ -127,7 +128,7 @@ static void l2_acts_on_each_column_by_its_penalty(void **state) {
     set_up(&bench, 1, 0);
     fold_two(&bench, 1, 0);
     const struct operation operations[] = {
-        {.code = OPERATION_GRADIENT, .a = REGISTER_T},
+        {.code = OPERATION_GRADIENT, .a = REGISTER_T, .alpha = 10},
         {.code = OPERATION_ZERO, .a = REGISTER_H},
         {.code = OPERATION_REGULARIZE, .a = REGISTER_H, .b = REGISTER_T, .alpha = 0.25},
         {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T}};
@@ -154,14 +155,15 @@ static void l1_acts_on_each_column_by_the_root_of_its_penalty(void **state) {
     const double l1 = 50;
     set_up_with_orthants(&bench);
     fold_two(&bench, 1, 0);
-    const struct operation operations[] = {{.code = OPERATION_GRADIENT, .a = REGISTER_H},
-                                           {.code = OPERATION_ZERO, .a = REGISTER_T},
-                                           {.code = OPERATION_PSEUDO_GRADIENT,
-                                            .a = REGISTER_D,
-                                            .b = REGISTER_T,
-                                            .c = REGISTER_H,
-                                            .l1 = l1},
-                                           {.code = OPERATION_NORM_1, .a = REGISTER_H}};
+    const struct operation operations[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10},
+        {.code = OPERATION_ZERO, .a = REGISTER_T},
+        {.code = OPERATION_PSEUDO_GRADIENT,
+         .a = REGISTER_D,
+         .b = REGISTER_T,
+         .c = REGISTER_H,
+         .l1 = l1},
+        {.code = OPERATION_NORM_1, .a = REGISTER_H}};
     run_operations(&bench, operations, 4);
     struct message result = answer(&bench, 0);
     struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
@@ -189,7 +191,7 @@ static void sums_of_an_evaluation_without_flushes_are_zero(void **state) {
     set_up(&bench, 1, 0);
     fold_two(&bench, 1, 0);
     begin(&bench, 2);
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
     const double *h = read_register(&bench, REGISTER_H, 0, ALL);
     for (uint64_t i = 0; i < ALL; i++)
         assert_true(h[i] == 0);

@@ -5,7 +5,7 @@ enum { N = 100 };
 
 /* Σ of what is folded, as GRADIENT gives it with exponent 20 and 10 examples. */
 static void assert_sum(struct bench *bench, double expected) {
-    run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    run_one(bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
     const double *h = read_register(bench, REGISTER_H, 0, N);
     for (size_t i = 0; i < N; i++)
         assert_true(h[i] == expected * 0x1p-20 / 10);
@@ -64,7 +64,7 @@ static void sparse_slices_and_slices_without_elements_are_folded(void **state) {
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
-    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H});
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
     const double *h = read_register(&bench, REGISTER_H, 0, N);
     assert_true(h[1] == 5 * 0x1p-20 / 10 && h[98] == -6 * 0x1p-20 / 10);
     assert_true(h[50] == 7 * 0x1p-20 / 10 && h[0] == 0);
@@ -138,7 +138,7 @@ static void an_evaluation_without_sums_takes_flushes_but_no_elements(void **stat
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
-    const struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H};
+    const struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10};
     run_operations(&bench, &gradient, 1);
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
     bench_release(&bench);

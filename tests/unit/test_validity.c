@@ -257,6 +257,7 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
     REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.adagrad = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "more parameters");
     REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITIONS, "preconditioner");
@@ -356,6 +357,7 @@ static void a_checkpoint_of_pairs_that_cannot_be_is_refused(void **state) {
     REFUSES(CHECKPOINT, checkpoint.slots.items = beyond, "beyond the last");
     REFUSES(CHECKPOINT, checkpoint.slots.items = twice, "twice");
     REFUSES(CHECKPOINT, checkpoint.best = 2, "flag");
+    REFUSES(CHECKPOINT, checkpoint.sums = 2, "flag");
 }
 
 /* ---- programs ---- */
