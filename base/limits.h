@@ -39,6 +39,11 @@
 #define OPERATIONS_MAX 256                                 /* of a program */
 #define SCALARS_MAX (4 * SLOTS_MAX + 2 * TENSORS_MAX + 16) /* that a program yields */
 
+/* Minibatches. */
+#define DOWNPOUR_BLOCK_ROWS 64        /* rows of a chunk of a shuffled set */
+#define DOWNPOUR_BATCH_MAX (1u << 30) /* rows of a minibatch, without the schedule */
+#define DOWNPOUR_EPOCHS_MAX 1000000
+
 /* Cluster. */
 #define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */
 #define SHARDS_MAX 256

@@ -33,6 +33,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/steering_state.c \
 	coordinator/verdicts.c coordinator/verdicts.h \
 	coordinator/view.c \
+	coordinator/job/downpour.c coordinator/job/downpour.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \
 	coordinator/job/job.c coordinator/job/job.h \

@@ -22,10 +22,24 @@ struct numbers {
     uint32_t count; /* of `all`: more than one is a list */
 };
 
-/* A list of whole numbers, or one. */
-#define COUNTS_MAX NETWORK_LAYERS_MAX
+/* A list of whole numbers in the order as given, or one. The same of numbers. */
+#define LIST_MAX 100
 struct counts {
-    uint32_t count, value[COUNTS_MAX];
+    uint32_t count, value[LIST_MAX];
+};
+struct series {
+    uint32_t count;
+    double value[LIST_MAX];
+};
+
+/* Training on minibatches with Adagrad (Downpour). What is listed by epoch goes on with its last
+ * value. */
+struct job_downpour {
+    uint32_t epochs;
+    uint32_t batch;         /* rows of a minibatch: a multiple of DOWNPOUR_BLOCK_ROWS */
+    struct counts schedule; /* by epoch: times `batch` */
+    struct series rate;     /* by epoch */
+    uint64_t seed;          /* of the order of the rows */
 };
 
 /* What `objective` says besides the losses. */
@@ -88,6 +102,9 @@ struct job {
         PRECONDITION_KRONECKER,
     } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
+    enum job_optimizer { JOB_LBFGS, JOB_DOWNPOUR } optimizer;
+    enum job_start { JOB_START_NONE, JOB_START_DOWNPOUR } start; /* what comes before L-BFGS */
+    struct job_downpour downpour;
     double gradient_tolerance;
     double loss_tolerance;
     uint64_t max_steps;
@@ -143,6 +160,11 @@ static inline bool job_is_network(const struct job *job) {
 }
 static inline bool job_is_plugin(const struct job *job) {
     return job->trains == TRAINS_PLUGIN;
+}
+
+/* Whether minibatches are trained on, before L-BFGS or in its place. */
+static inline bool job_pours(const struct job *job) {
+    return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
 }
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "coordinator/job/downpour.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
@@ -10,12 +11,21 @@
 #include "coordinator/job/plugin.h"
 #include "data/set.h"
 
-/* A parameter of another loss has no effect: perhaps the objective was forgotten. */
-static int check_loss(const struct job *job) {
+/* A key of what the job does not train with has no effect: perhaps that was forgotten. */
+static int refuse_downpour(const struct job *job, const struct key *key) {
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: is for training on minibatches; write start = downpour or "
+                     "optimizer = downpour, or remove it",
+                     job->file, key->name);
+}
+
+static int check_applies(const struct job *job) {
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
         if (key_applies(key, job) || key_is_default(key, job))
             continue;
+        if (key->downpour)
+            return refuse_downpour(job, key);
         bool network = job_is_network(job);
         return error_set(ERROR_CONFIG,
                          "%s: key `%s`: is for another objective; write %s = %.*s, or remove it; "
@@ -149,11 +159,13 @@ int job_check(const struct job *job) {
             "%s: key `csv.positive`: needs an objective with two classes, such as logistic; the "
             "objective is %s",
             job->file, objective_name(job->objective));
-    int code = check_loss(job);
+    int code = check_applies(job);
     if (!code)
         code = job_check_network(job);
     if (!code)
         code = job_check_plugin(job);
+    if (!code)
+        code = job_check_downpour(job);
     if (!code)
         code = check_ordered(job);
     if (!code)

@@ -30,11 +30,14 @@ const char *key_own_name(const struct key *key) {
 }
 
 bool key_is_list(const struct key *key) {
-    return key->type == KEY_LIST || key->type == KEY_NUMBERS || key->type == KEY_COUNTS;
+    return key->type == KEY_LIST || key->type == KEY_NUMBERS || key->type == KEY_COUNTS ||
+           key->type == KEY_SERIES;
 }
 
 bool key_applies(const struct key *key, const struct job *job) {
     unsigned of_job = 1u << job->objective | 1u << job->trains;
+    if (key->downpour && !job_pours(job))
+        return false;
     return !key->objectives || key->objectives & of_job;
 }
 
@@ -51,9 +54,10 @@ static bool is_whole(const struct key *key) {
 }
 
 static void write_range(const struct key *key, char *text, size_t size) {
-    const char *kind = is_whole(key) ? "whole number" : "number";
-    bool several = key->type == KEY_NUMBERS || key->type == KEY_COUNTS;
-    const char *more = several ? ", or a list of them" : "";
+    char multiple[32];
+    snprintf(multiple, sizeof multiple, "multiple of %u", key->multiple);
+    const char *kind = key->multiple ? multiple : is_whole(key) ? "whole number" : "number";
+    const char *more = key_is_list(key) ? ", or a list of them" : "";
     if (key->most < (is_whole(key) ? 1e15 : NUMBER_MAX))
         snprintf(text, size, "a %s from %.15g to %.15g%s", kind, key->least, key->most, more);
     else
@@ -74,6 +78,7 @@ void key_allowed(const struct key *key, char *text, size_t size) {
     case KEY_NUMBER:
     case KEY_NUMBERS:
     case KEY_COUNTS:
+    case KEY_SERIES:
         write_range(key, text + used, size - used);
         break;
     case KEY_FLAG:
@@ -163,6 +168,11 @@ bool key_number(const char *text, double *value) {
     return end > text && !*end && !isnan(*value);
 }
 
+static int refuse_more(const struct key *key, const char *place, uint32_t most) {
+    return error_set(ERROR_CONFIG, "%s: key `%s`: too many values; allowed: at most %u", place,
+                     key->name, most);
+}
+
 /* A value joins those that the key has, in its place from large to small. */
 static int add_number(const struct key *key, struct job *job, double value, const char *text,
                       const char *place) {
@@ -174,8 +184,7 @@ static int add_number(const struct key *key, struct job *job, double value, cons
         return error_set(ERROR_CONFIG, "%s: key `%s`: %s is given twice; allowed: once", place,
                          key->name, text);
     if (numbers->count == NUMBERS_MAX)
-        return error_set(ERROR_CONFIG, "%s: key `%s`: too many values; allowed: at most %d", place,
-                         key->name, NUMBERS_MAX);
+        return refuse_more(key, place, NUMBERS_MAX);
     numbers->all = memory_resize(numbers->all, numbers->count + 1, sizeof *numbers->all);
     memmove(numbers->all + at + 1, numbers->all + at, (numbers->count - at) * sizeof(double));
     numbers->all[at] = value;
@@ -184,13 +193,32 @@ static int add_number(const struct key *key, struct job *job, double value, cons
     return 0;
 }
 
+/* A value joins those that the key has, as the last of them. */
 static int add_count(const struct key *key, struct job *job, double value, const char *place) {
     struct counts *counts = field(key, job);
-    if (counts->count == COUNTS_MAX)
-        return error_set(ERROR_CONFIG, "%s: key `%s`: too many values; allowed: at most %d", place,
-                         key->name, COUNTS_MAX);
+    if (counts->count == key->values_max)
+        return refuse_more(key, place, key->values_max);
     counts->value[counts->count++] = (uint32_t)value;
     return 0;
+}
+
+static int add_real(const struct key *key, struct job *job, double value, const char *place) {
+    struct series *series = field(key, job);
+    if (series->count == key->values_max)
+        return refuse_more(key, place, key->values_max);
+    series->value[series->count++] = value;
+    return 0;
+}
+
+static int refuse_multiple(const struct key *key, const char *place, const char *text,
+                           double value) {
+    double below = fmax(floor(value / key->multiple) * key->multiple, key->least);
+    double above = fmin(ceil(value / key->multiple) * key->multiple, key->most);
+    char *why = memory_format("is no multiple of %u (%.15g and %.15g are the nearest)",
+                              key->multiple, below, above);
+    int code = refuse(key, place, text, why);
+    free(why);
+    return code;
 }
 
 static int assign_number(const struct key *key, struct job *job, const char *text,
@@ -206,11 +234,15 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
         return refuse(key, place, text, "is not a whole number");
     if (value < key->least || value > key->most)
         return refuse(key, place, text, "is out of range");
+    if (key->multiple && fmod(value, key->multiple) != 0)
+        return refuse_multiple(key, place, text, value);
     value += 0.0; /* −0 becomes 0 */
     if (key->type == KEY_NUMBERS)
         return add_number(key, job, value, text, place);
     if (key->type == KEY_COUNTS)
         return add_count(key, job, value, place);
+    if (key->type == KEY_SERIES)
+        return add_real(key, job, value, place);
     store_number(key, job, value);
     return 0;
 }
@@ -251,6 +283,7 @@ int key_assign(const struct key *key, struct job *job, const char *text, const c
     case KEY_NUMBER:
     case KEY_NUMBERS:
     case KEY_COUNTS:
+    case KEY_SERIES:
         break;
     }
     return assign_number(key, job, text, place);
@@ -275,6 +308,8 @@ void key_clear(const struct key *key, struct job *job) {
         *numbers = (struct numbers){0};
     } else if (key->type == KEY_COUNTS) {
         *(struct counts *)field(key, job) = (struct counts){0};
+    } else if (key->type == KEY_SERIES) {
+        *(struct series *)field(key, job) = (struct series){0};
     }
 }
 
@@ -296,13 +331,19 @@ static json_t *number_value(const struct key *key, double value) {
     return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-static json_t *numbers_value(const struct numbers *numbers) {
-    if (numbers->count < 2)
-        return json_real(numbers->value);
+static json_t *reals(const double *values, uint32_t count) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < numbers->count; i++)
-        json_array_append_new(list, json_real(numbers->all[i]));
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(list, json_real(values[i]));
     return list;
+}
+
+static json_t *numbers_value(const struct numbers *numbers) {
+    return numbers->count < 2 ? json_real(numbers->value) : reals(numbers->all, numbers->count);
+}
+
+static json_t *series_value(const struct series *series) {
+    return series->count == 1 ? json_real(series->value[0]) : reals(series->value, series->count);
 }
 
 static json_t *counts_value(const struct counts *counts) {
@@ -337,6 +378,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
         break;
     case KEY_NUMBERS:
         return numbers_value(at);
+    case KEY_SERIES:
+        return series_value(at);
     case KEY_COUNTS:
         return counts_value(at);
     }

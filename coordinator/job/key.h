@@ -18,6 +18,7 @@ enum key_type {
     KEY_NUMBER,  /* double */
     KEY_NUMBERS, /* struct numbers: one, or a list */
     KEY_COUNTS,  /* struct counts: one, or a list */
+    KEY_SERIES,  /* struct series: one, or a list */
     KEY_FLAG,    /* bool */
     KEY_CHOICE,  /* an enum whose values number `choices` */
 };
@@ -33,8 +34,10 @@ struct key {
     enum key_type type;
     size_t offset; /* of the field in struct job */
     double least, most;
-    const char *word;  /* a word allowed in place of a number or text, or NULL */
-    double word_value; /* the number that the word stands for; for a text it stands for NULL */
+    uint32_t multiple;   /* of what a whole number must be one; 0: of nothing */
+    uint32_t values_max; /* of KEY_COUNTS and KEY_SERIES: values of a list, at most LIST_MAX */
+    const char *word;    /* a word allowed in place of a number or text, or NULL */
+    double word_value;   /* the number that the word stands for; for a text it stands for NULL */
     const char *const *choices;     /* of a text: those that can be listed; or NULL */
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
@@ -43,6 +46,7 @@ struct key {
     bool may_change;                /* a run may go on with another value */
     unsigned objectives;            /* 1 << kind of each that the key is for, or 1 <<
                                        TRAINS_NETWORK; 0: all */
+    bool downpour;                  /* the key is for training on minibatches */
     const char *help;
 };
 
@@ -62,8 +66,8 @@ const char *key_own_name(const struct key *key);
 /* Whether the key may have several values. */
 bool key_is_list(const struct key *key);
 
-/* Whether the key is for the job's objective: for its loss or, if that is a network's, for those.
- */
+/* Whether the key is for the job's objective (for its loss or, if that is a network's, for those)
+ * and for how it trains. */
 bool key_applies(const struct key *key, const struct job *job);
 
 /* Whether the key has its default. */

@@ -80,6 +80,8 @@ static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", "kronecker", NULL};
+static const char *const optimizers[] = {"lbfgs", "downpour", NULL};
+static const char *const starts[] = {"none", "downpour", NULL};
 static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
@@ -88,6 +90,8 @@ _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
                "as `preconditions`");
+_Static_assert(JOB_LBFGS == 0 && JOB_DOWNPOUR == 1, "as `optimizers`");
+_Static_assert(JOB_START_NONE == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
 _Static_assert(TRAINS_PLUGIN == TRAINS_NETWORK + 1, "as `objectives`");
 _Static_assert(sizeof objectives / sizeof *objectives == TRAINS_PLUGIN + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
@@ -116,6 +120,8 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define CHANGES .may_change = true
 #define OF_NETWORKS .objectives = 1u << TRAINS_NETWORK
 #define OF_PLUGINS .objectives = 1u << TRAINS_PLUGIN
+#define OF_DOWNPOUR .downpour = true
+#define VALUES(most) .values_max = (most)
 
 /* clang-format off */
 const struct key keys[] = {
@@ -183,7 +189,8 @@ const struct key keys[] = {
     {"multilabel.separator", KEY_TEXT, AT(separator), .fits = is_separator, .initial = ",",
      .allowed = "one character that is no letter, digit or quote, and none of + - . : #",
      .objectives = 1u << OBJECTIVE_MULTILABEL, .help = "what stands between the labels of a row"},
-    {"network.layers", KEY_COUNTS, AT(layers), RANGE(1, UNITS_MAX), OF_NETWORKS, .initial = "100",
+    {"network.layers", KEY_COUNTS, AT(layers), RANGE(1, UNITS_MAX), VALUES(NETWORK_LAYERS_MAX),
+     OF_NETWORKS, .initial = "100",
      .help = "units of each hidden layer, from the features to the outputs"},
     {"network.activation", KEY_CHOICE, AT(network.activation), .choices = activations, OF_NETWORKS,
      .initial = "tanh", .help = "what is between the layers"},
@@ -222,6 +229,23 @@ const struct key keys[] = {
     {"precondition_block", KEY_COUNT32, AT(precondition_block),
      RANGE(1, PRECONDITION_PARAMETERS_MAX), .initial = "1024",
      .help = "the most parameters that such a Hessian may have"},
+    {"optimizer", KEY_CHOICE, AT(optimizer), .choices = optimizers, .initial = "lbfgs",
+     .help = "what trains: L-BFGS on all rows, or Adagrad on minibatches and nothing after"},
+    {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "none",
+     .help = "what comes before L-BFGS; downpour: epochs of minibatches with Adagrad"},
+    {"downpour.epochs", KEY_COUNT32, AT(downpour.epochs), RANGE(1, DOWNPOUR_EPOCHS_MAX),
+     OF_DOWNPOUR, .initial = "3", .help = "times that minibatches go through all rows"},
+    {"downpour.batch", KEY_COUNT32, AT(downpour.batch),
+     RANGE(DOWNPOUR_BLOCK_ROWS, DOWNPOUR_BATCH_MAX), .multiple = DOWNPOUR_BLOCK_ROWS, OF_DOWNPOUR,
+     .initial = "128", .help = "rows of a minibatch"},
+    {"downpour.schedule", KEY_COUNTS, AT(downpour.schedule), RANGE(1, 65536), VALUES(LIST_MAX),
+     OF_DOWNPOUR, .initial = "1",
+     .help = "how many times batch a minibatch has; a list: by epoch, the last goes on"},
+    {"downpour.rate", KEY_SERIES, AT(downpour.rate), RANGE(1e-12, 1e6), VALUES(LIST_MAX),
+     OF_DOWNPOUR, .initial = "0.02",
+     .help = "the learning rate of Adagrad; a list: by epoch, the last goes on"},
+    {"downpour.seed", KEY_COUNT64, AT(downpour.seed), RANGE(0, COUNT_MAX), OF_DOWNPOUR,
+     .initial = "1", .help = "which order the rows have"},
     {"gradient_tolerance", KEY_NUMBER, AT(gradient_tolerance), RANGE(0, NUMBER_MAX), CHANGES,
      .initial = "1e-5", .help = "stop when no component of the gradient is larger than this"},
     {"loss_tolerance", KEY_NUMBER, AT(loss_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-9",

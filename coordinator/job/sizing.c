@@ -238,7 +238,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "`none`, or no l1",
             job->file);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
-        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 || !fits)
+        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 || job_pours(job) || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,

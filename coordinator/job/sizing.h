@@ -55,8 +55,8 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
 int sizing_mixes(const struct job *job, const struct objective_shape *shape, bool *mixes);
 
 /* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the
- * shape of the data alone. With l1 it has none. ERROR_CONFIG if the job asks for one that the model
- * is too large for, or with l1. */
+ * shape of the data alone. With l1, or with minibatches, it has none. ERROR_CONFIG if the job asks
+ * for one that the model is too large for, or with l1. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);

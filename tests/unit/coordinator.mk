@@ -63,9 +63,15 @@ tests_unit_test_path_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS)
 
 check_PROGRAMS += tests/unit/test_network_keys
 TESTS += tests/unit/test_network_keys
-tests_unit_test_network_keys_SOURCES = tests/unit/test_network_keys.c
+tests_unit_test_network_keys_SOURCES = tests/unit/test_network_keys.c tests/unit/job_fixture.h
 tests_unit_test_network_keys_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_network_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += tests/unit/test_downpour_keys
+TESTS += tests/unit/test_downpour_keys
+tests_unit_test_downpour_keys_SOURCES = tests/unit/test_downpour_keys.c tests/unit/job_fixture.h
+tests_unit_test_downpour_keys_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_downpour_keys_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_state
 TESTS += tests/unit/test_state

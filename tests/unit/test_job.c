@@ -339,12 +339,13 @@ static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     setting_refused("csv.label=", "--set csv.label=: key `csv.label`: \"\" is empty");
 }
 
-static void settings_hold_every_key_but_those_of_other_objectives(void **state) {
+static void settings_hold_every_key_but_those_of_what_the_job_does_not_do(void **state) {
     (void)state;
     struct job *job = read_text("data = { a, b }\nl2 = 0.5\n");
     json_t *settings = job_settings(job);
     for (size_t i = 0; i < keys_count; i++)
-        assert_int_equal(json_object_get(settings, keys[i].name) != NULL, !keys[i].objectives);
+        assert_int_equal(json_object_get(settings, keys[i].name) != NULL,
+                         !keys[i].objectives && !keys[i].downpour);
     assert_true(json_real_value(json_object_get(settings, "l2")) == 0.5);
     assert_string_equal(json_string_value(json_object_get(settings, "history")), "auto");
     assert_string_equal(json_string_value(json_object_get(settings, "max_seconds")), "unlimited");
@@ -486,7 +487,7 @@ int main(void) {
         TEST(a_failed_reading_leaves_the_next_one_alone),
         TEST(set_goes_over_the_file),
         TEST(a_bad_set_is_a_usage_error_and_quoted),
-        TEST(settings_hold_every_key_but_those_of_other_objectives),
+        TEST(settings_hold_every_key_but_those_of_what_the_job_does_not_do),
         TEST(limits_tolerances_and_places_keep_the_identity),
         TEST(other_keys_make_another_run_and_are_named),
         TEST(keys_at_their_defaults_leave_the_identity_that_a_job_always_had),

@@ -1,58 +1,5 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "base/error.h"
-#include "coordinator/job/job.h"
 #include "coordinator/job/network.h"
-
-static char path[64];
-
-static int make_file(void **state) {
-    (void)state;
-    snprintf(path, sizeof path, "/tmp/test_network_keys.XXXXXX");
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    error_clear();
-    return 0;
-}
-
-static int remove_file(void **state) {
-    (void)state;
-    return unlink(path);
-}
-
-static int read_text(const char *text, struct job **job) {
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file, "data = a\n%s\n", text);
-    fclose(file);
-    return job_read(path, NULL, 0, NULL, job);
-}
-
-static struct job *job_of(const char *text) {
-    struct job *job = NULL;
-    if (read_text(text, &job))
-        fail_msg("%s", error_text());
-    return job;
-}
-
-static void refused(const char *text, const char *key, const char *why) {
-    struct job *job = NULL;
-    char named[64];
-    snprintf(named, sizeof named, "key `%s`", key);
-    assert_int_equal(read_text(text, &job), ERROR_CONFIG);
-    if (!strstr(error_text(), named) || !strstr(error_text(), why))
-        fail_msg("%s", error_text());
-    error_clear();
-}
+#include "tests/unit/job_fixture.h"
 
 static void a_network_has_defaults_of_its_own(void **state) {
     (void)state;
@@ -139,38 +86,20 @@ static void mistakes_name_their_key(void **state) {
 
 static void each_key_makes_another_run(void **state) {
     (void)state;
-    struct job *job = job_of("objective = network");
-    json_t *settings = job_settings(job);
     static const char *const keys[] = {"layers = 3", "activation = relu", "loss = one_vs_rest",
                                        "seed = 2", "precision = float"};
-    char *identity = job_identity(job);
-    for (int i = 0; i < 5; i++) {
-        char text[96], name[32] = "network.";
-        snprintf(text, sizeof text, "objective = network\nnetwork { %s }", keys[i]);
-        strncat(name, keys[i], strcspn(keys[i], " "));
-        struct job *other = job_of(text);
-        char *differs = job_identity(other);
-        assert_string_not_equal(identity, differs);
-        assert_string_equal(job_first_difference(other, settings), name);
-        free(differs);
-        job_free(other);
-    }
-    assert_null(job_first_difference(job, settings));
-    free(identity);
-    json_decref(settings);
-    job_free(job);
+    makes_other_runs("objective = network", "network", keys, 5);
 }
 
 int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, make_file, remove_file)
     const struct CMUnitTest tests[] = {
-        TEST(a_network_has_defaults_of_its_own),
-        TEST(what_a_job_says_comes_before_them),
-        TEST(nothing_is_held_out_where_early_stopping_is_off),
-        TEST(another_job_has_no_layers),
-        TEST(parameters_of_the_loss_are_those_of_a_network_with_it),
-        TEST(mistakes_name_their_key),
-        TEST(each_key_makes_another_run),
+        JOB_TEST(a_network_has_defaults_of_its_own),
+        JOB_TEST(what_a_job_says_comes_before_them),
+        JOB_TEST(nothing_is_held_out_where_early_stopping_is_off),
+        JOB_TEST(another_job_has_no_layers),
+        JOB_TEST(parameters_of_the_loss_are_those_of_a_network_with_it),
+        JOB_TEST(mistakes_name_their_key),
+        JOB_TEST(each_key_makes_another_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
