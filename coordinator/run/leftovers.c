@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -33,15 +34,15 @@ void folder_retire(const char *folder) {
     free(aside);
 }
 
-static void sweep_folder(const char *state, const char *folder) {
+/* Those whose names begin so. */
+static void sweep_folder(const char *place, const char *begin) {
     char **names;
-    char *place = path_join(state, folder);
     if (folder_names(place, &names)) {
         error_clear();
         names = NULL;
     }
     for (char **name = names; name && *name; name++) {
-        if (!name_is_temporary(*name))
+        if (!name_is_temporary(*name) || strncmp(*name, begin, strlen(begin)) != 0)
             continue;
         char *path = path_join(place, *name);
         log_info("removing %s, left by a run that was killed", path);
@@ -49,10 +50,13 @@ static void sweep_folder(const char *state, const char *folder) {
         free(path);
     }
     names_free(names);
-    free(place);
 }
 
 void leftovers_remove(const char *state) {
-    sweep_folder(state, "packs");
-    sweep_folder(state, "models");
+    char *packs = path_join(state, "packs"), *models = path_join(state, "models");
+    sweep_folder(packs, "");
+    sweep_folder(models, "");
+    sweep_folder(state, "key."); /* commands without the lock may write others there */
+    free(models);
+    free(packs);
 }

@@ -19,10 +19,12 @@ def the_leftovers_of_another_job_stay_when_a_state_is_named_like_a_pattern(folde
             (state / place).mkdir(parents=True)
             (state / place / 'half.tmp.12').touch()
     (mine / 'packs/kept.tmp.1x').touch()
+    (mine / 'key.tmp.12').touch()
+    (mine / 'table.tmp.12').touch()  # that of a command which may run beside this
     train(small_job(folder), '--state', mine)
     assert (other / 'packs/half.tmp.12').exists() and (other / 'models/half.tmp.12').exists()
-    left = [path.name for place in ('packs', 'models') for path in (mine / place).glob('*.tmp.*')]
-    assert left == ['kept.tmp.1x'], left
+    left = sorted(str(path.relative_to(mine)) for path in mine.rglob('*.tmp.*'))
+    assert left == ['packs/kept.tmp.1x', 'table.tmp.12'], left
 
 
 @test
