@@ -6,6 +6,7 @@ repeats one run of a script that draws them at random.
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import random
@@ -235,6 +236,14 @@ def name_of(pid):
 def is_stopped(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
+    return False
+
+
+def is_free(path):
+    """Whether nobody holds the lock file."""
+    with open(path) as file, contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
     return False
 
 

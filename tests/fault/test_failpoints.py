@@ -13,8 +13,8 @@ import sys
 import time
 
 from faults import (ALL, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
-                    check_preconditioned, chunks_of, flip, kill, make_job, quiet, run_of, say,
-                    seed_of_arguments)
+                    check_preconditioned, chunks_of, flip, is_free, kill, make_job, quiet, run_of,
+                    say, seed_of_arguments)
 from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main,
                      run, test, train)
 
@@ -90,7 +90,8 @@ def with_two(run, scenario, reruns, **environment):
     fired = environment['DML_FAILPOINT_ONCE']
     first = run.start(**environment)
     rule = environment['DML_FAILPOINT'].count(',')
-    while first.popen.poll() is None and not exists(f'{fired}.{rule}'):
+    while first.popen.poll() is None and not (exists(f'{fired}.{rule}') and
+                                              is_free(run.state / 'lock')):
         time.sleep(0.01)
     standing = run.of_role('replica')
     run.start(**environment)

@@ -3,13 +3,12 @@ over: it must not write anything any more. That takes a storage that has given t
 to the second: with remote storage it is so as soon as the first is cut off; else the first is told
 to let go of its lock."""
 
-import contextlib
-import fcntl
 import hashlib
 import time
 
 from schedules import schedule
 from runs import END_SECONDS
+from faults import is_free
 
 # Ends of a coordinator that was replaced: unavailable, I/O, try again.
 FENCED = (69, 74, 75)
@@ -23,13 +22,6 @@ def begin_without_lock(run):
     first.until(lambda: run.home.has('/tmp/once.0'), 'it lets go of the lock')
     first.until(lambda: is_free(run.state / 'lock'), 'the lock is free')
     return first
-
-
-def is_free(path):
-    with open(path) as file, contextlib.suppress(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def files_of(state):
