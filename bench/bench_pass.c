@@ -55,6 +55,7 @@ static void *work(void *context) {
     for (uint32_t i = 0; i < job->passes; i++) {
         pthread_barrier_wait(job->start);
         double begun_ms = cpu_ms();
+        objective_scratch_at(job->scratch, i + 1);
         pass(job);
         double took_ms = cpu_ms() - begun_ms;
         job->cpu_ms = i == 0 || took_ms < job->cpu_ms ? took_ms : job->cpu_ms;

@@ -66,6 +66,12 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     return scratch;
 }
 
+void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
+    scratch->point = point;
+    if (scratch->network)
+        scratch->network->point = point;
+}
+
 void objective_scratch_free(struct objective_scratch *scratch) {
     if (!scratch)
         return;

@@ -183,7 +183,9 @@ void dense_begin(const struct objective_shape *shape, const double *parameters,
         scratch->packed_bytes = product_packed(n, outputs) * sizeof(double);
         scratch->packed = memory_map(scratch->packed_bytes);
     }
-    product_pack(n, outputs, parameters, scratch->packed);
+    if (!scratch->point || scratch->packed_point != scratch->point)
+        product_pack(n, outputs, parameters, scratch->packed);
+    scratch->packed_point = scratch->point;
     memset(scratch->gradient, 0, n * outputs * sizeof(double));
 }
 

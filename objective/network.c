@@ -133,15 +133,23 @@ static const void *as_reals(struct network_scratch *scratch, const double *param
     return (const float *)scratch->rounded + first;
 }
 
+/* Whether the parameters of this point are there as floats, from element `first` on. */
+static bool is_rounded(const struct network_scratch *scratch, uint64_t first) {
+    return scratch->point && scratch->rounded_point == scratch->point &&
+           scratch->rounded_from <= first;
+}
+
 static void take_parameters(struct network_scratch *scratch, const double *parameters) {
     const struct network_kernels *kernels = scratch->kernels;
     const struct layout *layout = &scratch->layout;
     size_t n = layout_parameters(layout);
     uint64_t skipped = scratch->dense ? 0 : layout->tensor[1].first;
-    if (kernels == &network_float) {
+    if (kernels == &network_float && !is_rounded(scratch, skipped)) {
         if (!scratch->rounded)
             scratch->rounded = memory_new(n, sizeof(float));
         kernels->convert(n - skipped, parameters + skipped, (float *)scratch->rounded + skipped);
+        scratch->rounded_point = scratch->point;
+        scratch->rounded_from = skipped;
     }
     for (uint32_t l = 0; l < scratch->layers; l++) {
         scratch->weight[l] = as_reals(scratch, parameters, layout->tensor[l].first);

@@ -24,7 +24,10 @@ struct network_scratch {
 
     /* The parameters at this point: `weight` of layer l at [l − 1]. */
     const void *weight[NETWORK_LAYERS_MAX + 1], *bias[NETWORK_LAYERS_MAX + 1];
-    void *rounded; /* of floats: the parameters; NULL until needed */
+    void *rounded;          /* of floats: the parameters; NULL until needed */
+    uint64_t point;         /* as of objective_scratch_at() */
+    uint64_t rounded_point; /* that `rounded` is of, */
+    uint64_t rounded_from;  /* from which element on */
 
     /* Of a batch, row-major. */
     void *input;                         /* values as reals, unless they are already */

@@ -308,6 +308,11 @@ struct objective_result {
 /* Scratch memory of one thread. */
 struct objective_scratch; /* opaque */
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape);
+
+/* The calls that follow are at the point of this number, until the next call of this: the
+ * parameters are the same each time, so what is made of them for one block serves the others. 0, as
+ * it is at first: each call may have other parameters. */
+void objective_scratch_at(struct objective_scratch *scratch, uint64_t point);
 void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`

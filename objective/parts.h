@@ -58,6 +58,7 @@ struct objective_scratch {
     /* The shape, with only as many outputs as a feature has weights. */
     struct objective_shape weights;
 
+    uint64_t point;            /* as of objective_scratch_at() */
     struct layout_tensor bias; /* has no columns if there is no intercept */
     double *margins;           /* rows of a batch × K; later their derivatives */
     double *work;              /* rows of a batch × K */
@@ -67,9 +68,10 @@ struct objective_scratch {
                        derivatives; NULL unless the outputs share their weights */
 
     /* For dense rows; each array is NULL until it is needed. */
-    double *tile;       /* the rows of a batch as doubles */
-    size_t tile_values; /* how many values the tile has room for */
-    double *packed;     /* the parameters, packed for products, if K > 1; mapped */
+    double *tile;          /* the rows of a batch as doubles */
+    size_t tile_values;    /* how many values the tile has room for */
+    double *packed;        /* the parameters, packed for products, if K > 1; mapped */
+    uint64_t packed_point; /* of which point */
     size_t packed_bytes;
     double *gradient; /* of a batch (K = 1), else of all batches so far: K×F */
 

@@ -67,7 +67,43 @@ static void set_sum_state(struct worker *worker) {
     worker->state = SUM_HELD;
 }
 
-static int compute_chunk(struct worker *worker, uint32_t number) {
+static int compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
+    struct pool *pool = worker->pool;
+    struct rows rows;
+    int code = pool->settings.chunk(pool->settings.context, number, &rows);
+    if (code)
+        return code;
+    return kernel_run(place, &pool->computation.parts, number, &rows, &worker->computed);
+}
+
+static void compute_chunks(struct worker *worker, const struct kernel_place *place) {
+    struct pool *pool = worker->pool;
+    for (;;) {
+        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
+        if (piece >= pool->pieces)
+            return;
+        if (atomic_load(&pool->stop)) {
+            worker->computed.stopped = true;
+            return;
+        }
+        uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
+        number += pool->computation.first;
+        if (pool->order)
+            workers_pause(pool->settings.shuffle + number, pool->settings.pause_us);
+        int code = compute_chunk(worker, place, number);
+        if (code) {
+            worker->computed.error = code;
+            strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);
+            error_clear();
+            atomic_store(&pool->stop, true);
+        }
+    }
+}
+
+/* Starts are not bound to threads: a thread that is done early may take the start of one that has
+ * not woken yet, and come here twice in one computation. Therefore results are added to what the
+ * thread has, and never set. */
+static void compute(struct worker *worker) {
     struct pool *pool = worker->pool;
     const struct computation *computation = &pool->computation;
     const struct objective_scale scale = {
@@ -82,45 +118,14 @@ static int compute_chunk(struct worker *worker, uint32_t number) {
         .derivative_exponent = computation->bounds.exponent[0],
         .drawing = computation->drawing,
     };
-    const struct kernel_place place = {.shape = &pool->settings.shape,
-                                       .scale = &scale,
-                                       .sample = &sample,
-                                       .parameters = computation->parameters,
-                                       .sums = computation->sums ? worker->sum : NULL,
-                                       .scratch = worker->scratch};
-    struct rows rows;
-    int code = pool->settings.chunk(pool->settings.context, number, &rows);
-    if (code)
-        return code;
-    return kernel_run(&place, &computation->parts, number, &rows, &worker->computed);
-}
-
-/* Starts are not bound to threads: a thread that is done early may take the start of one that has
- * not woken yet, and come here twice in one computation. Therefore results are added to what the
- * thread has, and never set. */
-static void compute(struct worker *worker) {
-    struct pool *pool = worker->pool;
     set_sum_state(worker);
-    for (;;) {
-        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
-        if (piece >= pool->pieces)
-            return;
-        if (atomic_load(&pool->stop)) {
-            worker->computed.stopped = true;
-            return;
-        }
-        uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
-        number += pool->computation.first;
-        if (pool->order)
-            workers_pause(pool->settings.shuffle + number, pool->settings.pause_us);
-        int code = compute_chunk(worker, number);
-        if (code) {
-            worker->computed.error = code;
-            strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);
-            error_clear();
-            atomic_store(&pool->stop, true);
-        }
-    }
+    objective_scratch_at(worker->scratch, computation->point);
+    compute_chunks(worker, &(struct kernel_place){.shape = &pool->settings.shape,
+                                                  .scale = &scale,
+                                                  .sample = &sample,
+                                                  .parameters = computation->parameters,
+                                                  .sums = computation->sums ? worker->sum : NULL,
+                                                  .scratch = worker->scratch});
 }
 
 /* ---- gathering ---- */

@@ -315,6 +315,8 @@ static void a_chunk_does_not_notice_those_before_it(void **state) {
         const struct net_format *format =
             &net_formats[round < NET_FORMATS ? round : 2 * NET_FORMATS - 1 - round];
         struct net *net = net_new(shape, 63, format->dense, format->type, 20);
+        net->parameters[net->n - 1] += round; /* another point at times, and another bias */
+        objective_scratch_at(scratch, (uint64_t)round + 1);
         for (size_t c = 0; c + 1 < sizeof cuts / sizeof *cuts; c++) {
             struct rows rows = net->rows;
             uint32_t start[64];

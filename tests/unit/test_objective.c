@@ -168,6 +168,39 @@ static void sum_parts(const struct canned *canned, const uint32_t *order, int64_
     objective_scratch_free(scratch);
 }
 
+static void gradient_at(const struct canned *canned, struct objective_scratch *scratch,
+                        int64_t *sum) {
+    struct objective_scale scale = {.exponent = canned->exponent,
+                                    .bounds =
+                                        bounds_of_one(derivative_exponent_of(&canned->shape))};
+    struct objective_result result;
+    memset(sum, 0, CANNED_PARAMETERS * sizeof *sum);
+    objective_block(&canned->shape, &scale, &canned->rows, canned->parameters, sum, scratch,
+                    &result);
+}
+
+/* Also in the same memory: what was made of the last point is of no use. */
+static void another_point_is_noticed_in_the_same_memory(void **state) {
+    (void)state;
+    static _Alignas(64) int64_t expected[CANNED_PARAMETERS], sum[CANNED_PARAMETERS];
+    for (size_t s = 0; s < SHAPES; s++) {
+        struct canned *canned = canned_new(shapes[s], true, VALUE_FLOAT, NULL, s + 1);
+        struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+        for (uint64_t point = 0; point < 3; point++) {
+            struct objective_scratch *fresh = objective_scratch_new(&canned->shape);
+            objective_scratch_at(scratch, point);
+            gradient_at(canned, scratch, sum);
+            gradient_at(canned, scratch, sum);
+            gradient_at(canned, fresh, expected);
+            assert_memory_equal(sum, expected, sizeof sum);
+            objective_scratch_free(fresh);
+            canned->parameters[0] += 1;
+        }
+        objective_scratch_free(scratch);
+        free(canned);
+    }
+}
+
 static void blocks_add_up_to_the_same_bits_in_any_order(void **state) {
     (void)state;
     static _Alignas(64) int64_t first[CANNED_PARAMETERS], second[CANNED_PARAMETERS];
@@ -299,6 +332,7 @@ int main(void) {
         cmocka_unit_test(weights_of_1_change_no_bit),
         cmocka_unit_test(rows_of_weight_0_count_for_nothing),
         cmocka_unit_test(sums_of_heavy_tails_fit),
+        cmocka_unit_test(another_point_is_noticed_in_the_same_memory),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
         cmocka_unit_test(without_a_sum_the_weight_of_correct_rows_is_found),
