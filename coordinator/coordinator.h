@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/coordinates.h"
+#include "coordinator/downpour.h"
 #include "coordinator/optimizer.h"
 #include "coordinator/output.h"
 #include "data/set.h"
@@ -30,7 +31,7 @@ struct coordinator;
 enum coordinator_phase {
     PHASE_REJOINING,  /* after a restart: the living shards say what they hold */
     PHASE_SETTING_UP, /* workers are greeted, set up, restored */
-    PHASE_RUNNING,    /* the optimizer runs */
+    PHASE_RUNNING,    /* Downpour or the optimizer runs */
     PHASE_SEALING,    /* the last step is made durable, so that the run can go on from it */
     PHASE_READING,    /* the model is read from the shards */
     PHASE_READ,       /* all of it was handed out as records */
@@ -40,6 +41,7 @@ enum coordinator_phase {
 };
 
 struct coordinator_settings {
+    struct downpour_settings downpour;   /* comes first, if it has epochs */
     struct optimizer_settings optimizer; /* without `tensors` and `weight`, which follow from
                                             layout and data */
     struct objective_shape shape;
@@ -138,6 +140,22 @@ uint32_t coordinator_pairs_kept(const struct coordinator *coordinator);
 void coordinator_range(const struct coordinator *coordinator, uint32_t index, uint64_t *first,
                        uint64_t *count);
 
+/* Downpour. Without it all is 0. */
+struct downpour_view {
+    bool running;                    /* the optimizer has not taken over yet */
+    uint64_t epochs, epoch;          /* that there are to be at most; that are through */
+    uint64_t minibatches, minibatch; /* of the epoch under way; that are done of it */
+    uint64_t done;                   /* minibatches of all epochs */
+    uint64_t redone;                 /* evaluations made again, as a bound was exceeded */
+    double rate;                     /* of the steps of the epoch under way */
+    double loss;         /* mean over the minibatches done of it, or of the last epoch if none is;
+                            NaN: none is yet */
+    bool measures;       /* epochs have a loss on the holdout */
+    struct held holdout; /* after the last epoch; NaN: none is through */
+    uint64_t best_epoch; /* with patience; 0: none yet */
+    bool stopped_early;  /* there were fewer epochs, as the holdout got no better */
+};
+
 /* How far the run is. */
 struct coordinator_view {
     enum coordinator_phase phase;
@@ -157,6 +175,7 @@ struct coordinator_view {
         int64_t started_ns;
         uint32_t chunks, counted;
     } evaluation;
+    struct downpour_view downpour;
     /* The last accepted point. All but `step` are valid only if `started`. */
     bool started;
     uint64_t step;

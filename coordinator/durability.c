@@ -118,7 +118,8 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
 }
 
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bool due = has_folder(c) && c->phase == PHASE_RUNNING &&
+    bool sealed = c->recovery.durable_count > 0 && c->recovery.durable[0].step == steering_step(c);
+    bool due = has_folder(c) && c->phase == PHASE_RUNNING && !sealed &&
                now_ns - c->recovery.sealed_ns >= c->settings.checkpoint_ns;
     if (due && !c->recovery.sealing.running)
         checkpoint(c, now_ns, out);

@@ -55,7 +55,8 @@ void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out)
  * it. */
 void steering_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct evaluating *evaluation = &c->steering->evaluation;
-    if (evaluation->running && now_ns - evaluation->started_ns >= JOURNAL_FROM_NS)
+    if (evaluation->running && now_ns - evaluation->started_ns >= JOURNAL_FROM_NS &&
+        !downpour_runs(&c->steering->downpour))
         durability_journal_from_now(c, out);
     handing_wake_idle(c, now_ns, out);
 }

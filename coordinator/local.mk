@@ -4,6 +4,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/coder.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/durability.c \
+	coordinator/downpour.c coordinator/downpour.h \
 	coordinator/evaluating.c \
 	coordinator/flushes.c \
 	coordinator/handing.c \
@@ -17,6 +18,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/preconditioner.c coordinator/preconditioner.h \
+	coordinator/pouring.c \
 	coordinator/programs.c coordinator/programs.h \
 	coordinator/reading.c \
 	coordinator/refreshing.c \

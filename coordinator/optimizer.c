@@ -83,6 +83,10 @@ void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t numbe
     lbfgs_condition(&o->history);
 }
 
+void optimizer_close(struct optimizer *o, enum reason reason) {
+    o->closes = reason;
+}
+
 enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
     programs_zero(program, REGISTER_D);
     o->search.step = 0;
@@ -168,6 +172,8 @@ static enum reason reason_to_end(const struct optimizer *o) {
         return REASON_LOSS_TOLERANCE;
     if (patience_is_over(o))
         return REASON_EARLY_STOPPING;
+    if (o->closes)
+        return o->closes;
     if (o->step >= o->settings.steps_max)
         return REASON_STEP_LIMIT;
     return REASON_NONE;

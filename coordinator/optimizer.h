@@ -102,6 +102,7 @@ struct optimizer {
     struct lbfgs history;
     struct linesearch search;
     enum reason reason;
+    enum reason closes; /* why the run ends at the next accepted point; REASON_NONE: it goes on */
     enum optimizer_measuring {
         MEASURING_TRIAL,     /* round A */
         MEASURING_DIRECTION, /* round B */
@@ -146,6 +147,10 @@ void optimizer_init(struct optimizer *optimizer, const struct optimizer_settings
  * curvature is passed over. */
 void optimizer_load(struct optimizer *optimizer, struct bytes *program);
 void optimizer_loaded(struct optimizer *optimizer, const double *scalars, uint64_t number);
+
+/* Only measures the starting point: the run ends there, for this reason unless there is a better
+ * one. Before optimizer_start(). */
+void optimizer_close(struct optimizer *optimizer, enum reason reason);
 
 /* The first request. Register x must hold the starting point. Programs are appended to `program`,
  * which the caller cleared. */

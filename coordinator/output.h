@@ -15,10 +15,11 @@ enum record_kind {
     RECORD_ATTEMPT,      /* durable before anything else happens */
     RECORD_JOURNAL,      /* committed before messages are sent */
     RECORD_DURABLE_STEP, /* one transaction, durable before messages are sent */
-    RECORD_ROLL_BACK,    /* steps after this one are undone */
+    RECORD_ROLL_BACK,    /* steps and epochs after these are undone */
     RECORD_START,        /* start the worker of this link anew and connect to it */
     RECORD_BUSY,         /* it serves another run: connect to it again later; `note` has why */
     RECORD_STEP,
+    RECORD_EPOCH, /* of Downpour, once it is through */
     RECORD_EVALUATION,
     RECORD_PORTION,
     RECORD_WORKER, /* a worker changed its state */
@@ -42,8 +43,10 @@ struct record {
             uint32_t shards;
         } durable;
         struct {
-            bool to_start; /* nothing is left of the run */
-            uint64_t step;
+            bool to_start;       /* nothing is left of the run */
+            uint64_t checkpoint; /* else the number of the one that it goes back to */
+            uint64_t step;       /* the last accepted one there; 0 before any */
+            uint64_t epochs;     /* of Downpour that are through there */
         } roll_back;
         struct {
             uint32_t link;
@@ -52,6 +55,7 @@ struct record {
         } start;
         uint32_t busy; /* link */
         struct store_step step;
+        struct store_epoch epoch;
         struct store_evaluation evaluation;
         struct {
             uint64_t evaluation; /* as in struct store_evaluation */

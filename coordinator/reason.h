@@ -11,6 +11,7 @@
     X(REASON_GRADIENT_TOLERANCE, "gradient tolerance", false, true, true)                          \
     X(REASON_LOSS_TOLERANCE, "loss tolerance", false, true, true)                                  \
     X(REASON_STEP_LIMIT, "step limit", true, true, false)                                          \
+    X(REASON_EPOCH_LIMIT, "epoch limit", true, true, false)                                        \
     X(REASON_TIME_LIMIT, "time limit", true, true, false)                                          \
     X(REASON_STALLED, "stalled", false, true, false)                                               \
     X(REASON_EARLY_STOPPING, "early stopping", false, true, true)                                  \

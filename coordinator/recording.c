@@ -60,8 +60,25 @@ void recording_step(struct coordinator *c, struct output *out) {
     };
 }
 
+void recording_epoch(const struct coordinator *c, int64_t now_ns, struct output *out) {
+    const struct downpour *downpour = &c->steering->downpour;
+    struct downpour_data data = pouring_data(&c->settings);
+    struct record *record = output_add(out, RECORD_EPOCH);
+    record->epoch = (struct store_epoch){
+        .epoch = downpour->epoch,
+        .minibatches = downpour_minibatches(&c->settings.downpour, &data, downpour->epoch - 1),
+        .rows = downpour->rows,
+        .loss = downpour_loss(downpour, &data),
+        .holdout_loss = c->settings.downpour.measures ? downpour->holdout.loss : NAN,
+        .holdout_accuracy = c->settings.downpour.measures ? downpour->holdout.accuracy : NAN,
+        .seconds = (double)(now_ns - c->steering->epoch_started_ns) / 1e9,
+    };
+}
+
 void recording_portions(const struct coordinator *c, const struct message_flushed *flushed,
                         struct output *out) {
+    if (downpour_runs(&c->steering->downpour))
+        return;
     for (uint32_t i = 0; i < flushed->portions.length; i++) {
         struct record *record = output_add(out, RECORD_PORTION);
         record->portion.evaluation = c->steering->evaluations;

@@ -54,8 +54,11 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
         c->recovery.attempt++;
     output_add(out, RECORD_ATTEMPT)->attempt = c->recovery.attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
+    struct steering_progress progress = steering_progress(c);
     record->roll_back.to_start = !c->recovery.restoring;
-    record->roll_back.step = c->recovery.restoring ? c->recovery.durable[0].step : 0;
+    record->roll_back.checkpoint = c->recovery.restoring ? c->recovery.durable[0].step : 0;
+    record->roll_back.step = progress.step;
+    record->roll_back.epochs = progress.epochs;
     if (c->recovery.restoring)
         output_event(out, "recovery", "back to step %llu, attempt %u: %s",
                      (unsigned long long)c->recovery.durable[0].step, c->recovery.attempt, why);

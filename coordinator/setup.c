@@ -133,6 +133,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
+        .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_coordinates(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,

@@ -1,10 +1,14 @@
 /* How steering begins: it loads the curvature pairs that the run starts with, one after the other,
- * and then starts the optimizer or resumes it. */
+ * and then starts Downpour or the optimizer, or resumes it. */
 #include "coordinator/steering_parts.h"
 #include "wire/program.h"
 
 static void start_optimizer(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
+    if (s->downpour.stage != DOWNPOUR_OVER) {
+        pouring_begin(c, now_ns, out);
+        return;
+    }
     bytes_clear(&s->program);
     enum optimizer_want want =
         c->recovery.restoring ? optimizer_resume(&s->optimizer, &c->settings.optimizer, &s->program)

@@ -11,7 +11,7 @@
 
 /* A trial may exceed the maxima at x by this factor before it has to be redone. Room costs no more
  * than bits: the gradient of a network grows faster, and has bits to spare, as it is rounded once a
- * chunk and not once a row. */
+ * chunk and not once a row. So do minibatches, which differ, and need fewer bits. */
 #define LINEAR_ROOM 8
 #define NETWORK_ROOM 1024
 
@@ -41,9 +41,9 @@ static struct evaluation_parts parts_to_evaluate(const struct coordinator_settin
 
 /* Chunks from the first on that evaluations cover. */
 static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
-    struct evaluation_parts parts = parts_to_evaluate(settings);
-    const struct evaluation_part *last = &parts.items[parts.count - 1];
-    return last->first + last->count;
+    bool holdout =
+        settings->optimizer.patience || (settings->downpour.epochs && settings->downpour.measures);
+    return holdout ? settings->data->chunks : set_training_chunks(settings->data);
 }
 
 struct steering *steering_new(const struct coordinator_settings *settings) {
@@ -51,6 +51,7 @@ struct steering *steering_new(const struct coordinator_settings *settings) {
     s->replicas = settings->replicas;
     s->workloads = memory_new(s->replicas, sizeof *s->workloads);
     optimizer_init(&s->optimizer, &settings->optimizer);
+    downpour_init(&s->downpour, &settings->downpour);
     round_init(&s->round, settings->shards);
     plan_init(&s->plan, chunks_to_count(settings), settings->replicas);
     verdicts_init(&s->verdicts);
@@ -70,6 +71,7 @@ void steering_free(struct steering *s) {
 
 void steering_reset(struct coordinator *c) {
     optimizer_init(&c->steering->optimizer, &c->settings.optimizer);
+    downpour_init(&c->steering->downpour, &c->settings.downpour);
     c->steering->maxima_at_x = (struct maxima){0};
 }
 
@@ -95,7 +97,12 @@ uint64_t steering_next_program(const struct coordinator *c) {
 }
 
 uint64_t steering_step(const struct coordinator *c) {
-    return c->steering->optimizer.step;
+    return c->steering->downpour.done + c->steering->optimizer.step;
+}
+
+struct steering_progress steering_progress(const struct coordinator *c) {
+    return (struct steering_progress){.epochs = c->steering->downpour.epoch,
+                                      .step = c->steering->optimizer.step};
 }
 
 enum reason steering_reason(const struct coordinator *c) {
@@ -117,7 +124,10 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
         slots[i] = history->slot[i];
         serials[i] = history->serial[history->slot[i]];
     }
-    message->best = optimizer_keeps_best(&c->steering->optimizer);
+    const struct downpour *downpour = &c->steering->downpour;
+    bool runs = downpour->stage != DOWNPOUR_OVER;
+    message->best = runs ? downpour->best_epoch > 0 : optimizer_keeps_best(&c->steering->optimizer);
+    message->sums = runs || c->steering->optimizer.scaled;
     message->factor = optimizer_keeps_factor(&c->steering->optimizer);
     message->slots = (struct u64_list){.items = slots, .length = history->pairs};
     message->serials = (struct u64_list){.items = serials, .length = history->pairs};
@@ -126,11 +136,13 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
 /* ---- programs and evaluations ---- */
 
 /* The program is journalled before it is sent, if programs are journalled now. A program that loads
- * or reads pairs is not: it needs what was sent beside it. */
+ * or reads pairs is not: it needs what was sent beside it. Nor are those of Downpour: their
+ * evaluations are short. */
 void steering_send_program(struct coordinator *c, struct output *out) {
     struct steering *s = c->steering;
     round_begin(&s->round, &s->program);
-    durability_journal_program(c, !s->loading && c->phase == PHASE_RUNNING, out);
+    bool whole = !s->loading && !downpour_runs(&s->downpour);
+    durability_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
     struct message message = {.type = MESSAGE_PROGRAM};
     message.program = (struct message_program){
         .attempt = c->recovery.attempt,
@@ -141,9 +153,8 @@ void steering_send_program(struct coordinator *c, struct output *out) {
     send_to_shards(c, message, out);
 }
 
-/* The least bounds that hold for `room` times these maxima, which are finite. */
-static struct bounds bounds_over(const struct coordinator *c, const struct maxima *maxima,
-                                 double room) {
+struct bounds steering_bounds_over(const struct coordinator *c, const struct maxima *maxima,
+                                   double room) {
     struct bounds bounds = {.count = layout_bounds(&c->settings.layout)};
     for (uint32_t i = 0; i < bounds.count; i++)
         bounds.exponent[i] = fixed_derivative_exponent(room * maxima->value[i]);
@@ -157,22 +168,21 @@ static struct bounds first_bounds(const struct coordinator *c) {
                                   set_training_chunks(data));
 }
 
-/* The bounds of an evaluation depend on completed evaluations and the data alone: so they are the
- * same however the run went, and so are the bits of the sums. */
-static struct bounds next_bounds(const struct coordinator *c) {
+struct bounds steering_next_bounds(const struct coordinator *c) {
     const struct objective_shape *shape = &c->settings.shape;
     bool linear = !shape->network.layers && !shape->plugin;
     bool fixed = linear && !objective_of(shape->kind)->adapts;
-    if (fixed || !c->steering->optimizer.started)
+    if (fixed || !c->steering->maxima_at_x.count)
         return first_bounds(c);
-    return bounds_over(c, &c->steering->maxima_at_x, linear ? LINEAR_ROOM : NETWORK_ROOM);
+    bool narrow = linear && c->steering->downpour.stage == DOWNPOUR_OVER;
+    return steering_bounds_over(c, &c->steering->maxima_at_x, narrow ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
 void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
                                struct output *out) {
     struct evaluating *evaluation = &c->steering->evaluation;
     c->steering->want = want;
-    c->steering->evaluations++;
+    c->steering->evaluations += !downpour_runs(&c->steering->downpour);
     evaluation->number++;
     program_add(&c->steering->program,
                 &(struct operation){.code = OPERATION_BEGIN,
@@ -207,7 +217,7 @@ void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t no
     struct bounds bounds;
     switch (want) {
     case OPTIMIZER_EVALUATE:
-        bounds = next_bounds(c);
+        bounds = steering_next_bounds(c);
         evaluate(c, &bounds, now_ns, out);
         break;
     case OPTIMIZER_CURVATURE:
@@ -226,7 +236,7 @@ void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t no
 bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
     if (!s->optimizer.started)
-        return false;
+        return s->downpour.stage != DOWNPOUR_OVER && pouring_stop(c, reason, now_ns, out);
     evaluating_abandon(c);
     bytes_clear(&s->program);
     optimizer_stop(&s->optimizer, reason, &s->program);
@@ -238,14 +248,13 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
 
 /* A bound was exceeded: evaluates the same trial again, with bounds that hold for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct bounds bounds = bounds_over(c, &c->steering->evaluation.maxima, 1);
+    struct bounds bounds = steering_bounds_over(c, &c->steering->evaluation.maxima, 1);
     recording_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
                          c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
     evaluate(c, &bounds, now_ns, out);
 }
 
-/* A total of a part; NaN if the evaluation has no such part. */
-static double total_of(const struct coordinator *c, uint32_t part, uint32_t number) {
+double steering_total(const struct coordinator *c, uint32_t part, uint32_t number) {
     const struct evaluating *evaluation = &c->steering->evaluation;
     if (part >= evaluation->parts.count)
         return NAN;
@@ -253,11 +262,11 @@ static double total_of(const struct coordinator *c, uint32_t part, uint32_t numb
     return exact_value(&evaluation->totals.sum[first + number]);
 }
 
-static struct held held_out(const struct coordinator *c) {
+struct held steering_held(const struct coordinator *c, uint32_t part) {
     bool classes = objective_has_classes(objective_of(c->settings.shape.kind));
     double weights = c->settings.data->holdout_weight_sum;
-    return (struct held){.loss = total_of(c, PART_HOLDOUT, 0) / weights,
-                         .accuracy = classes ? total_of(c, PART_HOLDOUT, 1) / weights : NAN};
+    return (struct held){.loss = steering_total(c, part, 0) / weights,
+                         .accuracy = classes ? steering_total(c, part, 1) / weights : NAN};
 }
 
 /* The bound was exceeded at a trial that is given up for its loss alone. */
@@ -270,11 +279,14 @@ static void refuse_trial(struct coordinator *c, double loss, int64_t now_ns, str
     steering_follow(c, want, now_ns, out);
 }
 
+bool steering_can_hold(const struct coordinator *c, double loss) {
+    return isfinite(loss) &&
+           maxima_largest(&c->steering->evaluation.maxima) <= fixed_power(FIXED_DERIVATIVE_MAX);
+}
+
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    double loss = total_of(c, PART_TRAINING, 0) / c->settings.data->weight_sum;
-    bool within =
-        maxima_largest(&c->steering->evaluation.maxima) <= fixed_power(FIXED_DERIVATIVE_MAX);
-    if (c->steering->evaluation.exceeded && isfinite(loss) && within) {
+    double loss = steering_total(c, PART_TRAINING, 0) / c->settings.data->weight_sum;
+    if (c->steering->evaluation.exceeded && steering_can_hold(c, loss)) {
         if (optimizer_refuses(&c->steering->optimizer, loss))
             refuse_trial(c, loss, now_ns, out);
         else
@@ -285,8 +297,8 @@ static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output
         loss = INFINITY;
     uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
     double step_length = c->steering->optimizer.search.step;
-    enum optimizer_want want =
-        optimizer_evaluated(&c->steering->optimizer, loss, held_out(c), &c->steering->program);
+    enum optimizer_want want = optimizer_evaluated(
+        &c->steering->optimizer, loss, steering_held(c, PART_HOLDOUT), &c->steering->program);
     if (want != OPTIMIZER_MEASURE)
         recording_evaluation(c, step, step_length, "not finite", now_ns, out);
     steering_follow(c, want, now_ns, out);
@@ -297,7 +309,9 @@ void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *ou
     program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
                                                            .hash = c->steering->verdicts.fold_hash,
                                                            .folds = c->steering->verdicts.folds});
-    if (c->steering->want == OPTIMIZER_CURVATURE)
+    if (downpour_runs(&c->steering->downpour))
+        pouring_evaluated(c, now_ns, out);
+    else if (c->steering->want == OPTIMIZER_CURVATURE)
         refreshing_evaluated(c, now_ns, out);
     else
         trial_evaluated(c, now_ns, out);
@@ -356,6 +370,8 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
         starting_pair_loaded(c, now_ns, out);
     else if (c->steering->finishing)
         durability_seal(c, now_ns, out);
+    else if (c->steering->round.scalars && downpour_runs(&c->steering->downpour))
+        pouring_measured(c, now_ns, out);
     else if (c->steering->round.scalars)
         measured(c, now_ns, out);
     return 0;

@@ -59,8 +59,13 @@ void steering_code(struct coder *coder, struct coordinator *c);
 
 /* ---- durable steps ---- */
 
-/* Accepted steps. */
+/* The number that a checkpoint has: steps of Downpour and accepted steps after it. */
 uint64_t steering_step(const struct coordinator *c);
+/* What has been recorded: epochs of Downpour, and the last accepted step. */
+struct steering_progress {
+    uint64_t epochs, step;
+};
+struct steering_progress steering_progress(const struct coordinator *c);
 /* Which vectors a checkpoint holds: fills in `best`, `slots` and `serials`, whose items go into the
  * arrays, [HISTORY_MAX] each. */
 void steering_describe_checkpoint(const struct coordinator *c, struct message_checkpoint *message,

@@ -8,6 +8,7 @@
 
 #include "base/bounds.h"
 #include "base/bytes.h"
+#include "coordinator/downpour.h"
 #include "coordinator/machine.h"
 #include "coordinator/plan.h"
 #include "coordinator/rounds.h"
@@ -48,6 +49,7 @@ struct evaluating {
 };
 
 struct steering {
+    struct downpour downpour; /* comes before the optimizer */
     struct optimizer optimizer;
     enum optimizer_want want; /* what the program that was sent last is for */
     struct bytes program;     /* the program that was sent last, or is about to be */
@@ -67,6 +69,8 @@ struct steering {
     bool rate_known;
     double rate;        /* of all replicas that are ready, chunks a ns */
     double delivery_ns; /* that a flush is expected to take at most */
+
+    int64_t epoch_started_ns; /* of Downpour, or when this coordinator took it up */
 
     bool loading;    /* the curvature pairs to start with are being loaded */
     uint32_t loaded; /* of them, so far */
@@ -95,6 +99,30 @@ struct evaluation_part steering_training_part(const struct coordinator_settings 
                                               uint32_t kind);
 /* The evaluation that ran is complete. */
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+/* The bounds of an evaluation. They depend on completed evaluations and the data alone: so they are
+ * the same however the run went, and so are the bits of the sums. */
+struct bounds steering_next_bounds(const struct coordinator *c);
+/* The least bounds that hold for `room` times these maxima, which are finite. */
+struct bounds steering_bounds_over(const struct coordinator *c, const struct maxima *maxima,
+                                   double room);
+/* Of an evaluation that exceeded its bounds, with this loss: whether there are some that hold. */
+bool steering_can_hold(const struct coordinator *c, double loss);
+/* A total of a part; NaN if the evaluation has no such part. */
+double steering_total(const struct coordinator *c, uint32_t part, uint32_t number);
+/* What the part over the holdout has found. */
+struct held steering_held(const struct coordinator *c, uint32_t part);
+
+/* ---- pouring.c: Downpour, while downpour_runs() ---- */
+/* The data that it learns from. */
+struct downpour_data pouring_data(const struct coordinator_settings *settings);
+/* Begins, or goes on from what was restored. */
+void pouring_begin(struct coordinator *c, int64_t now_ns, struct output *out);
+/* An evaluation is complete, and CHECK is in the program. */
+void pouring_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
+/* The scalars of its program are there. */
+void pouring_measured(struct coordinator *c, int64_t now_ns, struct output *out);
+/* As steering_stop(), also while the optimizer measures where it stopped. */
+bool pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out);
 
 /* ---- refreshing.c ---- */
 /* Begins an evaluation of the curvature, for the preconditioner. */
@@ -147,7 +175,9 @@ void recording_evaluation(const struct coordinator *c, uint64_t step, double ste
                           const char *outcome, int64_t now_ns, struct output *out);
 /* The step that was just accepted, and the safeguards that fired for it. */
 void recording_step(struct coordinator *c, struct output *out);
-/* The portions of a flush that was counted. */
+/* The epoch of Downpour that is through. */
+void recording_epoch(const struct coordinator *c, int64_t now_ns, struct output *out);
+/* The portions of a flush that was counted; nothing for minibatches, which are too many. */
 void recording_portions(const struct coordinator *c, const struct message_flushed *flushed,
                         struct output *out);
 

@@ -99,6 +99,10 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_u32(coder, &measuring);
     code_fails_if(coder, measuring > MEASURING_FACTOR);
     o->measuring = measuring;
+    uint32_t closes = o->closes;
+    code_u32(coder, &closes);
+    code_fails_if(coder, closes >= REASONS);
+    o->closes = closes;
     code_bool(coder, &o->started);
     code_bool(coder, &o->accepted);
     code_bool(coder, &o->steepest);
@@ -138,6 +142,24 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         code_u64(coder, &o->safeguards[i]);
     code_u32(coder, &o->fired);
+}
+
+static void code_downpour(struct coder *coder, struct downpour *d) {
+    uint32_t stage = d->stage;
+    code_u32(coder, &stage);
+    code_fails_if(coder, stage >= DOWNPOUR_STAGES);
+    d->stage = stage;
+    code_bool(coder, &d->closing);
+    code_u64(coder, &d->epoch);
+    code_u64(coder, &d->minibatch);
+    code_u64(coder, &d->done);
+    code_u64(coder, &d->redone);
+    code_u64(coder, &d->rows);
+    code_f64(coder, &d->loss_sum);
+    code_held(coder, &d->holdout);
+    code_u64(coder, &d->best_epoch);
+    code_held(coder, &d->best);
+    code_bool(coder, &d->at_best);
 }
 
 static void code_program(struct coder *coder, struct bytes *program) {
@@ -190,6 +212,7 @@ static void code_maxima(struct coder *coder, struct maxima *maxima) {
 void steering_code(struct coder *coder, struct coordinator *c) {
     struct steering *s = c->steering;
     uint32_t want = s->want;
+    code_downpour(coder, &s->downpour);
     code_optimizer(coder, &s->optimizer);
     code_fails_if(coder, s->optimizer.history.memory != s->optimizer.settings.memory);
     code_u32(coder, &s->evaluation.number);

@@ -31,6 +31,27 @@ void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *fi
     *count = end - *first;
 }
 
+static void view_downpour(const struct coordinator *c, struct downpour_view *view) {
+    const struct downpour *d = &c->steering->downpour;
+    const struct downpour_settings *s = &c->settings.downpour;
+    struct downpour_data data = pouring_data(&c->settings);
+    *view = (struct downpour_view){.epochs = s->epochs};
+    if (!s->epochs)
+        return;
+    view->running = downpour_runs(d);
+    view->epoch = d->epoch;
+    view->minibatch = d->minibatch;
+    view->minibatches = downpour_minibatches(s, &data, d->epoch);
+    view->done = d->done;
+    view->redone = d->redone;
+    view->rate = downpour_rate(s, d->epoch);
+    view->loss = downpour_loss(d, &data);
+    view->measures = s->measures;
+    view->holdout = d->holdout;
+    view->best_epoch = d->best_epoch;
+    view->stopped_early = downpour_stopped_early(d, s);
+}
+
 struct coordinator_view coordinator_view(const struct coordinator *c) {
     const struct steering *s = c->steering;
     const struct optimizer *o = &s->optimizer;
@@ -66,6 +87,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .steps_max = o->settings.steps_max,
         .preconditioner = o->preconditioner,
     };
+    view_downpour(c, &view.downpour);
     memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);
     return view;
 }

@@ -118,6 +118,16 @@ struct store_evaluation {
 };
 int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation);
 
+/* An epoch of Downpour that is through. */
+struct store_epoch {
+    uint64_t epoch; /* from 1 */
+    uint64_t minibatches, rows;
+    double loss;             /* mean over its minibatches, each before its step */
+    double holdout_loss;     /* mean over the holdout at its end; NaN without one */
+    double holdout_accuracy; /* NaN without a holdout or without classes */
+    double seconds;
+};
+
 /* A flush that was counted, with one run of chunks; several rows a flush. */
 int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
                   uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks);
@@ -233,9 +243,9 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards);
 
-/* Undoes the steps and durable steps later than `step`. Evaluations stay: they have their attempt.
- * Collected. */
-int store_roll_back(struct store *store, int64_t run, uint64_t step);
+/* Undoes the steps later than `step`, and the durable steps, which are numbered otherwise, later
+ * than `durable`. Evaluations stay: they have their attempt. Collected. */
+int store_roll_back(struct store *store, int64_t run, uint64_t step, uint64_t durable);
 
 struct store_blob {
     void *data;

@@ -196,7 +196,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
         return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, output, record));
     case RECORD_ROLL_BACK:
         return passing(FAILPOINT_state_rollback,
-                       store_roll_back(recorder->store, recorder->run, record->roll_back.step));
+                       store_roll_back(recorder->store, recorder->run, record->roll_back.step,
+                                       record->roll_back.checkpoint));
     case RECORD_BUSY:
         return 0;
     case RECORD_START:
@@ -206,6 +207,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                    : 0;
     case RECORD_STEP:
         return take_step(recorder, record);
+    case RECORD_EPOCH:
+        return 0;
     case RECORD_EVALUATION:
         return take_evaluation(recorder, record);
     case RECORD_PORTION:

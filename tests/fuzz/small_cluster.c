@@ -217,7 +217,7 @@ static int keep_record(struct small_cluster *cluster, const struct record *recor
                                      record->durable.digests, SHARDS);
     case RECORD_ROLL_BACK:
         virtual_store_roll_back(&cluster->store, record->roll_back.to_start,
-                                record->roll_back.step);
+                                record->roll_back.checkpoint);
         return 0;
     default:
         return 0;

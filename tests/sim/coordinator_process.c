@@ -74,7 +74,7 @@ static int store_record(struct process *process, const struct record *record) {
         cluster->tally.to_starts += record->roll_back.to_start;
         cluster->tally.to_steps += !record->roll_back.to_start;
         outcome_undo(process, record);
-        virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.step);
+        virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.checkpoint);
         return 0;
     }
 }

@@ -92,7 +92,7 @@ static void rolling_back_deletes_later_steps(void **state) {
     }
     durable(store, run, 1, 3, 10);
     durable(store, run, 1, 5, 10);
-    assert_int_equal(store_roll_back(store, run, 3), 0);
+    assert_int_equal(store_roll_back(store, run, 3, 3), 0);
     assert_int_equal(store_flush(store), 0);
     int steps = 0;
     struct store_saved saved;
