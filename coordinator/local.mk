@@ -90,6 +90,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/lock.c coordinator/run/lock.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/plugin.c coordinator/run/plugin.h \
+	coordinator/run/pour.c coordinator/run/pour.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \

@@ -144,7 +144,9 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .fold = fold_of(job, fold),
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
-                                  .keep_holdout = job->early_stopping > 0,
+                                  .keep_holdout = job->early_stopping > 0 || job_pours(job),
+                                  .shuffled = job_pours(job),
+                                  .shuffle_seed = job->downpour.seed,
                                   .category_least = job->category_least,
                                   .bins = job->bins,
                                   .threads = threads_here()};

@@ -18,6 +18,7 @@
 #include "coordinator/run/devices.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/lock.h"
+#include "coordinator/run/pour.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/shape.h"
 #include "coordinator/run/showing.h"
@@ -176,6 +177,7 @@ static int make_coordinator(struct training *run) {
     double l2 = unit * job->l2.value;
     name_run(run);
     struct coordinator_settings settings = {
+        .downpour = pour_settings(run),
         .optimizer = {.memory = run->sizing.history,
                       .l1 = job->l1.value,
                       .l2 = run->mixture.factors ? 0 : l2,
@@ -224,6 +226,8 @@ static int make_coordinator(struct training *run) {
         .pairs_kept = run->pairs_kept,
         .saved = run->resumed ? &run->saved : NULL,
     };
+    if (settings.downpour.epochs)
+        settings.start_pair_count = 0; /* its steps are not along them */
     int code = store_epoch_next(run->store, &settings.epoch);
     if (!code)
         run->coordinator = coordinator_new(&settings);

@@ -1,0 +1,26 @@
+#include "coordinator/run/pour.h"
+
+#include "base/log.h"
+
+static bool is_left_out(const struct training *run) {
+    return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;
+}
+
+struct downpour_settings pour_settings(const struct training *run) {
+    const struct job *job = run->job;
+    if (!job_pours(job))
+        return (struct downpour_settings){0};
+    if (is_left_out(run)) {
+        log_info("starts from a model: there is no Downpour before L-BFGS");
+        return (struct downpour_settings){0};
+    }
+    return (struct downpour_settings){.epochs = job->downpour.epochs,
+                                      .batch = job->downpour.batch,
+                                      .seed = job->downpour.seed,
+                                      .rates = job->downpour.rate.value,
+                                      .rate_count = job->downpour.rate.count,
+                                      .multiples = job->downpour.schedule.value,
+                                      .multiple_count = job->downpour.schedule.count,
+                                      .alone = job->optimizer == JOB_DOWNPOUR,
+                                      .measures = set_info(run->set)->holdout_chunks > 0};
+}
