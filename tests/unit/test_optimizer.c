@@ -354,8 +354,8 @@ static void a_step_takes_two_rounds_whatever_the_history(void **state) {
 static void a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end(void **state) {
     (void)state;
     for (enum reason reason = REASON_NONE; reason < REASONS; reason++) {
-        bool can = reason == REASON_STEP_LIMIT || reason == REASON_TIME_LIMIT ||
-                   reason == REASON_CANCELLED;
+        bool can = reason == REASON_STEP_LIMIT || reason == REASON_EPOCH_LIMIT ||
+                   reason == REASON_TIME_LIMIT || reason == REASON_CANCELLED;
         assert_int_equal(reason_can_resume(reason), can);
         assert_int_equal(reason_text_can_resume(reason_text(reason)), can);
     }
