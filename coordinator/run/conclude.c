@@ -164,10 +164,25 @@ static int remove_checkpoints(struct training *run) {
     return loop_begin(work_on_checkpoints, run, &run->removal);
 }
 
-/* Ends a run that was cancelled, or whose loss is not finite where it starts. It has no model, and
- * the exit status says so. */
+static int not_finite(const struct training *run, const struct coordinator_view *view) {
+    if (view->downpour.done)
+        return shortfall_diverged(&view->downpour);
+    return shortfall_not_finite(set_info(run->set), run->job, *run->start_model);
+}
+
+static int stopped(const struct coordinator_view *view) {
+    if (view->downpour.running)
+        return error_set(ERROR_AGAIN, "stopped after %llu minibatches; no model was written",
+                         (unsigned long long)view->downpour.done);
+    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+                     (unsigned long long)view->step);
+}
+
+/* Ends a run that was cancelled, or whose loss is not finite where it starts, or where Downpour
+ * led. It has no model, and the exit status says so. */
 static int end_without_model(struct training *run) {
-    enum reason reason = coordinator_view(run->coordinator).reason;
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    enum reason reason = view.reason;
     int code = make_result(run);
     if (!code)
         code = end_run(run, reason);
@@ -176,10 +191,7 @@ static int end_without_model(struct training *run) {
     if (code)
         return code;
     result_show(run->result, run->options->json, run->options->cron);
-    if (reason == REASON_NOT_FINITE)
-        return shortfall_not_finite(set_info(run->set), run->job, *run->start_model);
-    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
-                     (unsigned long long)coordinator_view(run->coordinator).step);
+    return reason == REASON_NOT_FINITE ? not_finite(run, &view) : stopped(&view);
 }
 
 static int end_done(struct training *run) {

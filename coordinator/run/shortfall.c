@@ -93,6 +93,10 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
             memory_format("raise max_steps (%llu)%s", (unsigned long long)job->max_steps, then));
     else if (view->reason == REASON_TIME_LIMIT)
         add(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
+    else if (view->reason == REASON_EPOCH_LIMIT)
+        add(list, memory_format("minibatches alone come near the optimum, not to it: raise "
+                                "downpour.epochs (%u)%s, or let L-BFGS follow (start = downpour)",
+                                job->downpour.epochs, then));
     else
         add(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
                                 "rounding allows, and then a larger gradient_tolerance or "
@@ -129,6 +133,14 @@ int shortfall_strict(const json_t *result, bool strict) {
     return error_set(ERROR_NOT_CONVERGED,
                      "the run has not converged (%s), and --strict asks for status 1",
                      member_text(result, "reason"));
+}
+
+int shortfall_diverged(const struct downpour_view *downpour) {
+    return error_set(ERROR_DATA,
+                     "the loss is not finite any more after %llu minibatches, in epoch %llu: set "
+                     "downpour.rate lower than %g; no model was written",
+                     (unsigned long long)downpour->done, (unsigned long long)downpour->epoch + 1,
+                     downpour->rate);
 }
 
 int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {

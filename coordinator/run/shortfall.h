@@ -28,6 +28,9 @@ void shortfall_log(const json_t *result);
 /* `--strict`: ERROR_NOT_CONVERGED if the result says that the run has not. */
 int shortfall_strict(const json_t *result, bool strict);
 
+/* Steps of Downpour led to where there is no loss: ERROR_DATA, and why. */
+int shortfall_diverged(const struct downpour_view *downpour);
+
 /* The run has no point to start from: ERROR_DATA, and why. */
 int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model);
 

@@ -137,6 +137,12 @@ tests_unit_test_coordinator_SOURCES = tests/unit/test_coordinator.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_coordinator_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_pouring
+TESTS += tests/unit/test_pouring
+tests_unit_test_pouring_SOURCES = tests/unit/test_pouring.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_pouring_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_start
 TESTS += tests/unit/test_start
 tests_unit_test_start_SOURCES = tests/unit/test_start.c tests/unit/folder_fixture.h
