@@ -92,6 +92,10 @@ void durability_journal_from_now(struct coordinator *c, struct output *out) {
     }
 }
 
+void durability_journal_no_more(struct coordinator *c) {
+    c->recovery.journalling = false;
+}
+
 /* ---- durable steps ---- */
 
 static bool has_folder(const struct coordinator *c) {

@@ -5,6 +5,8 @@
 
 /* Evaluations shorter than this are cheaper to redo than to journal. */
 #define JOURNAL_FROM_NS INT64_C(100000000)
+/* After one this short the journal, which costs a commit a program, is left again. */
+#define JOURNAL_UNTIL_NS INT64_C(10000000)
 
 static void announce(struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_EVALUATE};
@@ -85,9 +87,12 @@ void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct 
     handing_wake_idle(c, now_ns, out);
 }
 
+bool evaluating_is_last(const struct coordinator *c, uint32_t attempt, uint32_t evaluation) {
+    return attempt == c->recovery.attempt && evaluation == c->steering->evaluation.number;
+}
+
 bool evaluating_is_current(const struct coordinator *c, uint32_t attempt, uint32_t evaluation) {
-    return c->steering->evaluation.running && attempt == c->recovery.attempt &&
-           evaluation == c->steering->evaluation.number;
+    return c->steering->evaluation.running && evaluating_is_last(c, attempt, evaluation);
 }
 
 int on_want(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -99,11 +104,20 @@ int on_want(struct coordinator *c, uint32_t link, const struct message *message,
     return 0;
 }
 
-/* The sums are used only when every shard has confirmed every fold: a shard that had still to fold
- * would form its part of the gradient without that flush. */
+/* Whether the next program may go out before every shard has confirmed every fold. A shard gets
+ * FOLD before it, on the same connection, and its CHECK finds out if one is missing. So nothing
+ * waits for FOLDED, which is a third of what a short evaluation takes. But a program that is
+ * journalled must wait: if this process died before it sent FOLD, the next one would send the
+ * program alone. */
+static bool may_run_ahead(struct coordinator *c, int64_t now_ns) {
+    if (now_ns - c->steering->evaluation.started_ns < JOURNAL_UNTIL_NS)
+        durability_journal_no_more(c);
+    return !c->recovery.journalling || mutant(ROUND_BEFORE_FOLDS);
+}
+
 void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!plan_complete(&c->steering->plan) ||
-        (c->steering->verdicts.unfolded && !mutant(ROUND_BEFORE_FOLDS)))
+    if (!c->steering->evaluation.running || !plan_complete(&c->steering->plan) ||
+        (c->steering->verdicts.unfolded && !may_run_ahead(c, now_ns)))
         return;
     c->steering->evaluation.running = false;
     steering_evaluated(c, now_ns, out);

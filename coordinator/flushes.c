@@ -125,6 +125,7 @@ static void judge(struct coordinator *c, uint32_t link, const struct message_flu
     accept_flush(c, link, flushed, &totals, now_ns, out);
     if (c->steering->plan.waiting == 0)
         handing_wake_idle(c, now_ns, out);
+    evaluating_end_if_complete(c, now_ns, out);
 }
 
 /* A flush that was reported before gets the verdict that it had. VERDICT lets the replica use the
@@ -137,6 +138,13 @@ static void repeat_verdict(struct coordinator *c, uint32_t link, const struct ve
         send_verdict(c, link, &known->id, known->accepted, out);
 }
 
+/* Also when its evaluation is complete, but some shard has not confirmed a fold; NULL: none. */
+static struct verdict *find_verdict(const struct coordinator *c, const struct flush_id *id) {
+    return evaluating_is_last(c, id->attempt, id->evaluation)
+               ? verdicts_find(&c->steering->verdicts, id)
+               : NULL;
+}
+
 int on_flushed(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     const struct message_flushed *flushed = &message->flushed;
@@ -144,14 +152,15 @@ int on_flushed(struct coordinator *c, uint32_t link, const struct message *messa
         c->stale++; /* no verdicts until the journal's are in force: the replica reports again */
         return 0;
     }
-    if (!evaluating_is_current(c, flushed->flush.attempt, flushed->flush.evaluation) ||
-        flushed->flush.incarnation != c->membership.members[link].incarnation) {
+    const struct flush_id *id = &flushed->flush;
+    const struct verdict *known = find_verdict(c, id);
+    if (!known && (!evaluating_is_current(c, id->attempt, id->evaluation) ||
+                   id->incarnation != c->membership.members[link].incarnation)) {
         c->stale++;
-        send_flush(c, MESSAGE_DROP, &flushed->flush, out);
-        send_verdict(c, link, &flushed->flush, false, out);
+        send_flush(c, MESSAGE_DROP, id, out);
+        send_verdict(c, link, id, false, out);
         return 0;
     }
-    const struct verdict *known = verdicts_find(&c->steering->verdicts, &flushed->flush);
     if (!known)
         judge(c, link, flushed, now_ns, out);
     else if (mutant(REPEATED_FLUSH_DROPPED))
@@ -175,14 +184,18 @@ void flushes_rejoin(struct coordinator *c, struct output *out) {
     }
 }
 
+/* The next evaluation did not wait for it. Nor does the replica wait for VERDICT: it uses the
+ * memory again when it gets the next point from all shards, which have folded then. */
+static bool is_late(const struct coordinator *c, const struct flush_id *id) {
+    return id->attempt == c->recovery.attempt && id->evaluation < c->steering->evaluation.number;
+}
+
 int on_folded(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
               struct output *out) {
     const struct flush_id *id = &message->folded.flush;
-    struct verdict *verdict = NULL;
-    if (evaluating_is_current(c, id->attempt, id->evaluation))
-        verdict = verdicts_find(&c->steering->verdicts, id);
+    struct verdict *verdict = find_verdict(c, id);
     if (!verdict) {
-        c->stale++;
+        c->stale += !is_late(c, id);
         return 0;
     }
     if (!verdicts_confirm(&c->steering->verdicts, verdict, link))

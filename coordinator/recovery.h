@@ -69,6 +69,10 @@ void durability_journal_verdict(struct coordinator *c, const struct bytes *verdi
                                 struct output *out);
 /* The evaluation that runs turned out to be long: this one and those that follow are journalled. */
 void durability_journal_from_now(struct coordinator *c, struct output *out);
+/* Evaluations are short again: programs from the next one on are not journalled. What the journal
+ * has is then of an earlier program than the shards have run, which tells the next coordinator that
+ * it cannot go on from there. */
+void durability_journal_no_more(struct coordinator *c);
 
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Makes the last step durable if the run can be resumed, and then ends as its reason demands. */

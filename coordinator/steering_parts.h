@@ -142,9 +142,11 @@ void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out)
 void evaluating_abandon(struct coordinator *c);
 /* Counts what the journal says is counted, and has it folded by shards that have not yet. */
 void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
+/* Whether this is the evaluation that runs, or ran last. */
+bool evaluating_is_last(const struct coordinator *c, uint32_t attempt, uint32_t evaluation);
 /* Whether this is the evaluation that runs. */
 bool evaluating_is_current(const struct coordinator *c, uint32_t attempt, uint32_t evaluation);
-/* Ends the evaluation if all is counted and folded. */
+/* Ends the evaluation if all is counted, and folded as far as must be. */
 void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- flushes.c ---- */

@@ -138,9 +138,19 @@ static int carry_out(struct process *process) {
     return code;
 }
 
-/* Tells the ledger of a FOLD, and of a program that uses the folds. */
-static void note_sent(struct process *process, const struct outbox *outbox,
-                      const struct envelope *envelope) {
+/* Whether the program that is sent now was journalled. */
+static bool is_journalled(const struct output *out) {
+    for (uint32_t i = 0; i < out->record_count; i++)
+        if (out->records[i].kind == RECORD_JOURNAL && out->records[i].journal.begins)
+            return true;
+    return false;
+}
+
+/* Tells the ledger of a FOLD, and of a program that uses the folds. If it is not journalled it may
+ * follow them at once, and the shard's own check is the one that counts. */
+static void note_sent(struct process *process, const struct envelope *envelope) {
+    const struct coordinator_process *self = process->state;
+    const struct outbox *outbox = &self->out.messages;
     struct ledger *ledger = &cluster_of(process)->ledger;
     static struct operation operation;
     struct message message;
@@ -155,7 +165,8 @@ static void note_sent(struct process *process, const struct outbox *outbox,
     }
     struct cursor cursor =
         cursor_over(message.program.operations.data, message.program.operations.length);
-    if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK)
+    if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK &&
+        is_journalled(&self->out))
         ledger_round(ledger, envelope->epoch, message.program.attempt);
 }
 
@@ -164,7 +175,7 @@ static void send_messages(struct process *process) {
     const struct outbox *outbox = &self->out.messages;
     for (size_t i = 0; i < outbox->count && process_acts(process); i++) {
         const struct envelope *envelope = &outbox->envelopes[i];
-        note_sent(process, outbox, envelope);
+        note_sent(process, envelope);
         if (self->links[envelope->to].connection)
             network_send(process, self->links[envelope->to].connection, outbox, envelope);
     }

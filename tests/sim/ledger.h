@@ -43,8 +43,8 @@ void ledger_stage(struct ledger *ledger, const struct message_stage *stage);
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
                 uint32_t chunks, const struct flush_id *folded, size_t count);
 
-/* A coordinator tells a shard to fold, hears that it did, and sends a program that uses the folds
- * of this attempt. Fails the world if it did not hear of all of them before. */
+/* A coordinator tells a shard to fold, hears that it did, and sends a program, journalled before,
+ * that uses the folds of this attempt. Fails the world if it did not hear of all of them before. */
 void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id);
 void ledger_folded(struct ledger *ledger, uint64_t epoch, uint32_t shard,
                    const struct flush_id *id);

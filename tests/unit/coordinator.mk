@@ -162,6 +162,12 @@ tests_unit_test_device_failures_SOURCES = tests/unit/test_device_failures.c \
 	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
 tests_unit_test_device_failures_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_short_evaluations
+TESTS += tests/unit/test_short_evaluations
+tests_unit_test_short_evaluations_SOURCES = tests/unit/test_short_evaluations.c \
+	tests/unit/coordinator_bench.c tests/unit/coordinator_bench.h
+tests_unit_test_short_evaluations_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_recovery
 TESTS += tests/unit/test_recovery
 tests_unit_test_recovery_SOURCES = tests/unit/test_recovery.c \

@@ -70,24 +70,25 @@ int bench_tear_down(void **state) {
 int bench_feed(struct fixture *f, uint32_t link, struct message message) {
     output_clear(&f->out);
     message.epoch = coordinator_settings(f->coordinator)->epoch;
-    return coordinator_step(f->coordinator, link, &message, 0, &f->out);
+    return coordinator_step(f->coordinator, link, &message, f->now_ns, &f->out);
 }
 
-/* The `nth` message of a type sent to a link, decoded; fails the test if there is none. */
+size_t bench_place(const struct fixture *f, uint32_t link, enum message_type type) {
+    for (size_t i = 0; i < f->out.messages.count; i++)
+        if (f->out.messages.envelopes[i].to == link && f->out.messages.envelopes[i].type == type)
+            return i;
+    fail_msg("no %s was sent to link %u", message_name(type), link);
+    abort();
+}
+
 struct message bench_sent(const struct fixture *f, uint32_t link, enum message_type type) {
     struct message message;
     const char *why;
-    for (size_t i = 0; i < f->out.messages.count; i++) {
-        const struct envelope *envelope = &f->out.messages.envelopes[i];
-        if (envelope->to != link || envelope->type != type)
-            continue;
-        assert_int_equal(message_decode(type, outbox_body(&f->out.messages, envelope),
-                                        envelope->body_length, &message, &why),
-                         0);
-        return message;
-    }
-    fail_msg("no %s was sent to link %u", message_name(type), link);
-    abort();
+    const struct envelope *envelope = &f->out.messages.envelopes[bench_place(f, link, type)];
+    assert_int_equal(message_decode(type, outbox_body(&f->out.messages, envelope),
+                                    envelope->body_length, &message, &why),
+                     0);
+    return message;
 }
 
 size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_type type) {
@@ -229,6 +230,13 @@ const struct record *bench_recorded(const struct fixture *f, enum record_kind ki
             return &f->out.records[i];
     fail_msg("no such record");
     abort();
+}
+
+size_t bench_count_recorded(const struct fixture *f, enum record_kind kind) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < f->out.record_count; i++)
+        count += f->out.records[i].kind == kind;
+    return count;
 }
 
 int bench_lose(struct fixture *f, uint32_t link) {

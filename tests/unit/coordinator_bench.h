@@ -18,6 +18,7 @@ struct fixture {
     struct maxima maxima; /* as flushes say … */
     bool exceeded;        /* … and whether that is beyond the bound */
     uint64_t busy_ns;     /* how long their chunks took */
+    int64_t now_ns;       /* when messages come */
 };
 
 /* For cmocka: a coordinator that has greeted all four. */
@@ -33,9 +34,12 @@ int bench_feed(struct fixture *f, uint32_t link, struct message message);
 /* The first message of a type sent to a link, decoded; fails the test if there is none. */
 struct message bench_sent(const struct fixture *f, uint32_t link, enum message_type type);
 size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_type type);
+/* Where in the output that message is. */
+size_t bench_place(const struct fixture *f, uint32_t link, enum message_type type);
 
 /* The first record of a kind; fails the test if there is none. */
 const struct record *bench_recorded(const struct fixture *f, enum record_kind kind);
+size_t bench_count_recorded(const struct fixture *f, enum record_kind kind);
 
 /* How many chunks are in this state. */
 uint32_t bench_chunks(const struct fixture *f, enum chunk_state state);

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "numeric/fixed.h"
 #include "tests/unit/coordinator_bench.h"
-#include "wire/program.h"
 
 /* ---- tests ---- */
 
@@ -215,26 +214,6 @@ static void count_all(struct fixture *f) {
     bench_flush(f, REPLICA_0, 0, 0, CHUNKS);
 }
 
-static void an_evaluation_ends_only_when_every_fold_is_confirmed(void **state) {
-    struct fixture *f = *state;
-    bench_start(f);
-    count_all(f);
-    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, CHUNKS);
-    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 0);
-    bench_folded(f, SHARD_1, REPLICA_0, 0);
-    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 0);
-    bench_folded(f, SHARD_0, REPLICA_0, 0);
-    struct message message = bench_sent(f, SHARD_0, MESSAGE_PROGRAM);
-    struct cursor cursor =
-        cursor_over(message.program.operations.data, message.program.operations.length);
-    struct operation operation;
-    struct flush_id id = bench_flush_id(f, REPLICA_0, 0);
-    assert_true(program_next(&cursor, &operation));
-    assert_int_equal(operation.code, OPERATION_CHECK);
-    assert_int_equal(operation.folds, 1);
-    assert_true(operation.hash == flush_id_hash(&id));
-}
-
 static void the_starting_point_is_recorded_as_step_0(void **state) {
     struct fixture *f = *state;
     bench_finish_first(f, 1, 0.5);
@@ -347,8 +326,6 @@ static void an_exceeded_bound_is_redone_with_one_that_holds(void **state) {
     f->maxima = maxima_of_one(1000);
     f->exceeded = true;
     count_all(f);
-    bench_folded(f, SHARD_0, REPLICA_0, 0);
-    bench_folded(f, SHARD_1, REPLICA_0, 0);
     struct message again = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE);
     assert_int_equal(again.evaluate.evaluation, 2);
     assert_int_equal(again.evaluate.bounds.exponent[0], 10);
@@ -364,8 +341,6 @@ static void a_derivative_beyond_every_bound_is_not_redone(void **state) {
     f->maxima = maxima_of_one(1e300);
     f->exceeded = true;
     count_all(f);
-    bench_folded(f, SHARD_0, REPLICA_0, 0);
-    bench_folded(f, SHARD_1, REPLICA_0, 0);
     assert_string_equal(bench_recorded(f, RECORD_EVALUATION)->evaluation.outcome, "not finite");
 }
 
@@ -391,8 +366,6 @@ static void each_tensor_of_a_network_is_redone_under_a_bound_of_its_own(void **s
     f->maxima = (struct maxima){4, {1e-3, 2, 1000, 0}};
     f->exceeded = true;
     count_all(f);
-    bench_folded(f, SHARD_0, REPLICA_0, 0);
-    bench_folded(f, SHARD_1, REPLICA_0, 0);
     const struct bounds again = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds;
     const struct bounds wanted = {4, {-9, 1, 10, FIXED_DERIVATIVE_MIN}};
     assert_memory_equal(&again, &wanted, sizeof wanted);
@@ -428,7 +401,6 @@ int main(void) {
         TEST(a_repeated_flush_gets_the_same_verdict_and_is_not_counted_again),
         TEST(a_flush_kept_by_a_dead_shard_is_dropped),
         TEST(a_message_of_another_epoch_changes_nothing),
-        TEST(an_evaluation_ends_only_when_every_fold_is_confirmed),
         TEST(the_starting_point_is_recorded_as_step_0),
         TEST(a_converged_start_ends_and_the_model_is_read_in_order),
         TEST(a_start_that_is_not_finite_ends_without_a_model),
