@@ -10,11 +10,13 @@
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
     *plan = (struct plan){.chunks = chunks, .homes = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
+    plan->open = memory_new(chunks / 64 + 1, sizeof *plan->open);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
     plan->by = memory_new(chunks, sizeof *plan->by);
 }
 
 void plan_release(struct plan *plan) {
+    free(plan->open);
     free(plan->left);
     free(plan->returned);
     free(plan->counted);
@@ -34,17 +36,45 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-static struct run take_front(struct run *from, uint32_t chunks) {
-    struct run taken = {.first = from->first, .count = least(chunks, from->count)};
-    from->first += taken.count;
-    from->count -= taken.count;
+/* ---- chunks that wait ---- */
+
+static bool is_waiting(const struct plan *plan, uint32_t chunk) {
+    return plan->open[chunk / 64] >> (chunk % 64) & 1;
+}
+
+static void let_wait(struct plan *plan, uint32_t chunk) {
+    plan->open[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+    plan->waiting++;
+}
+
+static void wait_no_more(struct plan *plan, uint32_t chunk) {
+    plan->open[chunk / 64] &= ~(UINT64_C(1) << (chunk % 64));
+    plan->waiting--;
+}
+
+/* Takes the first chunks of `from` that wait, as far as they are neighbours; none if none waits. */
+static struct run take_front(struct plan *plan, struct run *from, uint32_t chunks_max) {
+    for (; from->count && !is_waiting(plan, from->first); from->count--)
+        from->first++;
+    struct run taken = {.first = from->first};
+    for (; from->count && taken.count < chunks_max && is_waiting(plan, from->first);
+         from->count--) {
+        wait_no_more(plan, from->first++);
+        taken.count++;
+    }
     return taken;
 }
 
-static struct run take_back(struct run *from, uint32_t chunks) {
-    struct run taken = {.count = least(chunks, from->count)};
-    from->count -= taken.count;
-    taken.first = from->first + from->count;
+/* The same with the last ones. */
+static struct run take_back(struct plan *plan, struct run *from, uint32_t chunks_max) {
+    while (from->count && !is_waiting(plan, from->first + from->count - 1))
+        from->count--;
+    struct run taken = {.first = from->first + from->count};
+    while (from->count && taken.count < chunks_max && is_waiting(plan, taken.first - 1)) {
+        wait_no_more(plan, --taken.first);
+        from->count--;
+        taken.count++;
+    }
     return taken;
 }
 
@@ -56,47 +86,31 @@ static struct run *furthest_behind(struct plan *plan) {
     return most;
 }
 
-/* Chunks that came back may have been counted since, from another copy: they are passed over. */
-static bool take_returned(struct plan *plan, uint32_t chunks_max, struct run *run) {
-    while (plan->returned_count) {
+/* Takes from what came back, then from the home range, then from another's; nothing if what was
+ * looked at does not wait any more. */
+static struct run take(struct plan *plan, uint32_t home, uint32_t chunks_max) {
+    if (plan->returned_count) {
         struct run *last = &plan->returned[plan->returned_count - 1];
-        struct run one = take_front(last, 1);
+        struct run taken = take_front(plan, last, chunks_max);
         plan->returned_count -= last->count == 0;
-        plan->waiting--;
-        if (is_counted(plan, one.first))
-            continue;
-        *run = one;
-        while (run->count < chunks_max && last->count && !is_counted(plan, last->first)) {
-            run->count += take_front(last, 1).count;
-            plan->waiting--;
-            plan->returned_count -= last->count == 0;
-        }
-        return true;
+        return taken;
     }
-    return false;
+    if (plan->left[home].count)
+        return take_front(plan, &plan->left[home], chunks_max);
+    return take_back(plan, furthest_behind(plan), chunks_max);
 }
 
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run) {
-    if (plan->waiting == 0)
-        return false;
+    *run = (struct run){0};
     assert(chunks_max > 0);
-    if (take_returned(plan, chunks_max, run))
-        return true;
-    if (plan->waiting == 0)
-        return false;
-    if (plan->left[home].count) {
-        *run = take_front(&plan->left[home], chunks_max);
-    } else {
-        *run = take_back(furthest_behind(plan), chunks_max);
-    }
-    plan->waiting -= run->count;
-    return true;
+    while (plan->waiting && !run->count)
+        *run = take(plan, home, chunks_max);
+    return run->count;
 }
 
-static void return_run(struct plan *plan, struct run run) {
+static void add_returned(struct plan *plan, struct run run) {
     MEMORY_ROOM(plan->returned, plan->returned_count, plan->returned_capacity);
     plan->returned[plan->returned_count++] = run;
-    plan->waiting += run.count;
 }
 
 /* Adds what a home range has of a part. Two parts that touch make one run; a run apart from
@@ -115,7 +129,7 @@ static void want(struct plan *plan, uint32_t home, const struct evaluation_part 
     else if (left->first + left->count == first)
         left->count += run.count;
     else
-        return_run(plan, run);
+        add_returned(plan, run);
 }
 
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
@@ -124,15 +138,17 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
     plan->returned_count = 0;
     plan->counted_chunks = 0;
     plan->waiting = 0;
+    memset(plan->open, 0, (plan->chunks / 64 + 1) * sizeof *plan->open);
     memset(plan->counted, 0, (plan->chunks / 64 + 1) * sizeof *plan->counted);
     memset(plan->left, 0, plan->homes * sizeof *plan->left);
     for (uint32_t i = 0; i < parts->count; i++) {
         assert(parts->items[i].count <= plan->chunks - parts->items[i].first);
         plan->wanted_chunks += parts->items[i].count;
+        for (uint32_t j = 0; j < parts->items[i].count; j++)
+            let_wait(plan, parts->items[i].first + j);
         for (uint32_t home = 0; home < plan->homes; home++)
             want(plan, home, &parts->items[i]);
     }
-    plan->waiting = plan->wanted_chunks;
 }
 
 /* Whether the evaluation asks for all chunks of a run that is not empty. */
@@ -145,24 +161,26 @@ static bool run_is_valid(const struct plan *plan, struct run run) {
     return true;
 }
 
-void plan_return(struct plan *plan, const struct run_list *runs) {
-    for (uint32_t i = 0; i < runs->length; i++) {
-        if (!run_is_valid(plan, runs->items[i]))
+static void return_run(struct plan *plan, struct run run) {
+    struct run open = {.first = run.first};
+    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
+        if (!is_counted(plan, chunk) && !is_waiting(plan, chunk)) {
+            let_wait(plan, chunk);
+            open.count++;
             continue;
-        uint32_t end = runs->items[i].first + runs->items[i].count;
-        struct run open = {.first = runs->items[i].first};
-        for (uint32_t chunk = open.first; chunk < end; chunk++) {
-            if (!is_counted(plan, chunk)) {
-                open.count++;
-                continue;
-            }
-            if (open.count)
-                return_run(plan, open);
-            open = (struct run){.first = chunk + 1};
         }
         if (open.count)
-            return_run(plan, open);
+            add_returned(plan, open);
+        open = (struct run){.first = chunk + 1};
     }
+    if (open.count)
+        add_returned(plan, open);
+}
+
+void plan_return(struct plan *plan, const struct run_list *runs) {
+    for (uint32_t i = 0; i < runs->length; i++)
+        if (run_is_valid(plan, runs->items[i]))
+            return_run(plan, runs->items[i]);
 }
 
 bool plan_may_count(const struct plan *plan, const struct run_list *runs) {
@@ -187,6 +205,8 @@ void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica
         struct run run = runs->items[i];
         for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
             plan->counted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
+            if (is_waiting(plan, chunk))
+                wait_no_more(plan, chunk);
             plan->by[chunk] = (uint16_t)replica;
         }
         plan->counted_chunks += run.count;

@@ -17,13 +17,15 @@ struct plan {
     uint32_t homes;                 /* replicas */
     struct evaluation_parts wanted; /* what the evaluation covers */
     uint32_t wanted_chunks;
+    uint64_t *open;   /* bit set of the chunks that wait: to be handed out, each once */
+    uint32_t waiting; /* how many these are */
+    /* Where to find them; chunks that have been counted meanwhile may still lie there. */
     struct run *left;     /* [homes]: what of each home range is not handed out */
     struct run *returned; /* runs handed out before `left`: they came back, or lie apart from it */
     uint32_t returned_count, returned_capacity;
     uint64_t *counted; /* bit set of chunks */
     uint16_t *by;      /* [chunks]: the replica that a counted chunk came from */
     uint32_t counted_chunks;
-    uint32_t waiting; /* chunks not handed out: in `left` and `returned` */
 };
 
 /* A plan for evaluations within the first `chunks` chunks, with nothing to hand out. */
@@ -36,7 +38,9 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts);
 /* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run);
 
-/* Gives back those chunks of the runs that are not counted. */
+/* Gives back those chunks of the runs that are neither counted nor waiting. Were a chunk to wait
+ * twice, a replica could get it twice; its flush would be dropped, which gives all of it back: for
+ * ever. */
 void plan_return(struct plan *plan, const struct run_list *runs);
 
 /* True if the evaluation asks for all chunks of the runs, the runs do not overlap, and none of

@@ -89,6 +89,44 @@ static void only_uncounted_chunks_come_back(void **state) {
     plan_release(&plan);
 }
 
+/* A replica that got a chunk twice would bring a flush that is dropped, and gives it back. */
+static void a_chunk_that_comes_back_twice_is_handed_out_once(void **state) {
+    (void)state;
+    struct plan plan;
+    struct run run;
+    begin(&plan, 4, 1);
+    plan_take(&plan, 0, 3, &run);
+    struct run twice[] = {{.first = 2, .count = 1}, {.first = 1, .count = 3}};
+    struct run_list runs = list(twice, 2);
+    plan_return(&plan, &runs);
+    assert_int_equal(plan.waiting, 3); /* chunk 3 was waiting all the time */
+    uint32_t seen[4] = {0};
+    while (plan_take(&plan, 0, 4, &run))
+        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+            seen[chunk]++;
+    assert_int_equal(seen[0], 0);
+    for (int chunk = 1; chunk < 4; chunk++)
+        assert_int_equal(seen[chunk], 1);
+    plan_release(&plan);
+}
+
+static void what_was_counted_while_it_waited_is_not_handed_out(void **state) {
+    (void)state;
+    struct plan plan;
+    struct run run, counted[] = {{.first = 1, .count = 2}, {.first = 7, .count = 3}};
+    struct run_list runs = list(counted, 2);
+    begin(&plan, 10, 2);
+    plan_count(&plan, &runs, 0);
+    assert_int_equal(plan.waiting, 5);
+    const struct run expected[] = {{0, 1}, {3, 2}, {6, 1}, {5, 1}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_true(plan_take(&plan, 0, i < 2 ? 4 : 1, &run));
+        assert_memory_equal(&run, &expected[i], sizeof run);
+    }
+    assert_false(plan_take(&plan, 0, 4, &run));
+    plan_release(&plan);
+}
+
 static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state) {
     (void)state;
     struct plan plan;
@@ -182,6 +220,8 @@ int main(void) {
         cmocka_unit_test(who_is_done_takes_from_the_end_of_the_range_furthest_behind),
         cmocka_unit_test(every_chunk_is_handed_out_once),
         cmocka_unit_test(only_uncounted_chunks_come_back),
+        cmocka_unit_test(a_chunk_that_comes_back_twice_is_handed_out_once),
+        cmocka_unit_test(what_was_counted_while_it_waited_is_not_handed_out),
         cmocka_unit_test(what_overlaps_is_counted_or_lies_outside_may_not_count),
         cmocka_unit_test(a_new_evaluation_starts_from_nothing),
         cmocka_unit_test(only_the_chunks_of_the_parts_are_handed_out_and_counted),
