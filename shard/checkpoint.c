@@ -15,10 +15,13 @@ enum { ALIGNMENT = 64 };
 
 static const char magic[8] = "DMLCKPT\n";
 
-/* The points of a file in their order: the first two always, the third if it is kept. */
-static const enum vector_register points[CHECKPOINT_POINTS_MAX] = {REGISTER_X, REGISTER_G,
-                                                                   REGISTER_BEST};
-enum { POINTS_LEAST = 2 };
+static const enum vector_register points[CHECKPOINT_POINTS] = {
+    [CHECKPOINT_X] = REGISTER_X,
+    [CHECKPOINT_G] = REGISTER_G,
+    [CHECKPOINT_BEST] = REGISTER_BEST,
+    [CHECKPOINT_SUMS] = REGISTER_A,
+};
+enum { POINTS_LEAST = 1 << CHECKPOINT_X | 1 << CHECKPOINT_G };
 
 /* What to do about a file that cannot be used. */
 #define PUT_BACK "; put a good copy back, else the run goes back to an older step"
@@ -57,6 +60,18 @@ static size_t register_bytes(const struct checkpoint_header *header) {
     return header->count * sizeof(double);
 }
 
+static bool has_point(const struct checkpoint_header *header, uint32_t point) {
+    return header->points >> point & 1;
+}
+
+/* Where a point begins; after the last one, where they end. */
+static uint64_t point_offset(const struct checkpoint_header *header, uint32_t point) {
+    uint64_t offset = header->header_bytes;
+    for (uint32_t i = 0; i < point; i++)
+        offset += has_point(header, i) ? register_bytes(header) : 0;
+    return offset;
+}
+
 static size_t history_bytes(const struct checkpoint_header *header) {
     return header->count * history_size((enum history_type)header->history_type);
 }
@@ -66,7 +81,7 @@ static size_t bytes_of_factor(const struct checkpoint_header *header) {
 }
 
 static uint64_t factor_offset(const struct checkpoint_header *header) {
-    return header->header_bytes + header->points * register_bytes(header);
+    return point_offset(header, CHECKPOINT_POINTS);
 }
 
 /* How many of the first `pairs` pairs lie in the file itself. */
@@ -127,8 +142,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     job->vectors = memory_new(pairs, sizeof *job->vectors);
     job->bytes = register_bytes(header);
     job->factor = header->factor ? factor_hold(registers->factor) : NULL;
-    for (uint32_t i = 0; i < header->points; i++)
-        job->points[i] = copy_register(registers, points[i]);
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
+        job->points[i] = has_point(header, i) ? copy_register(registers, points[i]) : NULL;
     for (uint32_t i = 0; i < pairs; i++) {
         struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
         const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
@@ -148,7 +163,7 @@ void checkpoint_job_free(struct checkpoint_job *job) {
         return;
     /* If the checkpoint was moved out (note_kept()), its header is zeroed here and does not tell
      * the number of points any more. Unmapping NULL does nothing. */
-    for (uint32_t i = 0; i < CHECKPOINT_POINTS_MAX; i++)
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
         memory_unmap(job->points[i], job->bytes);
     factor_drop(job->factor);
     free(job->vectors);
@@ -166,8 +181,9 @@ static struct disk_piece summed(const void *data, size_t length, uint64_t *check
 static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pieces) {
     struct checkpoint_header *header = &job->checkpoint.header;
     size_t count = 0;
-    for (uint32_t i = 0; i < header->points; i++)
-        pieces[count++] = summed(job->points[i], register_bytes(header), &header->checksums[i]);
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
+        if (has_point(header, i))
+            pieces[count++] = summed(job->points[i], register_bytes(header), &header->checksums[i]);
     if (bytes_of_factor(header))
         pieces[count++] =
             summed(job->factor->elements, bytes_of_factor(header), &header->factor_checksum);
@@ -203,7 +219,7 @@ static void tell_taken(void *context) {
 }
 
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
-    struct disk_piece pieces[1 + CHECKPOINT_POINTS_MAX + 1 + 2 * SLOTS_MAX];
+    struct disk_piece pieces[1 + CHECKPOINT_POINTS + 1 + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
     pieces[0] = seal_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
@@ -246,7 +262,7 @@ static int check_beginning(const struct reader *reader) {
                          "run with the program that began it",
                          reader->path, header->version, CHECKPOINT_VERSION);
     if (header->pairs > SLOTS_MAX || header->header_bytes != header_bytes(header->pairs) ||
-        header->points < POINTS_LEAST || header->points > CHECKPOINT_POINTS_MAX)
+        (header->points & POINTS_LEAST) != POINTS_LEAST || header->points >> CHECKPOINT_POINTS)
         return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
     return 0;
 }
@@ -352,15 +368,15 @@ static int load_points(const struct reader *reader, const struct registers *regi
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = register_bytes(header);
     int code = 0;
-    for (uint32_t i = 0; i < header->points && !code; i++) {
-        if (!registers_have(registers, (uint8_t)points[i]))
-            return error_set(ERROR_DATA,
-                             "%s holds the best point of early stopping, which this run has not",
-                             reader->path);
-        if (points[i] == REGISTER_BEST && mutant(BEST_NOT_RESTORED))
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS && !code; i++) {
+        if (!has_point(header, i) || (i == CHECKPOINT_BEST && mutant(BEST_NOT_RESTORED)))
             continue;
-        code = load_section(reader, header->header_bytes + i * bytes,
-                            registers->vector[points[i]].elements, bytes, header->checksums[i]);
+        if (!registers_have(registers, (uint8_t)points[i]))
+            return error_set(ERROR_DATA, "%s holds %s, which this run has not", reader->path,
+                             i == CHECKPOINT_BEST ? "the best point of early stopping"
+                                                  : "the sums of downpour");
+        code = load_section(reader, point_offset(header, i), registers->vector[points[i]].elements,
+                            bytes, header->checksums[i]);
     }
     return code;
 }

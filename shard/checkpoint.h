@@ -1,9 +1,9 @@
 /* Checkpoints as bytes: what a shard must have again to go on from a step.
  *
- * A file `step-STEP` holds x, g, the best point if that is another one, the preconditioner if there
- * is one, and those pairs that no earlier file of the shard holds, and lists all pairs in use with
- * the file that holds each.
- * doc/FORMATS.md shows the layout. */
+ * A file `step-STEP` holds x, g, the best point if that is another one, Adagrad's sums (or the
+ * diagonal that they became) if they are in use, the preconditioner if there is one, and those
+ * pairs that no earlier file of the shard holds, and lists all pairs in use with the file that
+ * holds each. doc/FORMATS.md shows the layout. */
 #ifndef DML_SHARD_CHECKPOINT_H
 #define DML_SHARD_CHECKPOINT_H
 
@@ -16,13 +16,21 @@
 
 /* Raised whenever a file of the old version would be read wrongly or lacks something. Files of
  * another version are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 3
+#define CHECKPOINT_VERSION 4
 
 #define CHECKPOINT_RUN_BYTES 64
-#define CHECKPOINT_POINTS_MAX 3
+
+/* The vectors of a file, in their order, as bits of `points`. X and G are always there. */
+enum checkpoint_point {
+    CHECKPOINT_X,
+    CHECKPOINT_G,
+    CHECKPOINT_BEST,
+    CHECKPOINT_SUMS,
+    CHECKPOINT_POINTS,
+};
 
 /* The beginning of a file, byte for byte. The pairs follow, and zeros up to `header_bytes`, a
- * multiple of 64; then, without gaps, x, g, best if `points` is 3, the factor if it has a serial
+ * multiple of 64; then, without gaps, the vectors of `points`, the factor if it has a serial
  * number (as shard/factor.h lays it out), and s and q of each pair that this file holds. */
 struct checkpoint_header {
     char magic[8];
@@ -37,11 +45,11 @@ struct checkpoint_header {
     uint64_t first, count; /* the range */
     uint32_t history_type; /* enum history_type */
     uint32_t pairs;
-    uint32_t points; /* 2: x and g; 3: and best */
+    uint32_t points; /* bit set of enum checkpoint_point */
     uint32_t zero;
-    uint64_t checksums[CHECKPOINT_POINTS_MAX]; /* of each of them */
-    uint64_t factor;                           /* serial number of the preconditioner; 0: none */
-    uint64_t factor_checksum;                  /* 0 if it has no bytes */
+    uint64_t checksums[CHECKPOINT_POINTS]; /* of each of them; 0 of what is not there */
+    uint64_t factor;                       /* serial number of the preconditioner; 0: none */
+    uint64_t factor_checksum;              /* 0 if it has no bytes */
 };
 
 struct checkpoint_pair {
@@ -52,7 +60,7 @@ struct checkpoint_pair {
     uint64_t checksums[2]; /* of s and of q */
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 184, "the header is laid out without gaps");
+_Static_assert(sizeof(struct checkpoint_header) == 192, "the header is laid out without gaps");
 _Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
 
 /* The header and the list of pairs of a file. */
@@ -75,11 +83,11 @@ char *checkpoint_path(const char *folder, uint64_t step);
 
 /* The registers as they were when the job was made. */
 struct checkpoint_job {
-    char *folder;                          /* owned */
-    struct checkpoint checkpoint;          /* writing it fills in checksums, lengths and digest */
-    double *points[CHECKPOINT_POINTS_MAX]; /* copies, as many as the header says; owned */
-    size_t bytes;                          /* of each of them */
-    struct factor *factor;                 /* held, as it never changes; or NULL */
+    char *folder;                      /* owned */
+    struct checkpoint checkpoint;      /* writing it fills in checksums, lengths and digest */
+    double *points[CHECKPOINT_POINTS]; /* copies, NULL of what is not to be there; owned */
+    size_t bytes;                      /* of each of them */
+    struct factor *factor;             /* held, as it never changes; or NULL */
     const void *(*vectors)[2]; /* s and q of each pair that is to be written; NULL, NULL for one
                                   that an earlier file holds. Owned, not what they point to: it
                                   must stay as it is until the job has taken it. */
@@ -88,8 +96,9 @@ struct checkpoint_job {
     void *on_taken_context;
 };
 
-/* The header says whether the best point and the factor are to be in it. `with` names the pairs in
- * use, slot and serial, oldest first; those that `earlier` (or NULL) lists are left where they are.
+/* The header says which points are to be in it, and whether the factor is. `with` names the pairs
+ * in use, slot and serial, oldest first; those that `earlier` (or NULL) lists are left where they
+ * are.
  */
 struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint_header *header,

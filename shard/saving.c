@@ -192,6 +192,8 @@ static int pull_points(struct registers *registers, const struct message_checkpo
         code = registers_pull(registers, REGISTER_G, 0, registers->count);
     if (!code && wanted->best)
         code = registers_pull(registers, REGISTER_BEST, 0, registers->count);
+    if (!code && wanted->sums)
+        code = registers_pull(registers, REGISTER_A, 0, registers->count);
     return code;
 }
 
@@ -212,7 +214,8 @@ static struct checkpoint_job *take_snapshot(const struct shard *shard,
     struct checkpoint_pair pairs[SLOTS_MAX] = {0};
     checkpoint_header_init(&header, shard->run, shard->index, &shard->registers, wanted->step);
     header.attempt = shard->attempt;
-    header.points += wanted->best ? 1 : 0;
+    header.points |= (uint32_t)wanted->best << CHECKPOINT_BEST;
+    header.points |= (uint32_t)wanted->sums << CHECKPOINT_SUMS;
     header.factor = wanted->factor;
     for (uint32_t i = 0; i < wanted->slots.length; i++) {
         pairs[i].slot = (uint32_t)wanted->slots.items[i];
@@ -313,8 +316,10 @@ static int push_loaded(struct registers *registers, const struct checkpoint *loa
     int code = registers_push(registers, REGISTER_X, 0, registers->count);
     if (!code)
         code = registers_push(registers, REGISTER_G, 0, registers->count);
-    if (!code && loaded->header.points > 2)
+    if (!code && loaded->header.points >> CHECKPOINT_BEST & 1)
         code = registers_push(registers, REGISTER_BEST, 0, registers->count);
+    if (!code && loaded->header.points >> CHECKPOINT_SUMS & 1)
+        code = registers_push(registers, REGISTER_A, 0, registers->count);
     for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
         code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
     return code;

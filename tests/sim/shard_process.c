@@ -85,8 +85,9 @@ static uint64_t hash_of_job(const struct process *process) {
     const struct registers *registers = &self->shard->registers;
     size_t bytes = registers->count * history_size(registers->history_type);
     uint64_t hash = 0;
-    for (uint32_t i = 0; i < job->checkpoint.header.points; i++)
-        hash = hash64_seeded(job->points[i], job->bytes, hash);
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
+        if (job->points[i])
+            hash = hash64_seeded(job->points[i], job->bytes, hash);
     for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
         for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++)
             hash = hash64_seeded(job->vectors[i][j], bytes, hash);

@@ -279,6 +279,93 @@ static void a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one(void
     saved_release(&saved);
 }
 
+/* ---- Adagrad's sums ---- */
+
+static struct message setup_with_sums(const struct saved *saved, uint32_t attempt, bool best) {
+    struct message message = setup_saving(saved->folder, attempt);
+    message.shard_setup.adagrad = 1;
+    message.shard_setup.keeps_best = best;
+    return message;
+}
+
+/* A checkpoint of step 0 with the sums; its digest. */
+static uint64_t save_sums(struct saved *saved, struct point *point, bool best) {
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = saved->bench.shard->attempt;
+    message.checkpoint.sums = 1;
+    message.checkpoint.best = best;
+    order(&saved->bench, message);
+    randomize(saved, REGISTER_A); /* too late to be in it */
+    finish_writing(&saved->bench, &files_disk);
+    return assert_checkpointed(&saved->bench);
+}
+
+static void sums_are_saved_if_asked_and_come_back_beside_the_best_point_or_without(void **state) {
+    (void)state;
+    for (unsigned best = 0; best < 2; best++) {
+        struct saved saved;
+        double sums[ELEMENTS];
+        size_t end = 192 + (3 + best) * sizeof sums;
+        saved_init(&saved);
+        order(&saved.bench, setup_with_sums(&saved, 2, best));
+        for (uint8_t i = 0; i < REGISTERS; i++)
+            if (registers_have(registers_of(&saved), i))
+                randomize(&saved, i);
+        struct point *point = point_now(&saved);
+        memcpy(sums, registers_of(&saved)->vector[REGISTER_A].elements, sizeof sums);
+        uint64_t digest = save_sums(&saved, point, best);
+        assert_int_equal(size_of(&saved, "step-0"), end);
+        order(&saved.bench, setup_with_sums(&saved, 3, best));
+        assert_restores(&saved, 3, point, digest);
+        assert_memory_equal(registers_of(&saved)->vector[REGISTER_A].elements, sums, sizeof sums);
+        flip(&saved, "step-0", end - 1);
+        order(&saved.bench, setup_with_sums(&saved, 4, best));
+        assert_refused(&saved, 0, digest, 65, "step-0", "damaged");
+        free(point);
+        saved_release(&saved);
+    }
+}
+
+static void sums_that_are_not_asked_for_are_zero_after_going_back(void **state) {
+    (void)state;
+    struct saved saved;
+    saved_init(&saved);
+    order(&saved.bench, setup_with_sums(&saved, 2, false));
+    struct point *point = point_now(&saved);
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 2;
+    randomize(&saved, REGISTER_A);
+    order(&saved.bench, message);
+    finish_writing(&saved.bench, &files_disk);
+    uint64_t digest = assert_checkpointed(&saved.bench);
+    order(&saved.bench, setup_with_sums(&saved, 3, false));
+    assert_restores(&saved, 3, point, digest);
+    const double *found = read_register(&saved.bench, REGISTER_A, FIRST, ELEMENTS);
+    for (size_t i = 0; i < ELEMENTS; i++)
+        assert_true(found[i] == 0);
+    free(point);
+    saved_release(&saved);
+}
+
+static void a_shard_without_sums_neither_saves_nor_restores_them(void **state) {
+    (void)state;
+    struct saved saved;
+    saved_init(&saved);
+    order(&saved.bench, setup_with_sums(&saved, 2, false));
+    struct point *point = point_now(&saved);
+    uint64_t digest = save_sums(&saved, point, false);
+    restart(&saved, 3);
+    assert_refused(&saved, 0, digest, 65, "step-0", "sums of downpour");
+    struct message message = checkpoint_of(point);
+    message.checkpoint.attempt = 3;
+    message.checkpoint.sums = 1;
+    order(&saved.bench, message);
+    assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_CHECKPOINTED);
+    assert_int_equal(answer(&saved.bench, 0).checkpointed.status, 70);
+    free(point);
+    saved_release(&saved);
+}
+
 /* ---- a full disk ---- */
 
 /* Files may not grow beyond `bytes`: as on a full disk, write() fails in the middle. */
@@ -379,6 +466,9 @@ int main(void) {
         cmocka_unit_test(nothing_is_deleted_while_it_is_not_known_what_is_needed),
         cmocka_unit_test(the_file_being_written_and_what_it_needs_are_not_deleted),
         cmocka_unit_test(the_best_point_is_saved_if_asked_and_comes_back),
+        cmocka_unit_test(sums_are_saved_if_asked_and_come_back_beside_the_best_point_or_without),
+        cmocka_unit_test(sums_that_are_not_asked_for_are_zero_after_going_back),
+        cmocka_unit_test(a_shard_without_sums_neither_saves_nor_restores_them),
         cmocka_unit_test(a_shard_that_keeps_no_best_point_neither_saves_nor_restores_one),
         cmocka_unit_test(a_full_disk_is_told_and_the_last_good_files_stay),
         cmocka_unit_test(a_failed_write_is_told_and_its_pairs_are_written_the_next_time),
