@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "numeric/fixed.h"
 #include "tests/unit/coordinator_bench.h"
+#include "wire/program.h"
 
 /* ---- tests ---- */
 
