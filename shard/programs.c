@@ -162,9 +162,15 @@ static void act_first(struct shard *shard, const struct operation_list *list) {
         const struct operation *operation = &list->items[i];
         if (operation->code == OPERATION_SWAP)
             registers_swap(&shard->registers, operation->a, operation->b);
-        else if (operation->code == OPERATION_BEGIN)
-            begin_evaluation(shard, operation);
     }
+}
+
+/* Only now: the operations before it may have read the sum and the bounds of the evaluation that
+ * this one replaces. */
+static void act_last(struct shard *shard, const struct operation_list *list) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_BEGIN)
+            begin_evaluation(shard, &list->items[i]);
 }
 
 static bool reads_sum(const struct operation_list *list) {
@@ -193,6 +199,8 @@ static int run_sound(struct shard *shard, const struct operation_list *list) {
         code = registers->backend->run(list, registers, &shard->bounds, &shard->last.scalars);
     if (!code && gives_point_out(list))
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
+    if (!code)
+        act_last(shard, list);
     return code;
 }
 

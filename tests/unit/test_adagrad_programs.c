@@ -172,6 +172,30 @@ static void a_gradient_is_divided_by_the_weight_of_its_rows(void **state) {
     bench_release(&bench);
 }
 
+/* As a step of Downpour does, which begins the evaluation of the next minibatch. */
+static void a_program_reads_its_sum_before_it_begins_the_next_evaluation(void **state) {
+    (void)state;
+    const int64_t sums[] = {3 << 20, -(5 << 20)};
+    const struct operation minibatch[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_G, .alpha = 2},
+        {.code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_G, .c = REGISTER_G, .alpha = 1},
+        {.code = OPERATION_BEGIN,
+         .evaluation = 2,
+         .sums = SUMS_PARAMETERS,
+         .bounds = {.count = 1, .exponent = {7}}},
+    };
+    struct bench bench;
+    bench_init(&bench, setup(2, 0, 2));
+    begin(&bench, 1);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), sums, 2));
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+    run_operations(&bench, minibatch, 3);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    const double *found = read_register(&bench, REGISTER_T, 0, 2);
+    assert_true(found[0] == 3 && found[1] == -5);
+    bench_release(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_the_same_on_any_number_of_shards),
@@ -179,6 +203,7 @@ int main(void) {
         cmocka_unit_test(a_diagonal_takes_the_place_of_b),
         cmocka_unit_test(a_shard_without_adagrad_refuses_it_and_changes_nothing),
         cmocka_unit_test(a_gradient_is_divided_by_the_weight_of_its_rows),
+        cmocka_unit_test(a_program_reads_its_sum_before_it_begins_the_next_evaluation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
