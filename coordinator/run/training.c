@@ -164,6 +164,12 @@ static void size_history(struct training *run) {
         run->sizing.history = HISTORY_MAX;
 }
 
+/* Of those that the run starts with: none in other coordinates, and none that nothing uses. */
+static uint32_t pairs_to_load(const struct training *run) {
+    bool used = !run->mixture.factors && run->job->optimizer == JOB_LBFGS;
+    return used ? run->start.pairs : 0;
+}
+
 /* Whatever the run starts from, its coordinates are those of the start by the seed. */
 static int work_on_mixture(void *context) {
     struct training *run = context;
@@ -222,12 +228,10 @@ static int make_coordinator(struct training *run) {
         .replica_threads = run->hosts.threads,
         .start = run->mixture.factors ? run->mixture.start : run->start.parameters,
         .start_pairs = run->start.vectors,
-        .start_pair_count = run->mixture.factors ? 0 : run->start.pairs,
+        .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
         .saved = run->resumed ? &run->saved : NULL,
     };
-    if (settings.downpour.epochs)
-        settings.start_pair_count = 0; /* its steps are not along them */
     int code = store_epoch_next(run->store, &settings.epoch);
     if (!code)
         run->coordinator = coordinator_new(&settings);
