@@ -33,9 +33,9 @@ struct task {
 };
 
 struct queue {
-    struct task *tasks; /* those that are not done */
-    size_t count, capacity;
-    uint64_t done; /* before those */
+    struct task *tasks; /* those from `first` on are not done */
+    size_t first, count, capacity;
+    uint64_t done; /* how many are */
 };
 
 struct emulated {
@@ -88,16 +88,17 @@ static void run_task(struct emulated *device, struct task *task) {
 static void run_queue(struct emulated *device, enum device_queue number, uint64_t until) {
     struct queue *queue = &device->queues[number];
     while (queue->done < until) {
-        struct task task = queue->tasks[0];
-        queue->count--;
+        struct task task = queue->tasks[queue->first++];
         queue->done++;
-        memmove(queue->tasks, queue->tasks + 1, queue->count * sizeof *queue->tasks);
+        if (queue->first == queue->count)
+            queue->first = queue->count = 0;
         run_task(device, &task);
     }
 }
 
 static uint64_t end_of(const struct emulated *device, enum device_queue number) {
-    return device->queues[number].done + device->queues[number].count;
+    const struct queue *queue = &device->queues[number];
+    return queue->done + queue->count - queue->first;
 }
 
 static void run_all(struct emulated *device) {

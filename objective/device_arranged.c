@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "objective/device_linear_kernels.h"
 
-#define ALIGNMENT 256
+#define ALIGNMENT BUNDLE_ALIGNMENT
 
 /* With more columns for each value of a chunk than that, nearly all columns would be empty, and the
  * others short; with fewer values there is nothing to be won. */
@@ -176,7 +176,7 @@ static struct places places_of(const struct rows *rows,
     return places;
 }
 
-static int put_rows(struct device *device, enum device_queue queue, const struct places *places) {
+static int put_rows(struct device_bundle *bundle, const struct places *places) {
     const struct rows *rows = places->rows;
     const uint64_t word = sizeof(uint32_t), values = rows->values;
     const struct {
@@ -192,8 +192,8 @@ static int put_rows(struct device *device, enum device_queue queue, const struct
     };
     int code = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !code; i++)
-        code = device_put(device, queue, parts[i].to, parts[i].from, parts[i].bytes);
-    return code;
+        code = device_bundle_put(bundle, parts[i].to, parts[i].from, parts[i].bytes);
+    return code ? code : device_bundle_flush(bundle);
 }
 
 static void describe(const struct places *places, struct device_chunk *chunk) {
@@ -237,15 +237,15 @@ static int arrange_columns(struct device *device, enum device_queue queue,
     return device_launch(device, queue, &kernel_arrange_columns, 1, &arguments);
 }
 
-int device_arrange(struct device *device, enum device_queue queue, const struct rows *rows,
+int device_arrange(struct device_bundle *bundle, const struct rows *rows,
                    const struct device_arrangement *arrangement, void *scratch, void *memory,
                    struct device_chunk *chunk) {
     const struct places places = places_of(rows, arrangement, scratch, memory);
     describe(&places, chunk);
-    int code = put_rows(device, queue, &places);
+    int code = put_rows(bundle, &places);
     if (!code)
-        code = arrange_rows(device, queue, &places, chunk);
+        code = arrange_rows(bundle->device, bundle->queue, &places, chunk);
     if (!code && arrangement->by_column)
-        code = arrange_columns(device, queue, &places);
+        code = arrange_columns(bundle->device, bundle->queue, &places);
     return code;
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/rows.h"
-#include "device/device.h"
+#include "objective/device_bundle.h"
 #include "objective/device_chunk.h"
 
 /* How the rows of a chunk will lie. */
@@ -33,10 +33,10 @@ void device_arrangement_release(struct device_arrangement *arrangement);
 uint64_t device_arrange_scratch(const struct device_arrangement *arrangement,
                                 const struct rows *rows);
 
-/* Puts the rows into `queue`, through the scratch memory, and arranges them in `memory`, which is
- * aligned as above. Sets what of a chunk is about them. The arrangement and the rows may go as soon
- * as it returns. 0, or ERROR_UNAVAILABLE. */
-int device_arrange(struct device *device, enum device_queue queue, const struct rows *rows,
+/* Puts the rows into the bundle's queue, through the scratch memory, and arranges them in `memory`,
+ * which is aligned as above; the bundle is flushed. Sets what of a chunk is about them. The
+ * arrangement and the rows may go as soon as it returns. 0, or ERROR_UNAVAILABLE. */
+int device_arrange(struct device_bundle *bundle, const struct rows *rows,
                    const struct device_arrangement *arrangement, void *scratch, void *memory,
                    struct device_chunk *chunk);
 

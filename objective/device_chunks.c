@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "objective/device_arranged.h"
+#include "objective/device_bundle.h"
 #include "objective/device_columns.h"
 #include "objective/on_device.h"
 
@@ -13,7 +14,7 @@
  * is as large as all before it, within these bounds. */
 #define SLAB_BYTES_MIN (UINT64_C(1) << 20)
 #define SLAB_BYTES_MAX (UINT64_C(64) << 20)
-#define ALIGNMENT 256
+#define ALIGNMENT BUNDLE_ALIGNMENT
 
 /* The arrays of a chunk, one behind the other. */
 #define ARRAYS 6
@@ -54,6 +55,7 @@ struct device_chunks {
     struct device_columns *columns; /* of a network */
     bool arranges;                  /* sparse rows that stay; not once there was no room for some */
     struct device_room scratch;     /* for that */
+    struct device_bundle bundle;    /* of arrays that are on their way */
     struct objective_device_usage usage;
 };
 
@@ -81,6 +83,7 @@ struct device_chunks *device_chunks_new(struct device *device,
     chunks->settings = *settings;
     chunks->left = settings->bytes;
     chunks->arranges = settings->arranged;
+    device_bundle_init(&chunks->bundle, device, QUEUE_COPY);
     chunks->columns = settings->network ? device_columns_new(settings->features) : NULL;
     return chunks;
 }
@@ -95,6 +98,7 @@ void device_chunks_free(struct device_chunks *chunks) {
         device_delete(chunks->device, chunks->lists[i].class_there);
     }
     device_room_release(chunks->device, &chunks->scratch);
+    device_bundle_release(&chunks->bundle);
     device_columns_free(chunks->columns);
     free(chunks->slabs);
     free(chunks->lists);
@@ -127,8 +131,11 @@ static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
     chunks->full = room < slab || room - slab < chunks->settings.spare;
     if (chunks->full)
         return 0;
+    int code = device_bundle_flush(&chunks->bundle);
+    if (code)
+        return code;
     MEMORY_ROOM(chunks->slabs, chunks->slab_count, chunks->slab_capacity);
-    int code = device_new(chunks->device, slab, &chunks->slabs[chunks->slab_count]);
+    code = device_new(chunks->device, slab, &chunks->slabs[chunks->slab_count]);
     if (code && device_is_lost(chunks->device))
         return code;
     chunks->full = code != 0;
@@ -227,7 +234,7 @@ static int arrange(struct device_chunks *chunks, const struct coming *coming,
     int code = device_room_reserve(chunks->device, &chunks->scratch,
                                    device_arrange_scratch(&coming->arrangement, &coming->rows));
     return code ? code
-                : device_arrange(chunks->device, QUEUE_COPY, &coming->rows, &coming->arrangement,
+                : device_arrange(&chunks->bundle, &coming->rows, &coming->arrangement,
                                  chunks->scratch.memory, coming->memory + coming->image.bytes,
                                  chunk);
 }
@@ -237,8 +244,8 @@ static int put_image(struct device_chunks *chunks, const struct coming *coming,
     const struct image *image = &coming->image;
     int code = 0;
     for (size_t i = 0; i < ARRAYS && !code; i++)
-        code = device_put(chunks->device, QUEUE_COPY, coming->memory + image->array[i].at,
-                          image->array[i].from, image->array[i].bytes);
+        code = device_bundle_put(&chunks->bundle, coming->memory + image->array[i].at,
+                                 image->array[i].from, image->array[i].bytes);
     return code || !coming->arranged ? code : arrange(chunks, coming, chunk);
 }
 
@@ -326,7 +333,10 @@ static int buffer(struct loading *loading, uint64_t bytes, char **memory) {
     struct device_room *room = &loading->group->buffer;
     uint64_t most = loading->chunks->settings.buffer;
     if (loading->buffered == 0) {
-        int code = device_room_reserve(loading->chunks->device, room, bytes > most ? bytes : most);
+        int code = device_bundle_flush(&loading->chunks->bundle);
+        if (code)
+            return code;
+        code = device_room_reserve(loading->chunks->device, room, bytes > most ? bytes : most);
         if (code)
             return code;
     }
@@ -427,6 +437,8 @@ int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t co
     group->columns_most = 0;
     for (uint32_t i = 0; i < count && !code && !loading.ended; i++)
         code = load_chunk(&loading, first + i);
+    if (!code)
+        code = device_bundle_flush(&chunks->bundle);
     uint64_t bytes = group->count * sizeof *group->chunks;
     if (!code)
         code = device_room_reserve(chunks->device, &group->table, bytes);

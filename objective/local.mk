@@ -6,6 +6,7 @@ libobjective_a_SOURCES = \
 	objective/dense.c \
 	objective/device_arrange.h objective/device_arranged.c objective/device_arranged.h \
 	objective/device_chunk.h objective/device_pass.h \
+	objective/device_bundle.c objective/device_bundle.h \
 	objective/device_cannot.c \
 	objective/device_columns.c objective/device_columns.h \
 	objective/device_network.c objective/device_network.h \

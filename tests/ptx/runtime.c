@@ -33,9 +33,9 @@ struct task {
 };
 
 struct CUstream_st {
-    struct task *tasks; /* those that are not done */
-    size_t count, capacity;
-    uint64_t done; /* before those */
+    struct task *tasks; /* those from `first` on are not done */
+    size_t first, count, capacity;
+    uint64_t done; /* how many are */
     cudaStream_t next;
 };
 
@@ -98,16 +98,16 @@ static void run_task(const struct task *task) {
 
 static void run_until(cudaStream_t stream, uint64_t until) {
     while (stream->done < until) {
-        struct task task = stream->tasks[0];
-        stream->count--;
+        struct task task = stream->tasks[stream->first++];
         stream->done++;
-        memmove(stream->tasks, stream->tasks + 1, stream->count * sizeof task);
+        if (stream->first == stream->count)
+            stream->first = stream->count = 0;
         run_task(&task);
     }
 }
 
 static uint64_t end_of(cudaStream_t stream) {
-    return stream->done + stream->count;
+    return stream->done + stream->count - stream->first;
 }
 
 static void add_task(cudaStream_t stream, struct task task) {

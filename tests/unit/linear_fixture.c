@@ -300,9 +300,11 @@ void linear_arrange(const struct linear_problem *problem, unsigned columns,
         device_arrangement_init(&arrangement, rows, columns >> c & 1);
         void *scratch = linear_put(on->device, NULL, device_arrange_scratch(&arrangement, rows));
         void *memory = linear_put(on->device, NULL, arrangement.bytes);
-        if (device_arrange(on->device, QUEUE_COMPUTE, rows, &arrangement, scratch, memory,
-                           &on->chunk[c]))
+        struct device_bundle bundle;
+        device_bundle_init(&bundle, on->device, QUEUE_COMPUTE);
+        if (device_arrange(&bundle, rows, &arrangement, scratch, memory, &on->chunk[c]))
             exit(1);
+        device_bundle_release(&bundle);
         on->pass.by_column += arrangement.by_column;
         device_delete(on->device, scratch);
         device_arrangement_release(&arrangement);

@@ -5,7 +5,7 @@ OBJECTIVE_TESTS = tests/unit/test_curvature tests/unit/test_device_curvature tes
 	tests/unit/test_loss_row tests/unit/test_losses tests/unit/test_network \
 	tests/unit/test_network_layout \
 	tests/unit/test_network_oracle tests/unit/test_objective tests/unit/test_on_device \
-	tests/unit/test_on_device_memory \
+	tests/unit/test_on_device_memory tests/unit/test_device_bundle \
 	tests/unit/test_robust
 check_PROGRAMS += $(OBJECTIVE_TESTS)
 TESTS += $(OBJECTIVE_TESTS)
@@ -51,6 +51,8 @@ tests_unit_test_on_device_SOURCES = tests/unit/test_on_device.c $(ON_DEVICE_BENC
 tests_unit_test_on_device_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_on_device_memory_SOURCES = tests/unit/test_on_device_memory.c $(ON_DEVICE_BENCH)
 tests_unit_test_on_device_memory_LDADD = $(OBJECTIVE_TEST_LIBS)
+tests_unit_test_device_bundle_SOURCES = tests/unit/test_device_bundle.c
+tests_unit_test_device_bundle_LDADD = $(OBJECTIVE_TEST_LIBS)
 tests_unit_test_robust_SOURCES = tests/unit/test_robust.c tests/unit/canned.c tests/unit/canned.h
 tests_unit_test_robust_LDADD = $(OBJECTIVE_TEST_LIBS)
 endif
