@@ -1,5 +1,6 @@
 #include "shard/proof.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,12 @@ static double canned(struct random *random) {
     return random_next(random) & 1 ? magnitude : -magnitude;
 }
 
+/* Sums of squares are not below 0. */
+static double element(struct random *random, uint8_t number) {
+    double value = random_below(random, 5) ? canned(random) : 0;
+    return number == REGISTER_A ? fabs(value) : value;
+}
+
 /* Registers, sums and exponents as no program would leave them, the same for both sides. */
 static int fill(struct registers *registers) {
     struct random random;
@@ -43,7 +50,7 @@ static int fill(struct registers *registers) {
         code = registers->backend->fold(registers, ELEMENTS, &slice, !times);
     for (uint8_t i = 0; i < REGISTERS && !code; i++) {
         for (size_t k = 0; registers_have(registers, i) && k < ELEMENTS; k++)
-            registers->vector[i].elements[k] = random_below(&random, 5) ? canned(&random) : 0;
+            registers->vector[i].elements[k] = element(&random, i);
         if (registers_have(registers, i))
             code = registers_push(registers, i, 0, ELEMENTS);
     }
@@ -63,7 +70,8 @@ static int begin(struct side *side, struct device *device) {
                                               .slots = SLOTS,
                                               .history_type = HISTORY_FLOAT,
                                               .weight_sum = 7,
-                                              .orthants = 1};
+                                              .orthants = 1,
+                                              .adagrad = 1};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     int code = registers_set_up(&side->registers, &setup);
     bytes_release(&blob);
@@ -129,6 +137,33 @@ static const struct operation operations[] = {
      .d = REGISTER_H,
      .l1 = 0.25},
     {.code = OPERATION_EXCESS, .a = REGISTER_H, .b = REGISTER_X, .alpha = 0.5, .l1 = 0.25},
+    {.code = OPERATION_ADAGRAD,
+     .a = REGISTER_X,
+     .b = REGISTER_A,
+     .c = REGISTER_H,
+     .alpha = 0.3,
+     .l1 = 0.5},
+    {.code = OPERATION_DIAGONAL, .a = REGISTER_A, .alpha = 0.3, .beta = 0.7},
+    {.code = OPERATION_PAIR,
+     .slot = 0,
+     .a = REGISTER_T,
+     .b = REGISTER_X,
+     .c = REGISTER_H,
+     .d = REGISTER_G,
+     .e = REGISTER_H,
+     .f = REGISTER_G,
+     .beta = 1,
+     .scaled = true},
+    {.code = OPERATION_DIRECTION,
+     .a = REGISTER_G,
+     .b = REGISTER_H,
+     .alpha = 0.6,
+     .beta = 1,
+     .count = 1,
+     .slots = {0},
+     .u = {0.4},
+     .w = {0.2},
+     .scaled = true},
 };
 
 static int run(struct side *side) {

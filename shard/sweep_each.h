@@ -2,6 +2,7 @@
 #ifndef DML_SHARD_SWEEP_EACH_H
 #define DML_SHARD_SWEEP_EACH_H
 
+#include "numeric/adagrad_element.h"
 #include "numeric/fixed_round.h"
 #include "numeric/orthant_element.h"
 #include "shard/sweep_step.h"
@@ -53,6 +54,24 @@ PORTABLE void sweep_mask(const struct sweep_range *range, const struct sweep_ste
     }
 }
 
+/* With l1 of the columns where vectors are in coordinates: see shrink() in shard/interpreter.c. */
+PORTABLE void sweep_adagrad(const struct sweep_range *range, const struct sweep_step *step,
+                            uint64_t i) {
+    double l1 = range->root ? step->l1 * range->root[i] : step->l1;
+    if (step->code == SWEEP_ADAGRAD)
+        adagrad_element_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha);
+    else if (step->code == SWEEP_SHRINK)
+        adagrad_element_shrink(&step->a[i], &step->b[i], &l1, step->alpha);
+    else
+        adagrad_element_diagonal(&step->a[i], step->alpha, step->beta);
+}
+
+/* q *= a number of its own. */
+PORTABLE void sweep_scale_q(const struct sweep_range *range, const struct sweep_step *step,
+                            uint64_t i, double factor) {
+    sweep_store(range->wide, step->q, i, factor * sweep_stored(range->wide, step->q, i));
+}
+
 /* Takes element i of the range through a step; y of the last PAIR is at *y. */
 PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_step *step,
                             uint64_t i, double *y) {
@@ -65,6 +84,9 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
         break;
     case SWEEP_SCALE:
         step->a[i] = step->alpha * step->b[i];
+        break;
+    case SWEEP_MULTIPLY:
+        step->a[i] *= step->b[i];
         break;
     case SWEEP_GRADIENT:
         step->a[i] = sweep_gradient(range, step, i);
@@ -85,7 +107,10 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
         *y = step->a[i] - step->b[i];
         break;
     case SWEEP_SCALE_Q:
-        sweep_store(range->wide, step->q, i, step->alpha * sweep_stored(range->wide, step->q, i));
+        sweep_scale_q(range, step, i, step->alpha);
+        break;
+    case SWEEP_MULTIPLY_Q:
+        sweep_scale_q(range, step, i, step->a[i]);
         break;
     case SWEEP_PSEUDO:
         step->a[i] = sweep_pseudo(range, step, i);
@@ -96,8 +121,11 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
     case SWEEP_ALIGN:
         orthant_element_align(&step->a[i], &step->b[i], &step->c[i], 0);
         break;
-    default:
+    case SWEEP_MASK:
         sweep_mask(range, step, i, y);
+        break;
+    default:
+        sweep_adagrad(range, step, i);
         break;
     }
 }

@@ -117,6 +117,7 @@ static struct sweep_step step_of(const struct planner *planner, enum sweep_code 
                                .c = at(planner, operation->c),
                                .d = at(planner, operation->d),
                                .alpha = operation->alpha,
+                               .beta = operation->beta,
                                .l1 = operation->l1};
 }
 
@@ -177,6 +178,18 @@ static void plan_regularize(const struct planner *planner) {
     for_regularized(planner, add_each, step);
 }
 
+/* q = B·q. */
+static void plan_scaling_of_q(const struct planner *planner, struct sweep_step step) {
+    const struct operation *operation = planner->operation;
+    step.a = operation->scaled ? at(planner, REGISTER_A) : NULL;
+    step.alpha = operation->beta;
+    step.code = operation->scaled ? SWEEP_MULTIPLY_Q : SWEEP_SCALE_Q;
+    if (operation->scaled)
+        add_each(planner, whole_range(planner), step);
+    else
+        for_others(planner, add_each, step);
+}
+
 /* y stays with the block; see run_pair(). */
 static void plan_pair(const struct planner *planner) {
     const struct operation *operation = planner->operation;
@@ -188,9 +201,7 @@ static void plan_pair(const struct planner *planner) {
     step.a = at(planner, operation->c);
     step.b = at(planner, operation->d);
     add_each(planner, whole_range(planner), step);
-    step.alpha = operation->beta;
-    step.code = SWEEP_SCALE_Q;
-    for_others(planner, add_each, step);
+    plan_scaling_of_q(planner, step);
     if (operation->e == operation->c && operation->f == operation->d)
         return;
     step.code = SWEEP_DIFFERENCE;
@@ -199,15 +210,25 @@ static void plan_pair(const struct planner *planner) {
     add_each(planner, whole_range(planner), step);
 }
 
+/* a = B·a. */
+static void plan_scaling(const struct planner *planner, struct sweep_step step) {
+    const struct operation *operation = planner->operation;
+    step.code = operation->scaled ? SWEEP_MULTIPLY : SWEEP_SCALE;
+    step.b = operation->scaled ? at(planner, REGISTER_A) : step.a;
+    step.alpha = operation->beta;
+    if (operation->scaled)
+        add_each(planner, whole_range(planner), step);
+    else
+        for_others(planner, add_each, step);
+}
+
 static void plan_direction(const struct planner *planner) {
     const struct operation *operation = planner->operation;
     struct sweep_plan *plan = planner->plan;
     struct sweep_step step = step_of(planner, SWEEP_SCALE);
     step.alpha = -operation->alpha;
     add_each(planner, whole_range(planner), step);
-    step.alpha = operation->beta;
-    step.b = step.a;
-    for_others(planner, add_each, step);
+    plan_scaling(planner, step);
     step.code = SWEEP_ADD_HISTORY;
     step.first_term = (uint32_t)plan->term_count;
     step.terms = operation->count;
@@ -221,6 +242,18 @@ static void plan_direction(const struct planner *planner) {
     }
     if (operation->count)
         add_each(planner, whole_range(planner), step);
+}
+
+static void plan_adagrad(const struct planner *planner) {
+    struct sweep_step step = step_of(planner, SWEEP_ADAGRAD);
+    step.sums = at(planner, planner->operation->b);
+    add_each(planner, whole_range(planner), step);
+    if (step.l1 > 0)
+        for_regularized(planner, add_each, step_of(planner, SWEEP_SHRINK));
+}
+
+static void plan_diagonal(const struct planner *planner) {
+    add_each(planner, whole_range(planner), step_of(planner, SWEEP_DIAGONAL));
 }
 
 /* As run_pseudo_gradient(): first a copy, then the regularised elements of it. */
@@ -333,6 +366,8 @@ static void (*const plans[OPERATIONS])(const struct planner *) = {
     [OPERATION_DESCENT] = plan_descent,
     [OPERATION_EXCESS] = plan_excess,
     [OPERATION_TENSOR_SQUARES] = plan_tensor_squares,
+    [OPERATION_ADAGRAD] = plan_adagrad,
+    [OPERATION_DIAGONAL] = plan_diagonal,
 };
 
 void sweep_plan_add(struct sweep_plan *plan, const struct registers *registers,

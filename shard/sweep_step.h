@@ -25,6 +25,7 @@ enum sweep_code {
     SWEEP_ZERO,        /* a = 0 */
     SWEEP_ADD,         /* a = b + alpha·c */
     SWEEP_SCALE,       /* a = alpha·b */
+    SWEEP_MULTIPLY,    /* a *= b, element by element */
     SWEEP_GRADIENT,    /* a = sum/alpha under a bound, exponents undone */
     SWEEP_TURN,        /* a gradient by weights becomes that by coordinates */
     SWEEP_REGULARIZE,  /* a += alpha·penalty·b */
@@ -32,11 +33,15 @@ enum sweep_code {
     SWEEP_STORE_Q,     /* q = y = a − b, y rounded as q is */
     SWEEP_DIFFERENCE,  /* y = a − b */
     SWEEP_SCALE_Q,     /* q *= alpha */
+    SWEEP_MULTIPLY_Q,  /* q *= a, element by element */
     SWEEP_ADD_HISTORY, /* a += Σ terms */
     SWEEP_PSEUDO,      /* those of numeric/orthant.h: a, given b and c */
     SWEEP_PROJECT,
     SWEEP_ALIGN,
-    SWEEP_MASK, /* q and y, given a and b */
+    SWEEP_MASK,     /* q and y, given a and b */
+    SWEEP_ADAGRAD,  /* those of numeric/adagrad.h: a, with sums in `sums` and given c */
+    SWEEP_SHRINK,   /* a, given sums b */
+    SWEEP_DIAGONAL, /* a, from sums */
     SWEEP_EACH_END,
 
     SWEEP_DOT = SWEEP_EACH_END, /* a·b, b times `weight` unless that is NULL */
@@ -61,7 +66,8 @@ struct sweep_step {
     double *a;
     const double *b, *c, *d;
     void *s, *q; /* stored vectors */
-    double alpha, l1;
+    double *sums;
+    double alpha, beta, l1;
     const double *weight;
 };
 

@@ -93,6 +93,19 @@ static uint8_t a_register(struct random *random) {
     return numbers[random_below(random, sizeof numbers)];
 }
 
+/* Of Adagrad's sums, with numbers as programs have them. */
+static void take_sums(struct operation *operation) {
+    operation->alpha = fabs(operation->alpha);
+    if (operation->code == OPERATION_DIAGONAL)
+        operation->a = REGISTER_A;
+    else
+        operation->b = REGISTER_A;
+}
+
+static bool can_be_scaled(const struct operation *operation) {
+    return operation->code == OPERATION_PAIR || operation->code == OPERATION_DIRECTION;
+}
+
 static struct operation random_operation(struct random *random, const struct layout *layout) {
     static const enum operation_code codes[] = {OPERATION_ZERO,
                                                 OPERATION_ADD,
@@ -111,7 +124,9 @@ static struct operation random_operation(struct random *random, const struct lay
                                                 OPERATION_NORM_1,
                                                 OPERATION_DESCENT,
                                                 OPERATION_EXCESS,
-                                                OPERATION_TENSOR_SQUARES};
+                                                OPERATION_TENSOR_SQUARES,
+                                                OPERATION_ADAGRAD,
+                                                OPERATION_DIAGONAL};
     struct operation operation = {.code = codes[random_below(random, sizeof codes / sizeof *codes)],
                                   .a = a_register(random),
                                   .b = a_register(random),
@@ -124,6 +139,9 @@ static struct operation random_operation(struct random *random, const struct lay
                                   .tensors = layout->count};
     if (operation.code == OPERATION_GRADIENT)
         operation.alpha = 13;
+    if (operation.code == OPERATION_ADAGRAD || operation.code == OPERATION_DIAGONAL)
+        take_sums(&operation);
+    operation.scaled = random_below(random, 2) && can_be_scaled(&operation);
     bool stored = random_below(random, 2);
     operation.e = stored ? operation.c : a_register(random);
     operation.f = stored ? operation.d : a_register(random);
@@ -182,7 +200,9 @@ static void take_exponents(struct registers *registers, struct random *random, i
 static void fill_vectors(struct registers *registers, struct random *random, enum special special) {
     for (uint8_t i = 0; i < REGISTERS; i++) {
         for (size_t k = 0; registers_have(registers, i) && k < registers->count; k++)
-            registers->vector[i].elements[k] = random_number(random, special);
+            registers->vector[i].elements[k] = i == REGISTER_A
+                                                   ? fabs(random_number(random, special))
+                                                   : random_number(random, special);
         if (registers_have(registers, i))
             assert_int_equal(registers_push(registers, i, 0, registers->count), 0);
     }
@@ -244,6 +264,7 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .keeps_best = 1,
                                               .precondition = shape->count < 100,
                                               .orthants = 1,
+                                              .adagrad = 1,
                                               .coordinates = shape->coordinates,
                                               .bias_exponent = 7};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
@@ -301,7 +322,8 @@ static void assert_same_history(struct side *sides, uint32_t slot, uint64_t seed
 }
 
 static void assert_agree(struct side *sides, uint64_t seed) {
-    static const char *const names[] = {"x", "t", "g", "h", "d", "best", "pg", "ph", "qg", "qh"};
+    static const char *const names[] = {"x",  "t",  "g",  "h",  "d", "best",
+                                        "pg", "ph", "qg", "qh", "a"};
     struct registers *here = &sides[0].registers, *there = &sides[1].registers;
     bench_pull(there);
     for (uint8_t i = 0; i < REGISTERS; i++)

@@ -5,7 +5,8 @@ import os
 import subprocess
 
 TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_frame', 'shard_bounds',
-         'precondition', 'checkpoint', 'checkpoint_damage', 'checkpoint_factor', 'saving')
+         'precondition', 'checkpoint', 'checkpoint_damage', 'checkpoint_factor', 'saving',
+         'adagrad_programs')
 
 print(f'1..{len(TESTS)}')
 failed = 0
