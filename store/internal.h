@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 7
+#define STORE_VERSION 8
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -73,10 +73,17 @@
     X(DURABLE, "SELECT step, attempt, digests, state, checksum FROM durable_steps "                \
                "WHERE run = ? ORDER BY number DESC LIMIT 2")                                       \
     X(DURABLE_UNDO, "DELETE FROM durable_steps WHERE run = ? AND step > ?")                        \
+    X(DOWNPOUR_EPOCHS_UNDO, "DELETE FROM downpour_epochs WHERE run = ? AND epoch > ?")             \
     X(STEPS_UNDO, "DELETE FROM steps WHERE run = ? AND step > ?")                                  \
     X(STEP_INSERT, "INSERT OR REPLACE INTO steps (run, step, loss, gradient_max, step_length, "    \
                    "trials, history, note, wall_ms, holdout_loss, holdout_accuracy) "              \
                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                     \
+    X(DOWNPOUR_EPOCH_PUT,                                                                          \
+      "INSERT OR REPLACE INTO downpour_epochs (run, epoch, minibatches, rows, loss, "              \
+      "holdout_loss, holdout_accuracy, seconds, wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")      \
+    X(DOWNPOUR_EPOCHS, "SELECT epoch, minibatches, rows, loss, holdout_loss, holdout_accuracy, "   \
+                       "seconds, wall_ms FROM downpour_epochs WHERE run = ? AND epoch >= ? "       \
+                       "ORDER BY epoch")                                                           \
     X(EVALUATION_INSERT, "INSERT INTO evaluations (run, attempt, evaluation, step, step_length, "  \
                          "loss, slope, examples, seconds, outcome) "                               \
                          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \

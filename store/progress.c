@@ -1,4 +1,4 @@
-/* What happens within a run: steps, evaluations, portions, processes, events. */
+/* What happens within a run: epochs, steps, evaluations, portions, processes, events. */
 #include "base/clock.h"
 #include "store/internal.h"
 
@@ -8,6 +8,14 @@ int store_step(struct store *store, int64_t run, const struct store_step *step) 
         VALUES(integer(run), count(step->step), real(step->loss), real(step->gradient_max),
                real(step->step_length), count(step->trials), count(step->history), text(step->note),
                integer(step->wall_ms), real(step->holdout_loss), real(step->holdout_accuracy)));
+}
+
+int store_downpour_epoch(struct store *store, int64_t run, const struct store_epoch *epoch) {
+    return store_collect(store, STATEMENT_DOWNPOUR_EPOCH_PUT,
+                         VALUES(integer(run), count(epoch->epoch), count(epoch->minibatches),
+                                count(epoch->rows), real(epoch->loss), real(epoch->holdout_loss),
+                                real(epoch->holdout_accuracy), real(epoch->seconds),
+                                integer(epoch->wall_ms)));
 }
 
 int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation) {

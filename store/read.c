@@ -140,6 +140,33 @@ int store_steps(struct store *store, int64_t run, uint64_t since,
                                take_step, &(struct each_step){each, context});
 }
 
+struct each_epoch {
+    int (*each)(void *context, const struct store_epoch *epoch);
+    void *context;
+};
+
+static int take_epoch(void *context, sqlite3_stmt *row) {
+    const struct each_epoch *epochs = context;
+    struct store_epoch epoch = {
+        .epoch = (uint64_t)sqlite3_column_int64(row, 0),
+        .minibatches = (uint64_t)sqlite3_column_int64(row, 1),
+        .rows = (uint64_t)sqlite3_column_int64(row, 2),
+        .loss = column_real(row, 3),
+        .holdout_loss = column_real(row, 4),
+        .holdout_accuracy = column_real(row, 5),
+        .seconds = column_real(row, 6),
+        .wall_ms = sqlite3_column_int64(row, 7),
+    };
+    return epochs->each(epochs->context, &epoch);
+}
+
+int store_downpour_epochs(struct store *store, int64_t run, uint64_t since,
+                          int (*each)(void *context, const struct store_epoch *epoch),
+                          void *context) {
+    return store_run_statement(store, STATEMENT_DOWNPOUR_EPOCHS, VALUES(integer(run), count(since)),
+                               take_epoch, &(struct each_epoch){each, context});
+}
+
 struct each_process {
     int (*each)(void *context, const struct store_process_row *process);
     void *context;

@@ -83,8 +83,12 @@ int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint6
     return commit_or_abandon(store, code);
 }
 
-int store_roll_back(struct store *store, int64_t run, uint64_t step, uint64_t durable) {
-    int code = store_collect(store, STATEMENT_STEPS_UNDO, VALUES(integer(run), count(step)));
+int store_roll_back(struct store *store, int64_t run, uint64_t epochs, uint64_t step,
+                    uint64_t durable) {
+    int code =
+        store_collect(store, STATEMENT_DOWNPOUR_EPOCHS_UNDO, VALUES(integer(run), count(epochs)));
+    if (!code)
+        code = store_collect(store, STATEMENT_STEPS_UNDO, VALUES(integer(run), count(step)));
     if (!code)
         code = store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(run), count(durable)));
     return code;

@@ -79,6 +79,19 @@
     "  changed_ms INTEGER NOT NULL,"                                                               \
     "  PRIMARY KEY (run, host)) WITHOUT ROWID;"
 
+#define TABLE_DOWNPOUR_EPOCHS                                                                      \
+    "CREATE TABLE downpour_epochs ("                                                               \
+    "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
+    "  epoch INTEGER NOT NULL,"                                                                    \
+    "  minibatches INTEGER NOT NULL,"                                                              \
+    "  rows INTEGER NOT NULL,"                                                                     \
+    "  loss REAL,"                                                                                 \
+    "  holdout_loss REAL,"                                                                         \
+    "  holdout_accuracy REAL,"                                                                     \
+    "  seconds REAL NOT NULL,"                                                                     \
+    "  wall_ms INTEGER NOT NULL,"                                                                  \
+    "  PRIMARY KEY (run, epoch)) WITHOUT ROWID;"
+
 #define SCHEMA                                                                                     \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
@@ -174,7 +187,7 @@
         TABLE_SOURCES TABLE_PUBLICATIONS TABLE_SWEEPS
 
 /* A literal may have 4,095 characters, so the rest is of its own. */
-#define SCHEMA_MORE TABLE_HOSTS
+#define SCHEMA_MORE TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS
 
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
@@ -209,5 +222,8 @@
 
 /* What workers computed on. */
 #define UPGRADE_7 "ALTER TABLE processes ADD COLUMN device TEXT NOT NULL DEFAULT '';"
+
+/* Epochs of training on minibatches. */
+#define UPGRADE_8 TABLE_DOWNPOUR_EPOCHS
 
 #endif

@@ -126,7 +126,9 @@ struct store_epoch {
     double holdout_loss;     /* mean over the holdout at its end; NaN without one */
     double holdout_accuracy; /* NaN without a holdout or without classes */
     double seconds;
+    int64_t wall_ms; /* of its end */
 };
+int store_downpour_epoch(struct store *store, int64_t run, const struct store_epoch *epoch);
 
 /* A flush that was counted, with one run of chunks; several rows a flush. */
 int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
@@ -243,9 +245,10 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards);
 
-/* Undoes the steps later than `step`, and the durable steps, which are numbered otherwise, later
- * than `durable`. Evaluations stay: they have their attempt. Collected. */
-int store_roll_back(struct store *store, int64_t run, uint64_t step, uint64_t durable);
+/* Undoes the epochs and steps later than these, and the durable steps, which are numbered
+ * otherwise, later than `durable`. Evaluations stay: they have their attempt. Collected. */
+int store_roll_back(struct store *store, int64_t run, uint64_t epochs, uint64_t step,
+                    uint64_t durable);
 
 struct store_blob {
     void *data;
@@ -283,7 +286,10 @@ int store_runs(struct store *store, int (*each)(void *context, const struct stor
 int store_run_last(struct store *store, struct store_run *run, bool *found);
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found);
 
-/* Steps from number `since` on, oldest first. */
+/* Epochs of Downpour from number `since` on, and steps likewise, oldest first. */
+int store_downpour_epochs(struct store *store, int64_t run, uint64_t since,
+                          int (*each)(void *context, const struct store_epoch *epoch),
+                          void *context);
 int store_steps(struct store *store, int64_t run, uint64_t since,
                 int (*each)(void *context, const struct store_step *step), void *context);
 

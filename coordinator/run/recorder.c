@@ -19,25 +19,49 @@ static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
            now_ns - recorder->step_logged_ns >= pace_log_pause_ns(now_ns - recorder->first_step_ns);
 }
 
-static void log_step(struct recorder *recorder, const struct store_step *step) {
+/* Logs the line in recorder->step_unlogged, unless the last one is too new. */
+static void log_line_if_due(struct recorder *recorder) {
     int64_t now_ns = clock_monotonic_ns();
-    char *line = recorder->step_unlogged;
-    char holdout[48] = "", accuracy[48] = "";
-    if (!isnan(step->holdout_loss))
-        snprintf(holdout, sizeof holdout, " holdout %.12g", step->holdout_loss);
-    if (!isnan(step->holdout_accuracy))
-        snprintf(accuracy, sizeof accuracy, " accuracy %.6g", step->holdout_accuracy);
-    snprintf(line, sizeof recorder->step_unlogged,
-             "step %llu: loss %.12g%s%s gradient %.3e step length %.3g trials %u history %u%s%s",
-             (unsigned long long)step->step, step->loss, holdout, accuracy, step->gradient_max,
-             step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
     if (!recorder->first_step_ns)
         recorder->first_step_ns = now_ns;
     if (!is_step_due(recorder, now_ns))
         return;
-    log_info("%s", line);
+    log_info("%s", recorder->step_unlogged);
     recorder->step_logged_ns = now_ns;
-    *line = '\0';
+    *recorder->step_unlogged = '\0';
+}
+
+/* Figures on the holdout; nothing where there are none. */
+static const char *holdout_text(char text[96], double loss, double accuracy) {
+    int length = 0;
+    *text = '\0';
+    if (!isnan(loss))
+        length = snprintf(text, 96, " holdout %.12g", loss);
+    if (!isnan(accuracy))
+        snprintf(text + length, 96 - (size_t)length, " accuracy %.6g", accuracy);
+    return text;
+}
+
+static void log_step(struct recorder *recorder, const struct store_step *step) {
+    char holdout[96];
+    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
+             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step->step, step->loss,
+             holdout_text(holdout, step->holdout_loss, step->holdout_accuracy), step->gradient_max,
+             step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
+    log_line_if_due(recorder);
+}
+
+static void log_epoch(struct recorder *recorder, const struct store_epoch *epoch) {
+    char holdout[96], speed[48] = "";
+    if (epoch->seconds > 0)
+        snprintf(speed, sizeof speed, ", %.4g a second",
+                 (double)epoch->minibatches / epoch->seconds);
+    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
+             "epoch %llu: loss %.12g%s, %llu minibatches%s", (unsigned long long)epoch->epoch,
+             epoch->loss, holdout_text(holdout, epoch->holdout_loss, epoch->holdout_accuracy),
+             (unsigned long long)epoch->minibatches, speed);
+    log_line_if_due(recorder);
 }
 
 void recorder_finish(struct recorder *recorder) {
@@ -52,6 +76,13 @@ static int take_step(struct recorder *recorder, const struct record *record) {
     step.wall_ms = clock_wall_ms();
     log_step(recorder, &step);
     return store_step(recorder->store, recorder->run, &step);
+}
+
+static int take_epoch(struct recorder *recorder, const struct record *record) {
+    struct store_epoch epoch = record->epoch;
+    epoch.wall_ms = clock_wall_ms();
+    log_epoch(recorder, &epoch);
+    return store_downpour_epoch(recorder->store, recorder->run, &epoch);
 }
 
 static int take_evaluation(struct recorder *recorder, const struct record *record) {
@@ -196,8 +227,8 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
         return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, output, record));
     case RECORD_ROLL_BACK:
         return passing(FAILPOINT_state_rollback,
-                       store_roll_back(recorder->store, recorder->run, record->roll_back.step,
-                                       record->roll_back.checkpoint));
+                       store_roll_back(recorder->store, recorder->run, record->roll_back.epochs,
+                                       record->roll_back.step, record->roll_back.checkpoint));
     case RECORD_BUSY:
         return 0;
     case RECORD_START:
@@ -208,7 +239,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_STEP:
         return take_step(recorder, record);
     case RECORD_EPOCH:
-        return 0;
+        return take_epoch(recorder, record);
     case RECORD_EVALUATION:
         return take_evaluation(recorder, record);
     case RECORD_PORTION:

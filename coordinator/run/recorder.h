@@ -19,9 +19,9 @@ struct recorder {
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */
     struct hosts *hosts;          /* that workers are started on, or NULL */
-    int64_t first_step_ns;        /* when the first step was taken; 0: none was */
-    int64_t step_logged_ns;       /* when a step was last logged; 0: none was */
-    char step_unlogged[512];      /* the line of the last step, if it was left out */
+    int64_t first_step_ns;        /* when the first step or epoch was taken; 0: none was */
+    int64_t step_logged_ns;       /* when one was last logged; 0: none was */
+    char step_unlogged[512];      /* the line of the last one, if it was left out */
     int64_t durable_ms;           /* wall clock of the last durable step here; 0: none yet */
 };
 

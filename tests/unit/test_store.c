@@ -26,6 +26,41 @@ static int count_step(void *context, const struct store_step *step) {
     return 0;
 }
 
+static int take_epoch(void *context, const struct store_epoch *epoch) {
+    *(struct store_epoch *)context = *epoch;
+    return 0;
+}
+
+static void an_epoch_that_is_redone_replaces_its_row(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t run = begun(store, "one");
+    struct store_epoch epoch = {.epoch = 1,
+                                .minibatches = 9,
+                                .rows = 1100,
+                                .loss = 0.5,
+                                .holdout_loss = NAN,
+                                .holdout_accuracy = NAN,
+                                .wall_ms = 4};
+    struct store_epoch redone = epoch, found = {0};
+    redone.holdout_loss = 0.625;
+    redone.seconds = 1.5;
+    assert_int_equal(store_downpour_epoch(store, run, &epoch), 0);
+    assert_int_equal(store_downpour_epochs(store, run, 1, take_epoch, &found), 0);
+    assert_true(isnan(found.holdout_loss) && isnan(found.holdout_accuracy));
+    assert_int_equal(store_downpour_epoch(store, run, &redone), 0);
+    assert_int_equal(store_downpour_epochs(store, run, 1, take_epoch, &found), 0);
+    assert_true(found.loss == 0.5 && found.holdout_loss == 0.625 && found.seconds == 1.5);
+    assert_int_equal(found.epoch, 1);
+    assert_int_equal(found.minibatches, 9);
+    assert_int_equal(found.rows, 1100);
+    assert_int_equal(found.wall_ms, 4);
+    found.epoch = 0;
+    assert_int_equal(store_downpour_epochs(store, run, 2, take_epoch, &found), 0);
+    assert_int_equal(found.epoch, 0);
+    store_close(store);
+}
+
 static void epochs_rise_across_openings(void **state) {
     (void)state;
     for (uint64_t expected = 1; expected <= 3; expected++) {
@@ -351,6 +386,7 @@ int main(void) {
         TEST(a_run_that_ends_without_a_finite_loss_is_read_as_not_a_number),
         TEST(runs_are_read_oldest_first_until_the_reader_has_enough),
         TEST(an_empty_store_has_no_last_run),
+        TEST(an_epoch_that_is_redone_replaces_its_row),
         TEST(steps_are_read_from_a_number_on),
         TEST(a_chunk_cannot_be_counted_twice_in_an_evaluation),
         TEST(processes_have_their_last_state_and_the_portions_they_counted),

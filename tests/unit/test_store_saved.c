@@ -81,7 +81,13 @@ static int count_step(void *context, const struct store_step *step) {
     return 0;
 }
 
-static void rolling_back_deletes_later_steps(void **state) {
+static int count_epoch(void *context, const struct store_epoch *epoch) {
+    (void)epoch;
+    ++*(int *)context;
+    return 0;
+}
+
+static void rolling_back_deletes_later_epochs_and_steps(void **state) {
     (void)state;
     struct store *store = opened();
     int64_t run = begun(store, "one");
@@ -92,9 +98,15 @@ static void rolling_back_deletes_later_steps(void **state) {
     }
     durable(store, run, 1, 3, 10);
     durable(store, run, 1, 5, 10);
-    assert_int_equal(store_roll_back(store, run, 3, 3), 0);
+    for (uint64_t i = 1; i <= 4; i++) {
+        struct store_epoch epoch = {.epoch = i};
+        assert_int_equal(store_downpour_epoch(store, run, &epoch), 0);
+    }
+    assert_int_equal(store_roll_back(store, run, 2, 3, 4), 0);
     assert_int_equal(store_flush(store), 0);
-    int steps = 0;
+    int steps = 0, epochs = 0;
+    assert_int_equal(store_downpour_epochs(store, run, 1, count_epoch, &epochs), 0);
+    assert_int_equal(epochs, 2);
     struct store_saved saved;
     assert_int_equal(store_steps(store, run, 0, count_step, &steps), 0);
     assert_int_equal(steps, 4);
@@ -204,6 +216,8 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state) {
         assert_string_equal(run.start_model, "");
         assert_true(run.seconds == 0);
         assert_int_equal(store_attempt(store, 1, (uint32_t)i + 1), 0);
+        const struct store_epoch epoch = {.epoch = (uint64_t)i + 1};
+        assert_int_equal(store_downpour_epoch(store, 1, &epoch), 0);
         assert_int_equal(durable(store, 1, (uint32_t)i + 1, 1, 10), 0);
         assert_int_equal(store_process(store, 1,
                                        &(struct store_process_row){.role = "shard",
@@ -324,7 +338,7 @@ int main(void) {
         TEST(what_was_saved_is_read_after_a_crash),
         TEST(a_run_without_anything_saved_has_nothing),
         TEST(a_durable_step_ends_the_journal_of_its_run_alone),
-        TEST(rolling_back_deletes_later_steps),
+        TEST(rolling_back_deletes_later_epochs_and_steps),
         TEST(a_run_goes_on_if_it_was_stopped_where_it_can),
         TEST(a_resumed_run_has_no_end_and_its_figures),
         TEST(events_are_read_from_a_number_on),
