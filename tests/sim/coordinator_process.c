@@ -138,6 +138,14 @@ static int carry_out(struct process *process) {
     return code;
 }
 
+/* Every evaluation is of chunks that the job knows of. */
+static void note_evaluation(struct process *process, const struct message_evaluate *evaluate) {
+    struct cluster *cluster = cluster_of(process);
+    if (!job_evaluates(cluster->job, ledger_evaluate(&cluster->ledger, evaluate)))
+        world_fail(process->world, "evaluation %u is of chunks that are none of the job's",
+                   evaluate->evaluation);
+}
+
 /* Whether the program that is sent now was journalled. */
 static bool is_journalled(const struct output *out) {
     for (uint32_t i = 0; i < out->record_count; i++)
@@ -146,8 +154,8 @@ static bool is_journalled(const struct output *out) {
     return false;
 }
 
-/* Tells the ledger of a FOLD, and of a program that uses the folds. If it is not journalled it may
- * follow them at once, and the shard's own check is the one that counts. */
+/* Tells the ledger of an evaluation, of a FOLD, and of a program that uses the folds. If that is
+ * not journalled it may follow them at once, and the shard's own check is the one that counts. */
 static void note_sent(struct process *process, const struct envelope *envelope) {
     const struct coordinator_process *self = process->state;
     const struct outbox *outbox = &self->out.messages;
@@ -155,10 +163,15 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
     static struct operation operation;
     struct message message;
     const char *why;
-    if ((envelope->type != MESSAGE_FOLD && envelope->type != MESSAGE_PROGRAM) ||
-        message_decode(envelope->type, outbox_body(outbox, envelope), envelope->body_length,
-                       &message, &why))
+    bool noted = envelope->type == MESSAGE_FOLD || envelope->type == MESSAGE_PROGRAM ||
+                 envelope->type == MESSAGE_EVALUATE;
+    if (!noted || message_decode(envelope->type, outbox_body(outbox, envelope),
+                                 envelope->body_length, &message, &why))
         return;
+    if (message.type == MESSAGE_EVALUATE) {
+        note_evaluation(process, &message.evaluate);
+        return;
+    }
     if (message.type == MESSAGE_FOLD) {
         ledger_fold(ledger, envelope->epoch, envelope->to, &message.fold.flush);
         return;

@@ -295,3 +295,16 @@ void job_release(struct job *job) {
     free(job->pairs);
     free(job->expected.model);
 }
+
+/* ---- what it evaluates ---- */
+
+static uint64_t first_chunks(uint32_t count) {
+    return count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+}
+
+/* The curvature is of training rows alone. */
+bool job_evaluates(const struct job *job, uint64_t chunks) {
+    return chunks == first_chunks(job->to_count) ||
+           (job->optimizer.preconditioner.form &&
+            chunks == first_chunks(set_training_chunks(&job->data)));
+}

@@ -56,4 +56,7 @@ struct job {
 void job_init(struct job *job, uint64_t seed);
 void job_release(struct job *job);
 
+/* Whether an evaluation may be of these chunks, a bit set. */
+bool job_evaluates(const struct job *job, uint64_t chunks);
+
 #endif

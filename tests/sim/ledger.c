@@ -14,9 +14,40 @@ void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
 void ledger_release(struct ledger *ledger) {
     free(ledger->flushes);
     free(ledger->runs);
+    free(ledger->evaluations);
     free(ledger->folds);
     free(ledger->counted);
 }
+
+/* ---- evaluations ---- */
+
+static const struct ledger_evaluation *find_evaluation(const struct ledger *ledger,
+                                                       uint32_t attempt, uint32_t number) {
+    for (uint32_t i = ledger->evaluation_count; i-- > 0;)
+        if (ledger->evaluations[i].attempt == attempt && ledger->evaluations[i].number == number)
+            return &ledger->evaluations[i];
+    return NULL;
+}
+
+uint64_t ledger_evaluate(struct ledger *ledger, const struct message_evaluate *evaluate) {
+    const struct ledger_evaluation *known =
+        find_evaluation(ledger, evaluate->attempt, evaluate->evaluation);
+    uint64_t chunks = 0;
+    for (uint32_t i = 0; i < evaluate->parts.length; i++)
+        for (uint32_t j = 0; j < evaluate->parts.items[i].count; j++)
+            chunks |= UINT64_C(1) << (evaluate->parts.items[i].first + j);
+    if (known && known->chunks != chunks)
+        world_fail(ledger->world, "evaluation %u of attempt %u was of other chunks before",
+                   evaluate->evaluation, evaluate->attempt);
+    if (known)
+        return chunks;
+    MEMORY_ROOM(ledger->evaluations, ledger->evaluation_count, ledger->evaluation_capacity);
+    ledger->evaluations[ledger->evaluation_count++] =
+        (struct ledger_evaluation){evaluate->attempt, evaluate->evaluation, chunks};
+    return chunks;
+}
+
+/* ---- flushes ---- */
 
 static const struct ledger_flush *find(const struct ledger *ledger, const struct flush_id *id) {
     for (uint32_t i = ledger->flush_count; i-- > 0;)
@@ -62,7 +93,9 @@ static void count_flush(struct ledger *ledger, const struct ledger_flush *flush)
 }
 
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
-                uint32_t chunks, const struct flush_id *folded, size_t count) {
+                const struct flush_id *folded, size_t count) {
+    const struct ledger_evaluation *announced = find_evaluation(ledger, attempt, evaluation);
+    uint64_t chunks = announced ? announced->chunks : 0;
     memset(ledger->counted, 0, ledger->chunks);
     ledger->used++;
     for (size_t i = 0; i < count; i++) {
@@ -74,7 +107,7 @@ void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint
             count_flush(ledger, flush);
     }
     for (uint32_t chunk = 0; chunk < ledger->chunks; chunk++)
-        if (ledger->counted[chunk] != (chunk < chunks))
+        if (ledger->counted[chunk] != (chunks >> chunk & 1))
             world_fail(ledger->world, "%s counted chunk %u %u times in evaluation %u of attempt %u",
                        shard, chunk, ledger->counted[chunk], evaluation, attempt);
 }

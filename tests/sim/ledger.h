@@ -13,6 +13,12 @@ struct ledger_flush {
     uint32_t first_run, runs; /* in ledger.runs */
 };
 
+/* An evaluation as its EVALUATE says, whoever sent it. */
+struct ledger_evaluation {
+    uint32_t attempt, number;
+    uint64_t chunks; /* bit set */
+};
+
 struct ledger_fold {
     uint64_t epoch; /* of the coordinator that told it */
     uint32_t shard;
@@ -26,6 +32,8 @@ struct ledger {
     uint32_t flush_count, flush_capacity;
     struct run *runs;
     uint32_t run_count, run_capacity;
+    struct ledger_evaluation *evaluations;
+    uint32_t evaluation_count, evaluation_capacity;
     struct ledger_fold *folds; /* told and not confirmed */
     uint32_t fold_count, fold_capacity;
     uint8_t *counted; /* [chunks], scratch */
@@ -35,13 +43,17 @@ struct ledger {
 void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks);
 void ledger_release(struct ledger *ledger);
 
+/* A coordinator announces an evaluation. Returns its chunks; fails the world if the same number
+ * stood for others before. */
+uint64_t ledger_evaluate(struct ledger *ledger, const struct message_evaluate *evaluate);
+
 /* A slice reached a shard. Fails the world if the same flush said other chunks before. */
 void ledger_stage(struct ledger *ledger, const struct message_stage *stage);
 
-/* A shard lets its sum of these flushes be used as that of one evaluation, over the first `chunks`
- * chunks. Fails the world unless each of them is in the flushes once, and no other. */
+/* A shard lets its sum of these flushes be used as that of one evaluation. Fails the world unless
+ * each chunk that was announced is in the flushes once, and no other. */
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
-                uint32_t chunks, const struct flush_id *folded, size_t count);
+                const struct flush_id *folded, size_t count);
 
 /* A coordinator tells a shard to fold, hears that it did, and sends a program, journalled before,
  * that uses the folds of this attempt. Fails the world if it did not hear of all of them before. */

@@ -55,14 +55,6 @@ int __real_operation_list_read(struct operation_list *list, const struct blob *p
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
                                uint32_t slots);
 
-/* The chunks that the evaluation covers, from the first: the curvature is of training rows alone.
- */
-static uint32_t chunks_used(const struct shard *shard) {
-    const struct job *job = cluster_of(observed)->job;
-    return shard->sums == SUMS_TRIANGLE ? job->data.chunks - job->data.holdout_chunks
-                                        : job->to_count;
-}
-
 /* A shard reads a program when it is about to run it; the linker leads it here. A program with
  * CHECK is about to use the shard's sum. */
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
@@ -72,7 +64,7 @@ int __wrap_operation_list_read(struct operation_list *list, const struct blob *p
     const struct shard *shard = self->shard;
     if (!code && list->count && list->items[0].code == OPERATION_CHECK)
         ledger_use(&cluster_of(observed)->ledger, observed->name, shard->attempt, shard->evaluation,
-                   chunks_used(shard), shard->staging.folded, shard->staging.folded_count);
+                   shard->staging.folded, shard->staging.folded_count);
     return code;
 }
 
