@@ -46,6 +46,8 @@ struct cluster_shape {
     X(refusals, "runs refused because checkpoints were damaged")                                   \
     X(devices_failed, "devices that failed")                                                       \
     X(redone, "evaluations made again under other bounds")                                         \
+    X(minibatches, "minibatches")                                                                  \
+    X(into_downpour, "times back into Downpour")                                                   \
     X(backups, "backup copies")
 
 struct tally {

@@ -73,6 +73,8 @@ static int store_record(struct process *process, const struct record *record) {
     default: /* RECORD_ROLL_BACK */
         cluster->tally.to_starts += record->roll_back.to_start;
         cluster->tally.to_steps += !record->roll_back.to_start;
+        cluster->tally.into_downpour +=
+            !record->roll_back.to_start && coordinator_view(self->machine).downpour.running;
         outcome_undo(process, record);
         virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.checkpoint);
         return 0;
@@ -232,6 +234,7 @@ static void conclude(struct process *process) {
     cluster->outcome.reason = view.reason;
     cluster->outcome.steps = view.step;
     cluster->outcome.evaluations = view.evaluations;
+    cluster->outcome.minibatches = view.downpour.done;
     cluster->outcome.answer = view.answer;
     cluster->outcome.ended_ns = process->world->now_ns;
     dismiss(process, "the run has ended");
@@ -368,6 +371,7 @@ static struct coordinator *new_machine(struct process *process) {
     bool resumed = cluster->runs++ > 0;
     self->epoch = virtual_store_epoch(&cluster->store);
     struct coordinator *machine = coordinator_new(&(struct coordinator_settings){
+        .downpour = job->downpour,
         .optimizer = job->optimizer,
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
@@ -425,7 +429,9 @@ static void end(struct process *process) {
     struct coordinator_process *self = process->state;
     if (owns_store(process))
         virtual_store_crash(&cluster_of(process)->store);
-    cluster_of(process)->tally.backups += coordinator_view(self->machine).backup_copies;
+    struct coordinator_view view = coordinator_view(self->machine);
+    cluster_of(process)->tally.backups += view.backup_copies;
+    cluster_of(process)->tally.minibatches += view.downpour.done;
     coordinator_free(self->machine);
     hosts_release(&self->hosts);
     output_release(&self->out);

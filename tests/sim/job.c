@@ -5,12 +5,14 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/permutation.h"
 #include "base/random.h"
 #include "numeric/exact.h"
 #include "numeric/fixed.h"
 
 enum { CHUNKS_MAX = 40, ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a job, a chunk, a row */
 _Static_assert(CHUNKS_MAX <= 64, "sets of chunks fit a word");
+_Static_assert(CHUNKS_MAX <= JOB_MINIBATCHES_MAX, "a minibatch has a chunk at least");
 
 static uint32_t between(struct random *random, uint32_t least, uint32_t most) {
     return least + (uint32_t)random_below(random, most - least + 1);
@@ -80,7 +82,7 @@ static void make_row(struct job *job, struct random *random, uint32_t row, uint3
 
 static void make_rows(struct job *job, struct random *random) {
     uint32_t chunks = between(random, 3, CHUNKS_MAX), rows = 0, values = 0;
-    job->chunks = memory_new(chunks, sizeof *job->chunks);
+    job->chunks = memory_new(CHUNKS_MAX, sizeof *job->chunks);
     job->start = memory_new(chunks * ROWS_MAX + 1, sizeof *job->start);
     job->feature = memory_new(chunks * ROWS_MAX * VALUES_MAX, sizeof *job->feature);
     job->value = memory_new(chunks * ROWS_MAX * VALUES_MAX, sizeof *job->value);
@@ -105,6 +107,87 @@ static void make_rows(struct job *job, struct random *random) {
     job->data.chunks = chunks;
 }
 
+/* ---- Downpour ---- */
+
+/* Cuts the rows into chunks of `rows` each. The last one may have fewer. */
+static void cut_alike(struct job *job, uint32_t rows) {
+    uint32_t all = (uint32_t)job->data.rows;
+    job->data.block_rows = rows;
+    job->data.chunks = (all + rows - 1) / rows;
+    for (uint32_t i = 0; i < job->data.chunks; i++) {
+        uint32_t first = i * rows, end = first + rows < all ? first + rows : all;
+        struct rows *chunk = &job->chunks[i];
+        *chunk = job->chunks[0];
+        chunk->count = end - first;
+        chunk->start = job->start + first;
+        chunk->label = job->label + first;
+        chunk->values = job->start[end] - job->start[first];
+    }
+}
+
+/* A third learn from minibatches first, or from these alone: one or more chunks each, more of them
+ * from epoch to epoch, at rates that fall, some too high for anything to be learnt. Drawn from a
+ * generator of its own. */
+static void choose_downpour(struct job *job) {
+    struct random random;
+    struct downpour_settings *downpour = &job->downpour;
+    random_init(&random, job->seed ^ UINT64_C(0xd0e7));
+    if (random_below(&random, 3))
+        return;
+    uint32_t least = ((uint32_t)job->data.rows + CHUNKS_MAX - 1) / CHUNKS_MAX;
+    cut_alike(job, between(&random, least, ROWS_MAX));
+    *downpour = (struct downpour_settings){
+        .epochs = between(&random, 1, JOB_EPOCHS_MAX),
+        .batch = job->data.block_rows * between(&random, 1, 1 + job->data.chunks / 3),
+        .seed = random_next(&random),
+        .rates = job->rates,
+        .rate_count = between(&random, 1, JOB_EPOCHS_MAX),
+        .multiples = job->multiples,
+        .multiple_count = between(&random, 1, JOB_EPOCHS_MAX),
+        .alone = random_below(&random, 3) == 0,
+    };
+    for (uint32_t i = 0; i < JOB_EPOCHS_MAX; i++) {
+        job->rates[i] = ldexp(random_unit(&random), -(int)random_below(&random, 8));
+        job->multiples[i] = 1 + (uint32_t)random_below(&random, i + 1);
+    }
+}
+
+/* The last chunk of training may have fewer rows. */
+static void shorten_last(struct job *job) {
+    struct rows *chunk = &job->chunks[set_training_chunks(&job->data) - 1];
+    uint32_t fewer = (uint32_t)(job->seed % chunk->count);
+    job->data.rows -= fewer;
+    chunk->count -= fewer;
+    job->data.values -= chunk->values;
+    chunk->values = chunk->start[chunk->count] - chunk->start[0];
+    job->data.values += chunk->values;
+}
+
+/* The order of an epoch, from 1, as doc/FORMATS.md has it. */
+static void order_epoch(struct job *job, uint32_t epoch) {
+    const struct downpour_settings *downpour = &job->downpour;
+    uint32_t last = downpour->multiple_count - 1, number = epoch - 1 < last ? epoch - 1 : last;
+    uint64_t chunks = set_training_chunks(&job->data), key = permutation_key(downpour->seed, epoch);
+    uint64_t each = downpour->batch * job->multiples[number] / job->data.block_rows;
+    uint64_t minibatches = (chunks + each - 1) / each, offset = permutation_key(key, 1) % chunks;
+    for (uint64_t i = 0; i < minibatches; i++) {
+        uint64_t first = each * permutation_at(i, minibatches, key), set = 0;
+        for (uint64_t j = first; j < first + each && j < chunks; j++)
+            set |= UINT64_C(1) << (j + offset) % chunks;
+        job->minibatch[job->minibatch_count++] = set;
+    }
+}
+
+static void order_minibatches(struct job *job) {
+    job->downpour.measures = job->data.holdout_chunks > 0;
+    if (job->downpour.measures)
+        job->to_count = job->data.chunks;
+    for (uint32_t epoch = 1; epoch <= job->downpour.epochs; epoch++)
+        order_epoch(job, epoch);
+}
+
+/* ---- the holdout, and weights ---- */
+
 /* In half of the jobs the last chunks are held out, mostly for early stopping. Most of them are
  * chunks that are trained on as well, so that their loss falls before it rises. */
 static void hold_out(struct job *job, uint64_t seed) {
@@ -124,6 +207,8 @@ static void hold_out(struct job *job, uint64_t seed) {
             job->chunks[i] = job->chunks[random_below(&random, border)];
         data->holdout_rows += job->chunks[i].count;
     }
+    if (job->downpour.epochs)
+        shorten_last(job);
     job->to_count = data->chunks - (job->optimizer.patience ? 0 : data->holdout_chunks);
     job->to_train_on = data->rows;
 }
@@ -189,9 +274,9 @@ static void find_exponents(struct job *job, struct random *random) {
 static void choose_start(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0x57a28));
-    if (random_below(&random, 3))
+    if (random_below(&random, 3) || (job->downpour.epochs && !job->downpour.alone))
         return;
-    job->pair_count = (uint32_t)random_below(&random, 3);
+    job->pair_count = job->downpour.epochs ? 0 : (uint32_t)random_below(&random, 3);
     job->pairs = memory_new(2 * job->pair_count * job->parameters, sizeof *job->pairs);
     for (uint64_t i = 0; i < job->pair_count * job->parameters; i++) {
         uint64_t at = i + i / job->parameters * job->parameters; /* y lies behind s */
@@ -265,7 +350,9 @@ void job_init(struct job *job, uint64_t seed) {
     choose_network(job);
     choose_settings(job, &random);
     make_rows(job, &random);
+    choose_downpour(job);
     hold_out(job, seed);
+    order_minibatches(job);
     weigh(job);
     find_exponents(job, &random);
     job->data.features = job->shape.features;
@@ -298,13 +385,26 @@ void job_release(struct job *job) {
 
 /* ---- what it evaluates ---- */
 
+bool job_has_minibatch(const struct job *job, uint64_t chunks) {
+    for (uint32_t i = 0; i < job->minibatch_count; i++)
+        if (job->minibatch[i] == chunks)
+            return true;
+    return false;
+}
+
 static uint64_t first_chunks(uint32_t count) {
     return count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
 }
 
-/* The curvature is of training rows alone. */
+/* The curvature is of training rows alone, as is the gradient if the holdout ends nothing. */
 bool job_evaluates(const struct job *job, uint64_t chunks) {
-    return chunks == first_chunks(job->to_count) ||
-           (job->optimizer.preconditioner.form &&
-            chunks == first_chunks(set_training_chunks(&job->data)));
+    uint64_t all = first_chunks(job->data.chunks),
+             training = first_chunks(set_training_chunks(&job->data));
+    if (chunks == all)
+        return job->optimizer.patience || all == training;
+    if (chunks == training)
+        return !job->optimizer.patience || job->optimizer.preconditioner.form ||
+               job_has_minibatch(job, chunks);
+    return job_has_minibatch(job, chunks) ||
+           (job->downpour.measures && chunks == (all & ~training));
 }

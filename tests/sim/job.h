@@ -5,17 +5,27 @@
 
 #include "base/coordinates.h"
 #include "base/rows.h"
+#include "coordinator/downpour.h"
 #include "coordinator/optimizer.h"
 #include "data/set.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 
 #define JOB_STEPS_MAX 12
+#define JOB_EPOCHS_MAX 3
+#define JOB_MINIBATCHES_MAX 40 /* of an epoch */
 
 /* One accepted step, as it was recorded. */
 struct job_step {
     bool seen;
     double loss, gradient_max, holdout_loss, holdout_accuracy;
+};
+
+/* One epoch of Downpour, as it was recorded. */
+struct job_epoch {
+    bool seen;
+    uint64_t minibatches, rows;
+    double loss, holdout_loss, holdout_accuracy;
 };
 
 /* What a run comes to: to the bit the same however it went. */
@@ -24,8 +34,10 @@ struct outcome {
     uint64_t steps;
     uint64_t evaluations; /* made, as many as it took */
     struct optimizer_point answer;
+    uint64_t minibatches; /* of Downpour, done */
     struct job_step step[JOB_STEPS_MAX + 1];
-    double *model; /* owned; parameters */
+    struct job_epoch epoch[JOB_EPOCHS_MAX + 1]; /* by number, from 1 */
+    double *model;                              /* owned; parameters */
     int64_t ended_ns;
 };
 
@@ -33,6 +45,7 @@ struct job {
     uint64_t seed;
     struct objective_shape shape;
     bool rough; /* columns of very different scales */
+    struct downpour_settings downpour;
     struct optimizer_settings optimizer;
     enum history_type history_type;
     struct coordinate *columns; /* the coordinates that it is trained in, or NULL; owned */
@@ -44,6 +57,8 @@ struct job {
     double *origin;       /* [parameters] where it starts, or NULL: as the layout says; owned */
     double *pairs;        /* curvature pairs to start with: s and y, [parameters] each; owned */
     uint32_t pair_count;
+    uint64_t minibatch[JOB_EPOCHS_MAX * JOB_MINIBATCHES_MAX]; /* chunks of each, bit sets */
+    uint32_t minibatch_count;
     struct outcome expected;
 
     /* what `chunks` and `data` point to; owned */
@@ -51,12 +66,15 @@ struct job {
     double *value, *label, *weight;
     int16_t *exponent;
     int16_t *own_exponents; /* of a network's parameters, or NULL */
+    double rates[JOB_EPOCHS_MAX];
+    uint32_t multiples[JOB_EPOCHS_MAX];
 };
 
 void job_init(struct job *job, uint64_t seed);
 void job_release(struct job *job);
 
-/* Whether an evaluation may be of these chunks, a bit set. */
+/* Whether an evaluation may be of these chunks, a bit set; and whether they are a minibatch. */
 bool job_evaluates(const struct job *job, uint64_t chunks);
+bool job_has_minibatch(const struct job *job, uint64_t chunks);
 
 #endif

@@ -9,6 +9,7 @@
 void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
     *ledger = (struct ledger){.world = world, .chunks = chunks};
     ledger->counted = memory_new(chunks, sizeof *ledger->counted);
+    ledger->learnt = memory_new(chunks, sizeof *ledger->learnt);
 }
 
 void ledger_release(struct ledger *ledger) {
@@ -17,6 +18,7 @@ void ledger_release(struct ledger *ledger) {
     free(ledger->evaluations);
     free(ledger->folds);
     free(ledger->counted);
+    free(ledger->learnt);
 }
 
 /* ---- evaluations ---- */
@@ -110,6 +112,11 @@ void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint
         if (ledger->counted[chunk] != (chunks >> chunk & 1))
             world_fail(ledger->world, "%s counted chunk %u %u times in evaluation %u of attempt %u",
                        shard, chunk, ledger->counted[chunk], evaluation, attempt);
+}
+
+void ledger_learn(struct ledger *ledger) {
+    for (uint32_t chunk = 0; chunk < ledger->chunks; chunk++)
+        ledger->learnt[chunk] += ledger->counted[chunk];
 }
 
 /* ---- folds ---- */

@@ -37,6 +37,7 @@ struct ledger {
     struct ledger_fold *folds; /* told and not confirmed */
     uint32_t fold_count, fold_capacity;
     uint8_t *counted; /* [chunks], scratch */
+    uint32_t *learnt; /* [chunks]: steps of Downpour that each was in */
     uint64_t used;    /* evaluations that shards let the optimizer use */
 };
 
@@ -54,6 +55,9 @@ void ledger_stage(struct ledger *ledger, const struct message_stage *stage);
  * each chunk that was announced is in the flushes once, and no other. */
 void ledger_use(struct ledger *ledger, const char *shard, uint32_t attempt, uint32_t evaluation,
                 const struct flush_id *folded, size_t count);
+
+/* The same program makes a step of Downpour with it. */
+void ledger_learn(struct ledger *ledger);
 
 /* A coordinator tells a shard to fold, hears that it did, and sends a program, journalled before,
  * that uses the folds of this attempt. Fails the world if it did not hear of all of them before. */

@@ -1,11 +1,11 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
-	coordinator/coordinator.c coordinator/durability.c coordinator/evaluating.c \
+	coordinator/coordinator.c coordinator/downpour.c coordinator/durability.c coordinator/evaluating.c \
 	coordinator/flushes.c coordinator/handing.c coordinator/hosts.c coordinator/lbfgs.c \
 	coordinator/linesearch.c \
 	coordinator/membership.c coordinator/optimizer.c coordinator/orthant.c coordinator/output.c \
-	coordinator/plan.c coordinator/programs.c \
+	coordinator/plan.c coordinator/pouring.c coordinator/programs.c \
 	coordinator/preconditioner.c coordinator/reading.c coordinator/reason.c \
 	coordinator/recording.c coordinator/refreshing.c \
 	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \

@@ -15,6 +15,21 @@ static void take_step(struct process *process, const struct store_step *step) {
                                                       step->holdout_loss, step->holdout_accuracy};
 }
 
+static void take_epoch(struct process *process, const struct store_epoch *epoch) {
+    struct cluster *cluster = cluster_of(process);
+    world_say(process->world, "epoch %llu is through, loss %.17g", (unsigned long long)epoch->epoch,
+              epoch->loss);
+    if (epoch->epoch == 0 || epoch->epoch > JOB_EPOCHS_MAX)
+        world_fail(process->world, "there is no epoch %llu", (unsigned long long)epoch->epoch);
+    else
+        cluster->outcome.epoch[epoch->epoch] =
+            (struct job_epoch){true,        epoch->minibatches,  epoch->rows,
+                               epoch->loss, epoch->holdout_loss, epoch->holdout_accuracy};
+    if (epoch->rows != cluster->job->to_train_on)
+        world_fail(process->world, "epoch %llu had %llu rows", (unsigned long long)epoch->epoch,
+                   (unsigned long long)epoch->rows);
+}
+
 static void take_slice(struct process *process, const struct record *record) {
     if (record->slice.vector == 0)
         memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
@@ -23,7 +38,10 @@ static void take_slice(struct process *process, const struct record *record) {
 
 void outcome_undo(struct process *process, const struct record *record) {
     struct outcome *outcome = &cluster_of(process)->outcome;
+    uint64_t epochs = record->roll_back.to_start ? 0 : record->roll_back.epochs;
     uint64_t first = record->roll_back.to_start ? 0 : record->roll_back.step + 1;
+    for (uint64_t epoch = epochs + 1; epoch <= JOB_EPOCHS_MAX; epoch++)
+        outcome->epoch[epoch] = (struct job_epoch){0};
     for (uint64_t step = first; step <= JOB_STEPS_MAX; step++)
         outcome->step[step] = (struct job_step){0};
 }
@@ -50,6 +68,8 @@ static void tell(struct process *process, const struct record *record) {
 void outcome_take(struct process *process, const struct record *record) {
     if (record->kind == RECORD_STEP)
         take_step(process, &record->step);
+    else if (record->kind == RECORD_EPOCH)
+        take_epoch(process, &record->epoch);
     else if (record->kind == RECORD_SLICE)
         take_slice(process, record);
     else

@@ -5,10 +5,10 @@
 #include "coordinator/output.h"
 #include "tests/sim/world.h"
 
-/* Takes a step, a slice of the model, or what is only shown or checked. */
+/* Takes a step, an epoch, a slice of the model, or what is only shown or checked. */
 void outcome_take(struct process *process, const struct record *record);
 
-/* Forgets the steps that a roll-back undoes. */
+/* Forgets the steps and epochs that a roll-back undoes. */
 void outcome_undo(struct process *process, const struct record *record);
 
 #endif

@@ -55,6 +55,13 @@ int __real_operation_list_read(struct operation_list *list, const struct blob *p
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
                                uint32_t slots);
 
+static bool makes_step(const struct operation_list *list) {
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->items[i].code == OPERATION_ADAGRAD)
+            return true;
+    return false;
+}
+
 /* A shard reads a program when it is about to run it; the linker leads it here. A program with
  * CHECK is about to use the shard's sum. */
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
@@ -62,10 +69,14 @@ int __wrap_operation_list_read(struct operation_list *list, const struct blob *p
     int code = __real_operation_list_read(list, program, slots);
     const struct shard_process *self = observed->state;
     const struct shard *shard = self->shard;
-    if (!code && list->count && list->items[0].code == OPERATION_CHECK)
-        ledger_use(&cluster_of(observed)->ledger, observed->name, shard->attempt, shard->evaluation,
-                   shard->staging.folded, shard->staging.folded_count);
-    return code;
+    struct cluster *cluster = cluster_of(observed);
+    if (code || !list->count || list->items[0].code != OPERATION_CHECK)
+        return code;
+    ledger_use(&cluster->ledger, observed->name, shard->attempt, shard->evaluation,
+               shard->staging.folded, shard->staging.folded_count);
+    if (makes_step(list))
+        ledger_learn(&cluster->ledger);
+    return 0;
 }
 
 /* ---- the disk ---- */

@@ -19,6 +19,18 @@ enum say { SAY_NOTHING, SAY_FAILURE, SAY_ALL };
 static struct job job;      /* of the last seed */
 static uint64_t job_number; /* which it is, + 1 */
 
+/* The only shard made every step once: so each chunk was learnt from once an epoch. */
+static void check_learnt(struct cluster *cluster) {
+    const uint32_t *learnt = cluster->ledger.learnt;
+    uint32_t epochs = 0;
+    while (epochs < JOB_EPOCHS_MAX && cluster->outcome.epoch[epochs + 1].seen)
+        epochs++;
+    for (uint32_t i = 0; i < set_training_chunks(&job.data); i++)
+        if (learnt[i] != epochs && cluster->outcome.reason != REASON_NOT_FINITE)
+            world_fail(&cluster->world, "chunk %u was learnt from %u times in %u epochs", i,
+                       learnt[i], epochs);
+}
+
 /* One shard, one replica, nothing goes wrong. */
 static bool find_expected(void) {
     struct cluster_shape shape = {.shards = 1,
@@ -34,6 +46,7 @@ static bool find_expected(void) {
     struct cluster cluster;
     cluster_init(&cluster, &job, &shape, 1, false);
     cluster_run(&cluster, PATIENCE_NS);
+    check_learnt(&cluster);
     bool good = !cluster.world.failure[0];
     if (!good)
         printf("# without a fault: %s\n", cluster.world.failure);
@@ -56,23 +69,38 @@ static bool take_job(uint64_t seed) {
 
 /* ---- the verdict on a run ---- */
 
+static bool is_same(double a, double b) {
+    return !memcmp(&a, &b, sizeof a);
+}
+
 static void compare_steps(struct world *world, const struct outcome *a, const struct outcome *b) {
-    for (uint32_t i = 0; i <= JOB_STEPS_MAX; i++)
-        if (a->step[i].seen != b->step[i].seen ||
-            memcmp(&a->step[i].loss, &b->step[i].loss, sizeof a->step[i].loss) ||
-            memcmp(&a->step[i].gradient_max, &b->step[i].gradient_max,
-                   sizeof a->step[i].gradient_max) ||
-            memcmp(&a->step[i].holdout_loss, &b->step[i].holdout_loss,
-                   sizeof a->step[i].holdout_loss) ||
-            memcmp(&a->step[i].holdout_accuracy, &b->step[i].holdout_accuracy,
-                   sizeof a->step[i].holdout_accuracy))
-            world_fail(world, "step %u came to loss %.17g, not to %.17g", i, a->step[i].loss,
-                       b->step[i].loss);
+    for (uint32_t i = 0; i <= JOB_STEPS_MAX; i++) {
+        const struct job_step *x = &a->step[i], *y = &b->step[i];
+        if (x->seen != y->seen || !is_same(x->loss, y->loss) ||
+            !is_same(x->gradient_max, y->gradient_max) ||
+            !is_same(x->holdout_loss, y->holdout_loss) ||
+            !is_same(x->holdout_accuracy, y->holdout_accuracy))
+            world_fail(world, "step %u came to loss %.17g, not to %.17g", i, x->loss, y->loss);
+    }
+}
+
+static void compare_epochs(struct world *world, const struct outcome *a, const struct outcome *b) {
+    for (uint32_t i = 1; i <= JOB_EPOCHS_MAX; i++) {
+        const struct job_epoch *x = &a->epoch[i], *y = &b->epoch[i];
+        if (x->seen != y->seen || x->minibatches != y->minibatches || x->rows != y->rows ||
+            !is_same(x->loss, y->loss) || !is_same(x->holdout_loss, y->holdout_loss) ||
+            !is_same(x->holdout_accuracy, y->holdout_accuracy))
+            world_fail(world, "epoch %u came to loss %.17g, not to %.17g", i, x->loss, y->loss);
+    }
+    if (a->minibatches != b->minibatches)
+        world_fail(world, "there were %" PRIu64 " minibatches, not %" PRIu64, a->minibatches,
+                   b->minibatches);
 }
 
 static void compare(struct cluster *cluster) {
     struct world *world = &cluster->world;
     const struct outcome *a = &cluster->outcome, *b = &job.expected;
+    compare_epochs(world, a, b);
     compare_steps(world, a, b);
     if (a->reason != b->reason || a->steps != b->steps)
         world_fail(world,
@@ -103,6 +131,14 @@ static void print_tally(void) {
 #undef X
 }
 
+/* Passes over all chunks, and the messages between them. */
+static int64_t usual_time(const struct cluster_shape *shape) {
+    int64_t passes = (int64_t)(job.expected.steps + job.downpour.epochs + 2);
+    int64_t rounds = (int64_t)(job.expected.steps + job.expected.minibatches + 2);
+    return shape->chunk_ns * job.data.chunks * passes / shape->replicas +
+           shape->delay_ns * 12 * rounds;
+}
+
 /* True if all is well; else says what is not. */
 static bool run_seed(uint64_t seed, enum say say) {
     bool trace = say == SAY_ALL;
@@ -111,9 +147,7 @@ static bool run_seed(uint64_t seed, enum say say) {
     struct cluster_shape shape = schedule_shape(seed);
     struct cluster cluster;
     cluster_init(&cluster, &job, &shape, seed, trace);
-    int64_t usual_ns =
-        shape.chunk_ns * (int64_t)(job.data.chunks * (job.expected.steps + 2)) / shape.replicas +
-        shape.delay_ns * 12 * (int64_t)(job.expected.steps + 2);
+    int64_t usual_ns = usual_time(&shape);
     int64_t last_ns = schedule_faults(&cluster, usual_ns);
     /* A step may take many evaluations. */
     int64_t trials = 1 + (int64_t)(job.expected.evaluations / (job.expected.steps + 2));
