@@ -21,9 +21,9 @@ void operation_list_release(struct operation_list *list);
 double operation_list_weight(const struct operation_list *list);
 
 /* Runs a program on vectors of the host: FACTOR, if there is one, and then the operations sweep by
- * sweep, except those that act before (SWAP, BEGIN, CHECK), and appends the encoded scalars.
- * PRECONDITION applies the factor in force. `bounds` are those of the evaluation whose sum the
- * registers hold. */
+ * sweep, except those that act before or after (SWAP, CHECK, BEGIN), and appends the encoded
+ * scalars. PRECONDITION applies the factor in force. `bounds` are those of the evaluation whose sum
+ * the registers hold. */
 void interpreter_run(const struct operation_list *list, struct registers *registers,
                      const struct bounds *bounds, struct bytes *scalars);
 

@@ -5,8 +5,8 @@
  * cache. PRECONDITION needs all blocks of its operand, so it ends a sweep, and the operations
  * behind it are the next one; a program without it is one sweep. No operation may need a scalar
  * that the same program yields. Operations marked "first" act once, in program order, before the
- * sweeps. Those marked "→" yield scalars, in program order: exact sums (numeric/exact.h, encoded),
- * or a maximum (a double).
+ * sweeps, those marked "last" after them. Those marked "→" yield scalars, in program order: exact
+ * sums (numeric/exact.h, encoded), or a maximum (a double).
  *
  * The preconditioner P is the inverse of a sampled matrix of second derivatives. It lies on the
  * shard that holds all parameters; all shards know it by its serial number, which is never 0.
@@ -14,7 +14,7 @@
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
  *                                  REGISTER_BEST
- *   first  BEGIN evaluation l b    sum = 0, of layout l and under bounds b; from now on slices of
+ *   last   BEGIN evaluation l b    sum = 0, of layout l and under bounds b; from now on slices of
  *                                  this evaluation are taken, and the trial point is given out once
  *                                  the program is through
  *   first  FACTOR lambda serial    P = (sum/weight, exponents undone, plus lambda on the diagonal
