@@ -143,6 +143,7 @@ void coordinator_range(const struct coordinator *coordinator, uint32_t index, ui
 /* Downpour. Without it all is 0. */
 struct downpour_view {
     bool running;                    /* the optimizer has not taken over yet */
+    bool alone;                      /* it will not but to measure the end */
     uint64_t epochs, epoch;          /* that there are to be at most; that are through */
     uint64_t minibatches, minibatch; /* of the epoch under way; that are done of it */
     uint64_t done;                   /* minibatches of all epochs */

@@ -55,6 +55,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/changes.c coordinator/status/changes.h \
 	coordinator/status/chunks.c coordinator/status/chunks.h \
 	coordinator/status/control.c coordinator/status/control.h \
+	coordinator/status/epochs.c coordinator/status/epochs.h \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/host_json.c coordinator/status/host_json.h \
 	coordinator/status/http.c coordinator/status/http.h \

@@ -35,7 +35,7 @@ static void view_downpour(const struct coordinator *c, struct downpour_view *vie
     const struct downpour *d = &c->steering->downpour;
     const struct downpour_settings *s = &c->settings.downpour;
     struct downpour_data data = pouring_data(&c->settings);
-    *view = (struct downpour_view){.epochs = s->epochs};
+    *view = (struct downpour_view){.epochs = s->epochs, .alone = s->alone};
     if (!s->epochs)
         return;
     view->running = downpour_runs(d);

@@ -68,6 +68,7 @@ static void put_answers(const struct api *api, FILE *out) {
         json_decref(put_answer(api, "/api/v1/weights", "", out));
     }
     put_list(api, "/api/v1/steps", "", out);
+    put_list(api, "/api/v1/epochs", "", out);
     put_list(api, "/api/v1/events", "", out);
     for (size_t i = count > RUNS_MAX ? count - RUNS_MAX : 0; i < count; i++) {
         char more[32];

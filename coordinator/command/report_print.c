@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/terminal.h"
+#include "coordinator/status/epochs.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 
@@ -95,6 +96,14 @@ static void print_evaluation(const json_t *evaluation, FILE *out) {
         fprintf(out, ": %lld of %lld chunks counted", member_count(evaluation, "counted"),
                 member_count(evaluation, "chunks"));
     putc('\n', out);
+}
+
+static void print_epochs(const json_t *downpour, FILE *out) {
+    if (!json_is_object(downpour))
+        return;
+    char *line = epochs_line(downpour);
+    fprintf(out, "%s\n", line);
+    free(line);
 }
 
 /* Whether it computes on anything but the CPU: the line has no room to say so of each. */
@@ -195,6 +204,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     if (json_is_integer(json_object_get(status, "nonzero")))
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
+    print_epochs(json_object_get(status, "downpour"), out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
         fputs("the coordinator of this run was lost; the same command goes on with the run: from "
@@ -292,6 +302,14 @@ static void print_sweep(const json_t *sweep, bool colors) {
     free(words);
 }
 
+static void print_run_epochs(const json_t *downpour, bool colors) {
+    if (!json_is_object(downpour))
+        return;
+    char *line = epochs_line(downpour);
+    print_note(line, colors);
+    free(line);
+}
+
 #define MB 1e6
 
 /* The sizes of a run that has more than a tenth of a megabyte. */
@@ -325,6 +343,7 @@ void report_print_runs(const json_t *runs, bool colors) {
         print_run(run, colors);
         print_sweep(json_object_get(run, "sweep"), colors);
         print_changes(json_object_get(run, "changed"), colors);
+        print_run_epochs(json_object_get(run, "downpour"), colors);
         print_run_figures(run, "holdout", colors);
         print_run_figures(run, "test", colors);
         print_size(json_object_get(run, "bytes"), colors);

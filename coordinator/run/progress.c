@@ -62,6 +62,19 @@ static void write_left(double left, char *text, size_t size) {
         snprintf(text, size, "  %.1f h left", left / 3600);
 }
 
+static void write_epoch(const struct downpour_view *downpour, const char *speed, const char *left,
+                        char *text, size_t size) {
+    char loss[32] = "", holdout[32] = "";
+    if (downpour->done)
+        snprintf(loss, sizeof loss, "  loss %.4g", downpour->loss);
+    if (downpour->measures && downpour->epoch)
+        snprintf(holdout, sizeof holdout, "  holdout %.4g", downpour->holdout.loss);
+    snprintf(text, size, "epoch %llu of %llu  minibatch %llu of %llu%s%s%s%s",
+             (unsigned long long)downpour->epoch + 1, (unsigned long long)downpour->epochs,
+             (unsigned long long)downpour->minibatch, (unsigned long long)downpour->minibatches,
+             speed, loss, holdout, left);
+}
+
 /* Fewer digits of the loss leave room for the rest in 80 columns. */
 static void write_run(const struct coordinator_view *view, double rate, double seconds_left,
                       int columns, char *text, size_t size) {
@@ -69,7 +82,9 @@ static void write_run(const struct coordinator_view *view, double rate, double s
     char speed[32], left[32];
     write_rate(rate, speed, sizeof speed);
     write_left(seconds_left, left, sizeof left);
-    if (!view->started)
+    if (view->downpour.running)
+        write_epoch(&view->downpour, speed, left, text, size);
+    else if (!view->started)
         snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
     else
         snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",

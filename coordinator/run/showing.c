@@ -13,10 +13,11 @@
 /* Before, between and after trainings there is no coordinator. What is `awaited` must outlive the
  * answer. */
 static struct live live_of(const struct training *run, const char *awaited) {
-    double seconds = training_seconds(run), left = NAN;
+    double seconds = training_seconds(run), left = NAN, speed = NAN;
     if (run->coordinator && run->loop.stage == STAGE_TRAINING) {
         struct coordinator_view view = coordinator_view(run->coordinator);
         left = pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds);
+        speed = pace_rate(&run->pace, &view, seconds);
     }
     return (struct live){
         .stage = run->loop.stage,
@@ -27,6 +28,7 @@ static struct live live_of(const struct training *run, const char *awaited) {
         .started_ms = run->started_ms,
         .seconds = seconds,
         .seconds_left = left,
+        .speed = speed,
         .waiting = awaited,
         .http = run->http ? http_url(run->http) : NULL,
         .result = run->result,

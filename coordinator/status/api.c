@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/status/epochs.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/page.h"
@@ -80,6 +81,15 @@ static int take_step(void *context, const struct store_step *step) {
     return 0;
 }
 
+static int take_epoch(void *context, const struct store_epoch *epoch) {
+    struct part *part = context;
+    if (is_full(part))
+        return 1;
+    json_array_append_new(part->list, epochs_row_json(epoch, part->started_ms));
+    part->next = (int64_t)epoch->epoch + 1;
+    return 0;
+}
+
 static int take_event(void *context, const struct store_event_row *event) {
     struct part *part = context;
     if (is_full(part))
@@ -114,6 +124,10 @@ typedef int list_read(struct store *store, int64_t run, int64_t since, struct pa
 
 static int read_steps(struct store *store, int64_t run, int64_t since, struct part *part) {
     return store_steps(store, run, (uint64_t)since, take_step, part);
+}
+
+static int read_epochs(struct store *store, int64_t run, int64_t since, struct part *part) {
+    return store_downpour_epochs(store, run, (uint64_t)since, take_epoch, part);
 }
 
 static int read_events(struct store *store, int64_t run, int64_t since, struct part *part) {
@@ -154,6 +168,11 @@ static void answer_list(const struct api *api, const struct request *request, co
 static void answer_steps(const struct api *api, const struct request *request,
                          struct http_answer *answer) {
     answer_list(api, request, "steps", STEPS_AT_ONCE, read_steps, answer);
+}
+
+static void answer_epochs(const struct api *api, const struct request *request,
+                          struct http_answer *answer) {
+    answer_list(api, request, "epochs", STEPS_AT_ONCE, read_epochs, answer);
 }
 
 static void answer_events(const struct api *api, const struct request *request,
@@ -267,6 +286,7 @@ static const struct {
     {"/", false, answer_page},
     {"/api/v1/status", false, answer_status},
     {"/api/v1/steps", true, answer_steps},
+    {"/api/v1/epochs", true, answer_epochs},
     {"/api/v1/events", true, answer_events},
     {"/api/v1/runs", true, answer_runs},
     {"/api/v1/weights", false, answer_weights},

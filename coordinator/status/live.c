@@ -8,6 +8,7 @@
 #include "config.h"
 #include "coordinator/job/network.h"
 #include "coordinator/status/chunks.h"
+#include "coordinator/status/epochs.h"
 #include "coordinator/status/host_json.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
@@ -126,7 +127,7 @@ static json_t *bare_json(const struct live *live) {
     const struct network network = job_network(live->job);
     return json_pack(
         "{s:o, s:I, s:i, s:s, s:n, s:i, s:n, s:n, s:n, s:n, s:{s:i, s:n, s:n, s:n, s:n}, s:I, s:I, "
-        "s:f, s:n, s:s, s:o, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n}",
+        "s:f, s:n, s:s, s:o, s:o, s:s?, s:s, s:f, s:f, s:n, s:n, s:[], s:n, s:n}",
         "job", text_to_json(live->job->name), "run", (json_int_t)live->run, "pid", (int)getpid(),
         "state", live_state(live), "reason", "step", 0, "loss", "gradient_max", "holdout_loss",
         "holdout_accuracy", "evaluation", "number", 0, "chunks", "counted", "map",
@@ -135,7 +136,7 @@ static json_t *bare_json(const struct live *live) {
         objective_name(live->job->objective), "network", result_network_json(&network), "settings",
         job_settings(live->job), "http", live->http, "version", PACKAGE_VERSION, "l1",
         live->job->l1.value, "l2", live->job->l2.value, "nonzero", "gap_bound", "processes",
-        "waiting");
+        "waiting", "downpour");
 }
 
 static json_t *full_json(const struct live *live) {
@@ -144,6 +145,7 @@ static json_t *full_json(const struct live *live) {
     json_t *status = progress_json(live, &view);
     json_object_update_new(status, result_penalty_json(&view, &here));
     json_object_update_new(status, problem_json(live, &view));
+    json_object_set_new(status, "downpour", epochs_status_json(&view.downpour, live->speed));
     json_object_set_new(status, "tensors", result_tensors_json(live->coordinator, &view.norms));
     json_object_set_new(status, "processes", processes_json(live->coordinator, live->hosts));
     json_object_set_new(status, "waiting",

@@ -19,6 +19,7 @@ struct live {
     int64_t run; /* 0: none yet */
     int64_t started_ms;
     double seconds, seconds_left; /* of the run; NaN: not known */
+    double speed;                 /* as of pace_rate() */
     const char *waiting;          /* the workers that the run waits for, or NULL */
     const char *http;             /* where the status server is, or NULL */
     const json_t *result;         /* of result_json() once the training has ended, else NULL */
@@ -32,7 +33,8 @@ const char *live_state(const struct live *live);
 
 /* Members: job, run, pid, state, what report_add_end() says, step, loss, gradient_max, evaluation
  * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
- * attempt, waiting, started_ms, time_ms, seconds, seconds_left, processes [{role, index, pid, host,
+ * attempt, downpour (coordinator/status/epochs.h), waiting, started_ms, time_ms, seconds,
+ * seconds_left, processes [{role, index, pid, host,
  * state, portions, chunks, rate, restarts, threads, device}], objective, examples, features,
  * parameters, history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
  * tensors (as result_tensors_json() has them), holdout_loss, holdout_accuracy, settings {key:

@@ -124,6 +124,31 @@ static void write_optimizer(FILE *out, const struct coordinator_view *view, bool
                        (double)tally->safeguards[i]);
 }
 
+static void write_downpour(FILE *out, const struct downpour_view *view, const struct tally *tally) {
+    if (!view->epochs)
+        return;
+    write_one(out, "dml_downpour_epochs", GAUGE, "Epochs that there are to be at most.",
+              (double)view->epochs);
+    write_one(out, "dml_downpour_epoch", GAUGE,
+              "Epochs that are through; falls when the run goes back to a checkpoint.",
+              (double)view->epoch);
+    write_one(out, "dml_downpour_minibatches_total", COUNTER, "Minibatches trained on.",
+              (double)tally->minibatches);
+    write_one(out, "dml_downpour_running", GAUGE, "1 until the last epoch is through.",
+              view->running);
+    write_one(out, "dml_downpour_rate", GAUGE, "Learning rate of the epoch under way.", view->rate);
+    if (view->done)
+        write_one(out, "dml_downpour_loss", GAUGE,
+                  "Mean loss over the minibatches of the epoch under way.", view->loss);
+    if (view->measures && view->epoch)
+        write_one(out, "dml_downpour_holdout_loss", GAUGE,
+                  "Mean loss on the holdout after the last epoch.", view->holdout.loss);
+    if (view->measures && view->epoch && !isnan(view->holdout.accuracy))
+        write_one(out, "dml_downpour_holdout_accuracy", GAUGE,
+                  "Share of the holdout that is predicted correctly there.",
+                  view->holdout.accuracy);
+}
+
 static void write_norms(FILE *out, const char *name, const char *help, const struct layout *layout,
                         uint64_t count, const double *norms) {
     if (count)
@@ -326,6 +351,7 @@ char *metrics_text(const struct metrics *metrics, size_t *length) {
         struct coordinator_view view = coordinator_view(c);
         write_optimizer(out, &view, coordinator_settings(c)->optimizer.patience > 0,
                         metrics->tally);
+        write_downpour(out, &view.downpour, metrics->tally);
         write_tensors(out, &coordinator_settings(c)->layout, &view.norms);
         write_evaluation(out, &view, metrics->tally);
         write_checkpoint(out, &view, metrics->durable_ms);

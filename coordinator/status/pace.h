@@ -1,5 +1,5 @@
-/* How fast a run goes: recent evaluations a second, and an estimate of the time left. Reads no
- * clock.
+/* How fast a run goes: recent evaluations or minibatches a second, and an estimate of the time
+ * left. Reads no clock.
  */
 #ifndef DML_COORDINATOR_STATUS_PACE_H
 #define DML_COORDINATOR_STATUS_PACE_H
@@ -12,10 +12,13 @@
 /* Starts as zeros. */
 struct pace {
     /* Two moments in the past, so that the rate is that of the last 5 to 10 s. */
-    bool noted;
+    bool noted, pours; /* `pours`: minibatches are counted */
     struct {
         double seconds, evaluations;
     } older, newer;
+    /* The first moment of Downpour seen: epochs that were through, the one under way in part. */
+    bool poured;
+    double pouring_seconds, pouring_epochs;
     /* The first accepted point seen, from which the gradient's fall is measured. */
     bool begun;
     double seconds, gradient_max;
@@ -25,11 +28,13 @@ struct pace {
 /* Notes the state of the run, `seconds` after it began. May be called at any time. */
 void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds);
 
-/* Evaluations a second, the done part of the running one included; NaN while not known. */
+/* Evaluations a second, the done part of the running one included; while Downpour runs, minibatches
+ * a second. NaN while not known. */
 double pace_rate(const struct pace *pace, const struct coordinator_view *view, double seconds);
 
 /* Seconds until the gradient reaches its tolerance, if its logarithm falls as fast as until now; or
- * until the limit on steps or seconds, if that is reached first. NaN if not known yet. */
+ * until the limit on steps or seconds, if that is reached first; of a run that is Downpour alone,
+ * until its last epoch is through. NaN if not known yet. */
 double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
                          double seconds, double seconds_max);
 

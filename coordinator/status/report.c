@@ -9,6 +9,7 @@
 #include "config.h"
 #include "coordinator/reason.h"
 #include "coordinator/status/changes.h"
+#include "coordinator/status/epochs.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/host_json.h"
 #include "coordinator/status/members.h"
@@ -68,9 +69,9 @@ static void add_settings(json_t *status, const json_t *settings) {
 /* What else the result says of the run. */
 static void add_result(json_t *status, const struct store_run *run) {
     static const char *const members[] = {
-        "objective", "network",       "examples",   "features",       "parameters",
-        "history",   "backup_copies", "safeguards", "preconditioner", "l1",
-        "l2",        "nonzero",       "gap_bound",  "tensors",        NULL};
+        "objective",     "network",    "examples",       "features", "parameters", "history",
+        "backup_copies", "safeguards", "preconditioner", "l1",       "l2",         "nonzero",
+        "gap_bound",     "tensors",    "downpour",       NULL};
     static const char *const of_best[] = {"holdout_loss", "holdout_accuracy", NULL};
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *settings = json_loads(run->settings, 0, NULL);
@@ -83,6 +84,14 @@ static void add_result(json_t *status, const struct store_run *run) {
         add_settings(status, settings);
     json_object_set_new(status, "settings", settings ? settings : json_null());
     json_decref(result);
+}
+
+/* Of a run without a result. */
+static int add_epochs(struct store *store, const struct store_run *run, json_t *status) {
+    json_t *downpour;
+    int code = epochs_stored_json(store, run->run, json_object_get(status, "settings"), &downpour);
+    json_object_set_new(status, "downpour", downpour);
+    return code;
 }
 
 struct process_list {
@@ -135,7 +144,7 @@ int report_status(struct store *store, json_t **status) {
         code = store_hosts(store, run.run, take_host, hosts);
     json_object_set_new(*status, "hosts", hosts);
     add_result(*status, &run);
-    return code;
+    return code || run.result ? code : add_epochs(store, &run, *status);
 }
 
 struct runs_listed {
@@ -174,7 +183,7 @@ static int take_run(void *context, const struct store_run *run) {
         code = store_model_of(runs->store, run->run, &folder, &sha256);
     if (code)
         return code;
-    static const char *const told[] = {"l1", "l2", "nonzero", "holdout", "test", NULL};
+    static const char *const told[] = {"l1", "l2", "nonzero", "downpour", "holdout", "test", NULL};
     json_t *of_run = json_pack(
         "{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
         (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run), "reason",

@@ -13,8 +13,8 @@
  * counted, map}, evaluations, started_ms, seconds, version, processes [{role, index, pid, host,
  * state, portions, rate}], settings; and of the result, null before the end: objective, examples,
  * features, parameters, history, backup_copies, safeguards, preconditioner, l1, l2, nonzero,
- * gap_bound, tensors, and with early stopping holdout_loss and holdout_accuracy of the model. What
- * only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
+ * gap_bound, tensors, downpour, and with early stopping holdout_loss and holdout_accuracy of the
+ * model. What only a live coordinator knows is null. ERROR_UNAVAILABLE if there is no run. */
 int report_status(struct store *store, json_t **status);
 
 /* Puts into a status what a result says of the end: reason, converged, shortfall, the figures
@@ -22,9 +22,9 @@ int report_status(struct store *store, json_t **status);
 void report_add_end(json_t *status, const json_t *result);
 
 /* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,
- * evaluations, loss, gradient_max, l1, l2, nonzero, model, model_sha256, publication}]}, oldest
- * first. l1, l2 and nonzero are null until the run has ended. `publication` is "live", "published"
- * (it was live), "refused" or null. */
+ * evaluations, loss, gradient_max, l1, l2, nonzero, downpour, model, model_sha256, publication}]},
+ * oldest first. l1, l2, nonzero and downpour are null until the run has ended. `publication` is
+ * "live", "published" (it was live), "refused" or null. */
 int report_runs(struct store *store, json_t **runs);
 
 /* Prints tables of at most 80 columns; `colors` is from terminal_colors(). */

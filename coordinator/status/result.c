@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
 #include "base/text.h"
+#include "coordinator/status/epochs.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/path_table.h"
 #include "model/model.h"
@@ -142,6 +144,8 @@ json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
     json_object_update_new(result, result_penalty_json(&view, &view.answer));
     json_object_set_new(result, "tensors", result_tensors_json(c, &view.answer.norms));
     json_object_set_new(result, "devices", devices_json(c));
+    if (view.downpour.epochs)
+        json_object_set_new(result, "downpour", epochs_status_json(&view.downpour, NAN));
     return result;
 }
 
@@ -236,13 +240,24 @@ static void print_sparsity(const json_t *result) {
     putchar('\n');
 }
 
-/* Which step the model is of. */
+static void print_epochs(const json_t *result) {
+    const json_t *downpour = json_object_get(result, "downpour");
+    if (!json_is_object(downpour))
+        return;
+    char *line = epochs_line(downpour);
+    printf("%-12s %s\n", "downpour", line);
+    free(line);
+}
+
+/* Which step the model is of, or which epoch, if there was no step. */
 static void print_best(const json_t *result) {
     const json_t *best = json_object_get(result, "early_stopping");
+    long long epoch = member_count(json_object_get(result, "downpour"), "best_epoch");
     if (!best)
         return;
-    printf("%-12s step %lld, holdout loss %.12g", "best", member_count(best, "best_step"),
-           member_number(best, "holdout_loss"));
+    bool step = member_count(best, "best_step") || !epoch;
+    printf("%-12s %s %lld, holdout loss %.12g", "best", step ? "step" : "epoch",
+           step ? member_count(best, "best_step") : epoch, member_number(best, "holdout_loss"));
     if (json_is_number(json_object_get(best, "holdout_accuracy")))
         printf(", accuracy %.6g", member_number(best, "holdout_accuracy"));
     putchar('\n');
@@ -293,6 +308,7 @@ static void print_table(const json_t *result) {
     }
     printf("%-12s %lld, %lld evaluations\n", "steps", member_count(result, "steps"),
            member_count(result, "evaluations"));
+    print_epochs(result);
     print_sparsity(result);
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",

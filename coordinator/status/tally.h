@@ -7,11 +7,11 @@
 
 /* Counts since this process began. Starts as zeros. */
 struct tally {
-    uint64_t evaluations;
+    uint64_t evaluations, minibatches;
     uint64_t safeguards[SAFEGUARDS];
     struct {
         bool known;
-        uint64_t evaluations;
+        uint64_t evaluations, minibatches;
         uint64_t safeguards[SAFEGUARDS];
     } last;
 };

@@ -298,6 +298,7 @@ static const char *const status_members[] = {
     "model_sha256",
     "waiting",
     "hosts",
+    "downpour",
 };
 
 static void the_status_has_every_member(void **state) {

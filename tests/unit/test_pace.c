@@ -89,6 +89,39 @@ static void without_a_fall_only_a_limit_is_in_sight(void **state) {
     assert_float_equal(pace_seconds_left(&pace, &run, now, INFINITY), 194, 1e-9);
 }
 
+static void pour(double seconds, uint64_t epoch, uint64_t minibatch) {
+    run.downpour.running = true;
+    run.downpour.epochs = 4;
+    run.downpour.minibatches = 100;
+    run.downpour.epoch = epoch;
+    run.downpour.minibatch = minibatch;
+    run.downpour.done = 100 * epoch + minibatch;
+    now = seconds;
+    pace_note(&pace, &run, now);
+}
+
+static void minibatches_have_a_rate_of_their_own(void **state) {
+    (void)state;
+    pour(10, 0, 50);
+    pour(14, 2, 50);
+    assert_float_equal(pace_rate(&pace, &run, now), 50, 1e-12);
+    run.downpour.running = false;
+    note(16, 300, 0); /* more evaluations than there were minibatches */
+    assert_true(isnan(pace_rate(&pace, &run, now)));
+    note(18, 302, 0);
+    assert_float_equal(pace_rate(&pace, &run, now), 1, 1e-12);
+}
+
+static void the_time_left_of_minibatches_alone_is_that_of_their_epochs(void **state) {
+    (void)state;
+    pour(10, 0, 50);
+    pour(14, 2, 50);
+    assert_true(isnan(pace_seconds_left(&pace, &run, now, INFINITY)));
+    run.downpour.alone = true;
+    assert_float_equal(pace_seconds_left(&pace, &run, now, INFINITY), 3, 1e-9);
+    assert_float_equal(pace_seconds_left(&pace, &run, now, 16), 2, 1e-9);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 /* Lines of a run of so many seconds, a step a second. */
@@ -126,6 +159,8 @@ int main(void) {
         TEST(the_time_left_follows_the_fall_of_the_gradient),
         TEST(a_limit_that_comes_first_ends_the_run),
         TEST(without_a_fall_only_a_limit_is_in_sight),
+        TEST(minibatches_have_a_rate_of_their_own),
+        TEST(the_time_left_of_minibatches_alone_is_that_of_their_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
