@@ -242,7 +242,7 @@ const struct key keys[] = {
      OF_DOWNPOUR, .initial = "1",
      .help = "how many times batch a minibatch has; a list: by epoch, the last goes on"},
     {"downpour.rate", KEY_SERIES, AT(downpour.rate), RANGE(1e-12, 1e6), VALUES(LIST_MAX),
-     OF_DOWNPOUR, .initial = "0.02",
+     OF_DOWNPOUR, .initial = "0.05",
      .help = "the learning rate of Adagrad; a list: by epoch, the last goes on"},
     {"downpour.seed", KEY_COUNT64, AT(downpour.seed), RANGE(0, COUNT_MAX), OF_DOWNPOUR,
      .initial = "1", .help = "which order the rows have"},

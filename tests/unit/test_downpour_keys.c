@@ -11,7 +11,7 @@ static void defaults_are_three_epochs_of_small_minibatches(void **state) {
     assert_int_equal(job->optimizer, JOB_LBFGS);
     assert_int_equal(downpour->epochs, 3);
     assert_int_equal(downpour->batch, 128);
-    assert_true(downpour->rate.count == 1 && downpour->rate.value[0] == 0.02);
+    assert_true(downpour->rate.count == 1 && downpour->rate.value[0] == 0.05);
     assert_true(downpour->schedule.count == 1 && downpour->schedule.value[0] == 1);
     assert_int_equal(downpour->seed, 1);
     job_free(job);
