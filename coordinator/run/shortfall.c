@@ -139,10 +139,10 @@ int shortfall_strict(const json_t *result, bool strict) {
 
 int shortfall_diverged(const struct downpour_view *downpour) {
     return error_set(ERROR_DATA,
-                     "the loss is not finite any more after %llu minibatches, in epoch %llu: set "
+                     "the loss is not finite any more after minibatch %llu of epoch %llu: set "
                      "downpour.rate lower than %g; no model was written",
-                     (unsigned long long)downpour->done, (unsigned long long)downpour->epoch + 1,
-                     downpour->rate);
+                     (unsigned long long)downpour->minibatch,
+                     (unsigned long long)downpour->epoch + 1, downpour->rate);
 }
 
 int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
