@@ -334,10 +334,11 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
     if (was == MEASURING_TRIAL)
         recording_evaluation(c, step_before + was_started, step_length,
                              accepted ? "accepted" : "rejected", now_ns, out);
-    if (accepted) {
+    /* If Downpour goes on later, the bounds of a minibatch must follow from the one before it. */
+    if (accepted && !c->steering->downpour.closing)
         c->steering->maxima_at_x = c->steering->evaluation.maxima;
+    if (accepted)
         recording_step(c, out);
-    }
     steering_follow(c, want, now_ns, out); /* puts the step into x and g: before CHECKPOINT */
     if (accepted && !c->steering->finishing)
         durability_checkpoint_if_due(c, now_ns, out);

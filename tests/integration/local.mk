@@ -11,6 +11,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_links.py \
 	tests/integration/test_network_models.py \
 	tests/integration/test_network.py \
+	tests/integration/test_downpour.py \
 	tests/integration/test_plugin.py \
 	tests/integration/test_layers.py \
 	tests/integration/test_start.py \
@@ -59,6 +60,7 @@ INTEGRATION_TESTS = \
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
+	tests/integration/adagrad.py \
 	tests/integration/descent.py \
 	tests/integration/wide.py \
 	tests/integration/nightly.py \

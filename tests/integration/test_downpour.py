@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Training on minibatches with Adagrad: an oracle that shares nothing with the programs comes to the
+same model; the bits are the same however the work is divided and whoever is lost on the way."""
+
+import math
+import random
+import signal
+import sys
+import time
+
+import adagrad
+from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, main, read_safetensors, test, train, words,
+                     write_job)
+
+# ---- beside the oracle ----
+
+
+def made_rows(kind, rows=1605, columns=7, seed=3):
+    """Values far from 0 in one column, a label, and a weight each."""
+    rng = random.Random(seed)
+    made = []
+    for _ in range(rows):
+        x = [rng.gauss(0, 1) + (j == 2) for j in range(columns)]
+        margin = math.fsum(v * (j - 3) for j, v in enumerate(x)) / 3 + rng.gauss(0, 1)
+        label = {'class': int(margin > 0), 'classes': min(2, max(0, int(margin + 1.5))),
+                 'number': margin}[kind]
+        made.append((x, label, round(rng.uniform(0.1, 4), 3)))
+    return made
+
+
+def write_rows(folder, rows, weighted):
+    lines = [','.join([*(f'c{j}' for j in range(len(rows[0][0]))), 'label'])]
+    lines += [','.join([*map(repr, x), repr(label)]) for x, label, _ in rows]
+    (folder / 'data.csv').write_text('\n'.join(lines) + '\n')
+    (folder / 'weights').write_text(''.join(f'{weight}\n' for _, _, weight in rows))
+    return {'data': ['data.csv'], **({'weights': ['weights']} if weighted else {})}
+
+
+def centred(rows):
+    """As networks see their columns: less the mean, which is weighted; and the means."""
+    total = math.fsum(weight for _, _, weight in rows)
+    means = [math.fsum(row[0][j] * row[2] for row in rows) / total for j in range(len(rows[0][0]))]
+    return [([v - m for v, m in zip(x, means)], label, weight) for x, label, weight in rows], means
+
+
+def model_of(path, widths):
+    """The vector of a model's parameters, in the order of adagrad.py."""
+    arrays = read_safetensors(path / 'model.safetensors')
+    if 'weight' in arrays:
+        by_output = arrays['weight'][1]
+        inputs, outputs = widths
+        return [by_output[k * inputs + j] for j in range(inputs) for k in range(outputs)] + \
+            arrays['bias'][1]
+    layers = range(1, len(widths))
+    return [v for kind in 'Wb' for layer in layers for v in arrays[f'{kind}{layer}'][1]]
+
+
+def by_oracle(rows, loss, widths, network_seed, **settings):
+    """The parameters by the columns as they are in the data."""
+    start = [0.0] * len(adagrad.flat(adagrad.zeros(widths), [[0.0] * w for w in widths[1:]]))
+    if len(widths) == 2:
+        return adagrad.descend(rows, loss, widths, start, **settings)[0]
+    moved, means = centred(rows)
+    start = adagrad.flat(adagrad.glorot(widths, network_seed), [[0.0] * w for w in widths[1:]])
+    x, _ = adagrad.descend(moved, loss, widths, start, **settings)
+    weights, biases = adagrad.folded(x, widths)
+    biases[0] = [b - math.fsum(m * row[k] for m, row in zip(means, weights[0]))
+                 for k, b in enumerate(biases[0])]
+    return adagrad.flat(weights, biases)
+
+
+# Objective, kind of labels, the oracle's loss, widths, weighted, settings of the job and of both.
+ORACLE = [
+    ('logistic', 'class', adagrad.logistic, [7, 1], False, {}, {'l2': 1e-2}),
+    ('logistic', 'class', adagrad.logistic, [7, 1], True, {}, {'l1': 5e-2}),
+    ('softmax', 'classes', adagrad.softmax, [7, 3], True, {}, {'l2': 1e-3}),
+    ('squared', 'number', adagrad.squared, [7, 1], False, {}, {}),
+    ('network', 'classes', adagrad.softmax, [7, 5, 4, 3], True,
+     {'network': {'layers': [5, 4], 'seed': 9}, 'early_stopping': 'off'}, {'l2': 1e-3}),
+]
+
+
+@test
+def an_oracle_comes_to_the_same_point_after_a_hundred_minibatches(folder):
+    for number, (objective, kind, loss, widths, weighted, own, penalties) in enumerate(ORACLE):
+        place = folder / str(number)
+        place.mkdir()
+        rows = made_rows(kind)
+        job = write_job(place, **write_rows(place, rows, weighted), objective=objective,
+                        optimizer='downpour', precondition='none', shards=2, replicas=2,
+                        threads=1, **own, **penalties,
+                        downpour={'epochs': 6, 'batch': 64, 'seed': 5, 'rate': [0.1, 0.07, 0.05],
+                                  'schedule': [1, 1, 2]})
+        if not weighted:
+            rows = [(x, label, 1.0) for x, label, _ in rows]
+        result = train(job)
+        assert result['reason'] == 'epoch limit', result
+        want = by_oracle(rows, loss, widths, own.get('network', {}).get('seed'), batch=64,
+                         rates=[0.1, 0.07, 0.05], schedule=[1, 1, 2], seed=5, epochs=6, **penalties)
+        got = model_of(place / 'job.state/models/1', widths)
+        assert len(got) == len(want), (got, want)
+        apart = max(abs(a - b) for a, b in zip(got, want))
+        print(f'# {objective} {penalties}: {apart:.2g} apart at most')
+        assert apart <= 1e-12, (objective, apart, got, want)
+        if 'l1' in penalties:
+            assert 0.0 in got and got.count(0.0) < len(got) - 2, got
+            assert [v == 0 for v in got] == [v == 0 for v in want], (got, want)
+
+
+# ---- the same bits ----
+
+def pairs_of_words(folder, rows=1500, words=60, seed=1):
+    """Rows of two words out of many; the label says whether they are of the same half."""
+    rng = random.Random(seed)
+    with open(folder / 'words.libsvm', 'w') as file:
+        for _ in range(rows):
+            first, second = sorted(rng.sample(range(1, words + 1), 2))
+            file.write(f'{first % 2 ^ second % 2} {first}:1 {second}:1\n')
+    return 'words.libsvm'
+
+
+def wide_job(folder, **settings):
+    """Enough parameters that three shards have a part of them. 19 chunks: an epoch has ten
+    minibatches, then five."""
+    return write_job(folder, **{
+        'data': [pairs_of_words(folder)], 'objective': 'network', 'start': 'downpour',
+        'network': {'layers': [200, 8], 'activation': 'gelu'}, 'holdout': ['0.2'], 'max_steps': 5,
+        'downpour': {'epochs': 3, 'rate': [0.05, 0.02], 'schedule': [1, 2]},
+        'checkpoint_seconds': 0, 'replicas': 2, 'shards': 2, 'threads': 1, **settings})
+
+
+# What must not depend on how a run went.
+FIGURES = 'model_sha256', 'steps', 'loss', 'reason', 'early_stopping', 'holdout'
+
+
+def check_same(result, quiet, where):
+    for member in FIGURES:
+        assert result.get(member) == quiet.get(member), (where, member, result, quiet)
+
+
+@test
+def the_model_is_the_same_however_the_work_is_divided(folder):
+    job = wide_job(folder)
+    divisions = [(1, 1, 1, 0), (2, 3, 2, 1), (3, 2, 1, 2), (1, 4, 1, 1)]
+    results = [train(job, '--state', folder / f'{number}.state',
+                     *words({'shards': shards, 'replicas': replicas, 'threads': threads,
+                             'portion_chunks': portion}))
+               for number, (shards, replicas, threads, portion) in enumerate(divisions)]
+    for result, division in zip(results, divisions):
+        check_same(result, results[0], division)
+    others = {'another order': {'downpour.seed': 2}, 'another rate': {'downpour.rate': '0.03'},
+              'other minibatches': {'downpour.schedule': '{ 2, 1 }'}}
+    hashes = [train(job, '--fresh', *words(settings))['model_sha256']
+              for settings in others.values()]
+    assert len({results[0]['model_sha256'], *hashes}) == 4, hashes
+
+
+# With two replicas EVALUATE is sent twice an evaluation; an epoch has ten minibatches, or five, and
+# then the holdout. So these are in the middle of the first epoch, at its end, in the next one, and
+# where L-BFGS takes over.
+MOMENTS = {'the first minibatch': 'send_EVALUATE:1', 'an epoch': 'send_EVALUATE:12',
+           'the holdout': 'send_EVALUATE:21', 'the next epoch': 'send_EVALUATE:28',
+           'the first durable minibatch': 'state_step_commit:1',
+           'a durable minibatch': 'state_step_commit:2',
+           'the last holdout': 'send_EVALUATE:45', 'the first step of L-BFGS': 'send_EVALUATE:47',
+           'reading': 'send_READ:1'}
+
+
+def rerun(job, state, point, *arguments):
+    """Kills the coordinator there, and gives the command again."""
+    process = Process(COORDINATOR, 'run', job, '--state', state, *arguments,
+                      DML_FAILPOINT=f'coordinator.{point}:kill')
+    finished = process.wait()
+    process.end()
+    assert finished.status == -signal.SIGKILL, finished
+    return train(job, '--state', state, *arguments)
+
+
+@test
+def a_coordinator_that_is_killed_costs_nothing(folder):
+    job = wide_job(folder)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for number, (moment, point) in enumerate(MOMENTS.items()):
+        check_same(rerun(job, folder / f'{number}.state', point), quiet, moment)
+
+
+@test
+def workers_that_are_killed_cost_nothing(folder):
+    job = wide_job(folder)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for point in ['shard0.receive_PROGRAM:6', 'shard1.receive_PROGRAM:12', 'shard0.send_RESULT:2',
+                  'shard1.checkpoint_begin:3', 'shard0.checkpoint_done:5', 'shard1.receive_FOLD:17',
+                  'replica1.receive_EVALUATE:5', 'replica0.send_FLUSHED:3',
+                  'replica0.receive_PARAMETERS:14']:
+        result = train(job, '--state', folder / f'{point}.state', DML_FAILPOINT=f'{point}:kill',
+                       DML_FAILPOINT_ONCE=str(folder / f'{point}.fired'))
+        assert result['restarts'][point.split('.')[0][:-1]] >= 1, result
+        check_same(result, quiet, point)
+
+
+def stopped_at(job, evaluation, *arguments, **environment):
+    """A coordinator that stopped itself where it announces that evaluation, from 1."""
+    process = Process(COORDINATOR, 'run', job, '--json', *arguments, **environment,
+                      DML_FAILPOINT=f'coordinator.send_EVALUATE:{2 * evaluation - 1}:stop')
+    process.until(lambda: is_stopped(process.pid), 'it stops')
+    return process
+
+
+def is_stopped(pid):
+    with open(f'/proc/{pid}/stat') as file:
+        return file.read().rsplit(')', 1)[1].split()[0] == 'T'
+
+
+@test
+def a_run_that_was_interrupted_or_out_of_time_goes_on_to_the_same_model(folder):
+    job = wide_job(folder)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for evaluation in 1, 6, 11, 14, 23:
+        state = folder / f'interrupted-{evaluation}.state'
+        process = stopped_at(job, evaluation, '--state', state)
+        process.signal(signal.SIGINT)
+        process.signal(signal.SIGCONT)
+        finished = process.wait()
+        assert finished.status == AGAIN, finished
+        result = train(job, '--state', state)
+        assert result['restarts']['coordinator'] == 1, result
+        check_same(result, quiet, evaluation)
+    for evaluation in 6, 11, 14:
+        state = folder / f'late-{evaluation}.state'
+        process = stopped_at(job, evaluation, '--state', state, '--set', 'max_seconds=0.5')
+        time.sleep(0.6)
+        process.signal(signal.SIGCONT)
+        finished = process.wait()
+        assert finished.json['reason'] == 'time limit', finished
+        check_same(train(job, '--state', state), quiet, ('late', evaluation))
+
+
+@test
+def more_epochs_go_on_where_fewer_ended(folder):
+    job = wide_job(folder, start='none', optimizer='downpour', early_stopping='off')
+    whole = train(job, '--fresh', *words({'downpour.epochs': 4}))
+    assert train(job, '--fresh', *words({'downpour.epochs': 2}))['reason'] == 'epoch limit'
+    check_same(train(job, *words({'downpour.epochs': 4})), whole, 'more epochs')
+
+
+# ---- ends ----
+
+@test
+def epochs_that_make_the_holdout_worse_are_not_kept(folder):
+    job = wide_job(folder, start='none', optimizer='downpour', early_stopping=2)
+    result = train(job, *words({'downpour.epochs': 20}))
+    assert result['reason'] == 'early stopping' and result['converged'], result
+    shorter = train(job, '--fresh', *words({'downpour.epochs': 2}))
+    assert result['model_sha256'] == shorter['model_sha256'], (result, shorter)
+
+
+@test
+def a_rate_that_is_far_too_high_ends_with_words_and_without_a_model(folder):
+    rows = [(x, max(0, round(margin)), weight) for x, margin, weight in made_rows('number')]
+    job = write_job(folder, **write_rows(folder, rows, False), objective='poisson',
+                    start='downpour', downpour={'rate': 1e4})
+    finished = dml('run', job, '--json')
+    assert finished.status == BAD_DATA and finished.json['reason'] == 'not finite', finished
+    assert 'set downpour.rate lower than 10000' in finished.stderr.splitlines()[-1], finished
+    assert not (folder / 'job.state/models/current').exists(), finished
+
+
+
+if __name__ == '__main__':
+    sys.exit(main())
