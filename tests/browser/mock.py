@@ -46,6 +46,7 @@ class Mock:
         self.lost = ()              # indices of replicas that are lost
         self.loss_shift = 0         # added to every loss
         self.nulls = False          # whatever may be null is
+        self.downpour = None        # what the status says of minibatches
         self.holdout = False        # the steps carry what the holdout says
         self.events, self.safeguards = [], {}
         self.preconditioner = {'kind': 'none', 'in_force': False, 'refreshes': 0, 'passes': 0}
@@ -161,7 +162,7 @@ class Mock:
             'objective': 'logistic', 'examples': 32561, 'features': 123, 'parameters': 124,
             'history': 100, 'backup_copies': 3, 'safeguards': self.safeguards,
             'preconditioner': self.preconditioner, 'tensors': self.tensors,
-            'network': self.network,
+            'network': self.network, 'downpour': self.downpour,
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             **{name: self.row(self.step).get(name)
                for name in ('holdout_loss', 'holdout_accuracy')},
@@ -172,6 +173,14 @@ class Mock:
         rows = [self.row(step, run) for step in range(since, min(last + 1, since + STEPS_MAX))]
         following = since + len(rows)
         return {'run': run, 'steps': rows, 'next': following, 'more': following <= last}
+
+    def epochs(self, since):
+        through = self.downpour['epoch']
+        rows = [{'epoch': epoch, 'minibatches': 422, 'rows': 54000, 'loss': .6 / epoch ** .5,
+                 'holdout_loss': .5 / epoch ** .4, 'holdout_accuracy': .9 - .2 / epoch,
+                 'took_seconds': .5, 'wall_ms': BEGAN_MS + 500 * epoch, 'seconds': .5 * epoch}
+                for epoch in range(max(1, since), through + 1)]
+        return {'run': self.run, 'epochs': rows, 'next': through + 1, 'more': False}
 
     def runs(self):
         def one(run):
@@ -233,6 +242,7 @@ def answer(mock, handler):
     else:
         made = {'/api/v1/status': mock.status, '/api/v1/runs': mock.runs,
                 '/api/v1/steps': lambda: mock.steps(since, query.get('run', mock.run)),
+                '/api/v1/epochs': lambda: mock.epochs(since),
                 '/api/v1/events': lambda: mock.events_since(since)}.get(url.path)
         body = json.dumps(made() if made else {'error': 'not found'}).encode()
         kind = 'application/json'

@@ -57,6 +57,29 @@ def layers_are_shown_with_their_norms_where_there_are_any(mock, page):
 
 
 @in_browser
+def epochs_of_minibatches_are_shown_with_the_curve_of_the_holdout(mock, page):
+    job = mock(step=0, nulls=True, earlier=0)
+    tab = page(job)
+    assert not tab.run("document.getElementById('epochs').offsetHeight")
+    job.downpour = {'running': True, 'epochs': 12, 'epoch': 5, 'minibatches': 422, 'minibatch': 123,
+                    'done': 2233, 'redone': 0, 'rate': .02, 'loss': .3, 'holdout_loss': .26,
+                    'holdout_accuracy': .86, 'best_epoch': None, 'stopped_early': False,
+                    'minibatches_per_second': 812.4}
+    last = "document.querySelectorAll('#epoch-charts output')[{}].textContent"
+    tab.until(last.format(2) + " === '0.86'")
+    assert tab.text('epochs-text') == ('epoch 6 of 12: 123 of 422 minibatches, 812 a second, '
+                                       'rate 0.02'), tab.text('epochs-text')
+    assert tab.text('step-note') == 'epoch 6 of minibatches', tab.text('step-note')
+    shown_in_every_way(tab)
+    assert colours_in(tab, 'epoch-holdout_loss-chart') > 3
+    job.downpour |= {'epoch': 3}  # the run went back to a checkpoint
+    tab.until(last.format(2) + " === '0.83333'")
+    job.downpour |= {'epoch': 7, 'running': False, 'stopped_early': True, 'done': 2954}
+    tab.until("document.getElementById('epochs-text').textContent"
+              ".startsWith('7 epochs, stopped early of 12, ')")
+
+
+@in_browser
 def accuracy_on_the_holdout_is_drawn_beside_its_loss(mock, page):
     tab = page(mock(step=40, holdout=True))
     shown_in_every_way(tab)
