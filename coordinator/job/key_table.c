@@ -234,7 +234,7 @@ const struct key keys[] = {
     {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "none",
      .help = "what comes before L-BFGS; downpour: epochs of minibatches with Adagrad"},
     {"downpour.epochs", KEY_COUNT32, AT(downpour.epochs), RANGE(1, DOWNPOUR_EPOCHS_MAX),
-     OF_DOWNPOUR, .initial = "3", .help = "times that minibatches go through all rows"},
+     CHANGES, OF_DOWNPOUR, .initial = "3", .help = "times that minibatches go through all rows"},
     {"downpour.batch", KEY_COUNT32, AT(downpour.batch),
      RANGE(DOWNPOUR_BLOCK_ROWS, DOWNPOUR_BATCH_MAX), .multiple = DOWNPOUR_BLOCK_ROWS, OF_DOWNPOUR,
      .initial = "128", .help = "rows of a minibatch"},

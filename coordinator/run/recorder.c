@@ -42,8 +42,11 @@ static const char *holdout_text(char text[96], double loss, double accuracy) {
     return text;
 }
 
+/* The last epoch is told before the first step: it says where L-BFGS begins. */
 static void log_step(struct recorder *recorder, const struct store_step *step) {
     char holdout[96];
+    if (step->step == 0)
+        recorder_finish(recorder);
     snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
              "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
              (unsigned long long)step->step, step->loss,

@@ -102,6 +102,8 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
                                 "rounding allows, and then a larger gradient_tolerance or "
                                 "loss_tolerance is reached",
                                 view->answer.loss));
+    if (job->optimizer == JOB_DOWNPOUR)
+        return;
     add(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
                             "reached in fewer steps",
                             job->l2.value, job->gradient_tolerance, job->loss_tolerance));

@@ -22,6 +22,10 @@ JOBS = {
     'l1': ('sparse', {'objective': 'logistic', 'l1': 1e-3}),
     'curvature': ('dense', {'objective': 'softmax', 'precondition': 'block'}),
     'standardise': ('dense', {'objective': 'softmax', 'standardise': 'true'}),
+    'downpour before a network': ('dense', {'objective': 'network', 'network.layers': 5, 'holdout': '{}',
+                                            'start': 'downpour'}),
+    'downpour with l1': ('sparse', {'objective': 'logistic', 'l1': 1e-3, 'start': 'downpour'}),
+    'downpour alone': ('dense', {'objective': 'softmax', 'standardise': 'true', 'optimizer': 'downpour'}),
 }
 
 
@@ -111,7 +115,8 @@ def the_model_is_the_same_whatever_computes_it(folder):
                 result = trained(job, {**settings, 'shards': shards, 'replicas': replicas}, device)
                 assert used(result) == {device: (shards, replicas)}, (name, result['devices'])
                 assert result['model_sha256'] == expected['model_sha256'], (name, device, shards)
-                assert result['steps'] == expected['steps'] > 0, (name, device)
+                assert result['steps'] == expected['steps'], (name, device)
+                assert (result['steps'] > 0) == ('optimizer' not in settings), (name, result)
 
 
 @test
@@ -172,10 +177,11 @@ def a_run_goes_on_with_what_it_was_not_begun_with(folder):
 
 # ---- devices that fail ----
 
-def failing(folder, job, fault, device):
+def failing(folder, job, fault, device, settings=None):
     """A run in which one device fails once."""
-    fired = folder / f'{fault}-{device}'.replace(':', '-')
-    finished = dml('run', job, '--fresh', '--json', *words({**SHORT, 'device': device, 'replicas': 1}),
+    settings = {**SHORT, **(settings or {}), 'device': device, 'replicas': 1}
+    fired = folder / f'{fault}-{device}-{len(settings)}'.replace(':', '-')
+    finished = dml('run', job, '--fresh', '--json', *words(settings),
                    DML_AUTO_DEVICE='emulated', DML_FAILPOINT=f'{fault}:hit', DML_FAILPOINT_ONCE=str(fired))
     assert finished.status == 0, finished
     assert fired.with_name(f'{fired.name}.0').exists(), (fault, finished)
@@ -185,14 +191,15 @@ def failing(folder, job, fault, device):
 @test
 def a_device_that_fails_costs_no_bit(folder):
     job = make_job(folder, 'sparse')
-    expected = trained(job, {}, 'cpu')
-    for role in 'replica', 'shard':
-        for fault in 'device_launch:10', 'device_lost:60':
-            finished = failing(folder, job, f'{role}0.{fault}', 'emulated')
-            result = finished.json
-            assert result['model_sha256'] == expected['model_sha256'], finished
-            assert result['restarts'][role] == 1, finished
-            assert used(result).keys() == {'emulated'}, finished
+    for settings in {}, {'start': 'downpour'}:
+        expected = trained(job, settings, 'cpu')
+        for role in 'replica', 'shard':
+            for fault in 'device_launch:10', 'device_lost:60':
+                finished = failing(folder, job, f'{role}0.{fault}', 'emulated', settings)
+                result = finished.json
+                assert result['model_sha256'] == expected['model_sha256'], finished
+                assert result['restarts'][role] == 1, finished
+                assert used(result).keys() == {'emulated'}, finished
 
 
 @test

@@ -112,6 +112,12 @@ TESTS += tests/unit/test_downpour
 tests_unit_test_downpour_SOURCES = tests/unit/test_downpour.c
 tests_unit_test_downpour_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_diagonal
+TESTS += tests/unit/test_diagonal
+tests_unit_test_diagonal_SOURCES = tests/unit/test_diagonal.c \
+	tests/unit/memory_backend.c tests/unit/memory_backend.h
+tests_unit_test_diagonal_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_l1
 TESTS += tests/unit/test_l1
 tests_unit_test_l1_SOURCES = tests/unit/test_l1.c \

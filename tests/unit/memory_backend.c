@@ -67,6 +67,7 @@ static double max_abs(const struct backend *backend, const double *a) {
 
 /* B's element. */
 static double b_of(const struct backend *backend, const struct operation *o, uint32_t i) {
+    assert(!o->scaled || o->beta == 1);
     if (o->scaled)
         return backend->vector[REGISTER_A][i];
     return i == backend->n - 1 ? o->beta : 1;
@@ -292,6 +293,8 @@ static void lose_all_else(struct backend *backend, const struct optimizer *optim
         memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
     if (!optimizer_keeps_best(optimizer))
         memset(backend->vector[REGISTER_BEST], 0xff, backend->n * sizeof(double));
+    if (!optimizer->scaled)
+        memset(backend->vector[REGISTER_A], 0xff, backend->n * sizeof(double));
     if (!optimizer_keeps_factor(optimizer)) {
         memset(backend->factor, 0xff, backend->n * backend->n * sizeof(double));
         backend->serial = 0;
@@ -304,6 +307,7 @@ struct problem {
     test_hessian *hessian;
     double score;
     test_holdout *holdout;
+    const double *diagonal; /* of H₀; NULL: none */
     bool resumes;
 };
 
@@ -319,6 +323,9 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
     bytes_init(&program);
     memcpy(backend.vector[REGISTER_X], start, n * sizeof *start);
     optimizer_init(optimizer, settings);
+    optimizer->scaled = problem->diagonal != NULL;
+    if (problem->diagonal)
+        memcpy(backend.vector[REGISTER_A], problem->diagonal, n * sizeof *start);
     result->loss_largest_rise = -INFINITY;
 
     enum optimizer_want want = optimizer_start(optimizer, &program);
@@ -374,5 +381,16 @@ void minimize_conditioned(test_function *function, test_hessian *hessian, double
                           const struct optimizer_settings *settings, struct minimization *result) {
     struct problem problem = {
         .function = function, .hessian = hessian, .score = score, .resumes = resumes};
+    run(&problem, n, start, settings, result);
+}
+
+void minimize_scaled(test_function *function, test_hessian *hessian, const double *diagonal,
+                     bool resumes, uint32_t n, const double *start,
+                     const struct optimizer_settings *settings, struct minimization *result) {
+    struct problem problem = {.function = function,
+                              .hessian = hessian,
+                              .score = 1000,
+                              .diagonal = diagonal,
+                              .resumes = resumes};
     run(&problem, n, start, settings, result);
 }

@@ -34,6 +34,11 @@ void minimize_conditioned(test_function *function, test_hessian *hessian, double
                           bool resumes, uint32_t n, const double *start,
                           const struct optimizer_settings *settings, struct minimization *result);
 
+/* The same with a diagonal of H₀ (n elements), and a Hessian if there is to be a preconditioner. */
+void minimize_scaled(test_function *function, test_hessian *hessian, const double *diagonal,
+                     bool resumes, uint32_t n, const double *start,
+                     const struct optimizer_settings *settings, struct minimization *result);
+
 /* The same with a holdout, to the optimizer's answer. If `resumes`, all but what a checkpoint holds
  * is lost after each step, and the optimizer goes on from that. */
 void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,

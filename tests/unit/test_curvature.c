@@ -86,13 +86,26 @@ static size_t second_at(const struct objective_shape *shape, uint32_t part, size
     return has ? part * outputs + part : NOWHERE;
 }
 
+/* second_at() of all elements, part after part: the loops over rows ask for it again and again. */
+static size_t *seconds_of(const struct objective_shape *shape) {
+    size_t n = objective_parameters(shape), *seconds, *next;
+    next = seconds = memory_new(parts_of(shape) * triangle_elements(shape), sizeof *seconds);
+    for (uint32_t part = 0; part < parts_of(shape); part++)
+        for (size_t r = 0; r < n; r++)
+            for (size_t c = 0; c <= r; c++)
+                *next++ = second_at(shape, part, r, c);
+    return seconds;
+}
+
 /* The triangle over all rows in units of the fixed point, not rounded, and the totals. */
 static struct objective_curved reference(const struct canned *canned, int b,
                                          long double *triangle) {
     const struct objective_shape *shape = &canned->shape;
-    uint32_t outputs = shape->outputs;
-    size_t n = objective_parameters(shape);
+    uint32_t outputs = shape->outputs, parts = parts_of(shape);
+    size_t n = objective_parameters(shape), elements = triangle_elements(shape);
+    size_t *seconds = seconds_of(shape);
     long double x[CANNED_FEATURES + 1], scaled[CANNED_FEATURES + 1], m[CANNED_OUTPUTS_MAX];
+    long double of[CANNED_PARAMETERS]; /* `scaled`, by parameter */
     long double s[CANNED_OUTPUTS_MAX * CANNED_OUTPUTS_MAX];
     struct objective_curved totals = {0};
     memset(triangle, 0, triangle_elements(shape) * sizeof *triangle);
@@ -108,17 +121,18 @@ static struct objective_curved reference(const struct canned *canned, int b,
             trace += (double)s[k * outputs + k];
         totals.trace += canned->weight[i] * trace;
         totals.trace_leverage += canned->weight[i] * trace * leverage;
+        for (size_t r = 0; r < n; r++)
+            of[r] = scaled[canned_column(shape, r)];
         for (size_t r = 0; r < n; r++) {
-            long double left = canned->weight[i] * ldexpl(scaled[canned_column(shape, r)], -b);
+            long double left = canned->weight[i] * ldexpl(of[r], -b);
             for (size_t c = 0; c <= r && left != 0; c++)
-                for (uint32_t part = 0; part < parts_of(shape); part++) {
-                    size_t at = second_at(shape, part, r, c);
-                    long double second = at == NOWHERE ? 0 : s[at];
-                    triangle[r * (r + 1) / 2 + c] +=
-                        second * left * scaled[canned_column(shape, c)];
+                for (uint32_t part = 0; part < parts; part++) {
+                    size_t element = r * (r + 1) / 2 + c, at = seconds[part * elements + element];
+                    triangle[element] += at == NOWHERE ? 0 : s[at] * left * of[c];
                 }
         }
     }
+    free(seconds);
     return totals;
 }
 
@@ -256,22 +270,25 @@ static void second_at_zero(const struct canned *canned, uint32_t i, double *s) {
 /* All rows at margins 0, term by term, each rounded by itself. */
 static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
     const struct objective_shape *shape = &dense->shape;
+    size_t *seconds = seconds_of(shape), n = objective_parameters(shape);
     double s[CANNED_OUTPUTS_MAX * CANNED_OUTPUTS_MAX];
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
-        double x[CANNED_FEATURES + 1];
+        double x[CANNED_FEATURES + 1], of[CANNED_PARAMETERS];
+        const size_t *next = seconds;
         second_at_zero(dense, i, s);
         for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
             x[j] = ldexp(j < CANNED_FEATURES ? dense->wide[i * CANNED_FEATURES + j] : 1,
                          dense->exponent[j] - 31);
-        for (uint32_t part = 0; part < parts_of(shape); part++)
-            for (size_t r = 0; r < objective_parameters(shape); r++)
-                for (size_t c = 0; c <= r && x[canned_column(shape, r)] != 0; c++) {
-                    size_t at = second_at(shape, part, r, c);
-                    double second = at == NOWHERE ? 0 : ldexp(s[at], -b);
-                    fixed_add(&triangle[r * (r + 1) / 2 + c],
-                              x[canned_column(shape, r)] * (second * x[canned_column(shape, c)]));
+        for (size_t r = 0; r < n; r++)
+            of[r] = x[canned_column(shape, r)];
+        for (uint32_t part = 0, parts = parts_of(shape); part < parts; part++)
+            for (size_t r = 0; r < n; next += ++r)
+                for (size_t c = 0; c <= r && of[r] != 0; c++) {
+                    double second = next[c] == NOWHERE ? 0 : ldexp(s[next[c]], -b);
+                    fixed_add(&triangle[r * (r + 1) / 2 + c], of[r] * (second * of[c]));
                 }
     }
+    free(seconds);
 }
 
 static void all_ways_to_add_a_row_give_the_same_integers(void **state) {

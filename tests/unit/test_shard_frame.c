@@ -51,6 +51,7 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.coordinates = 1;
     message.shard_setup.orthants = orthants;
+    message.shard_setup.adagrad = 1;
     message.shard_setup.bias_exponent = 20;
     bench_init(bench, message);
     assert_int_equal(bench->out.count, 0); /* not ready without the coordinates */
@@ -277,8 +278,56 @@ static void biases_that_share_a_weight_turn_its_gradient_together(void **state) 
     frame_release(&frame);
 }
 
+/* A gradient of other rows than the whole set has, by biases too. */
+static void a_gradient_by_coordinates_goes_by_its_own_weight(void **state) {
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    run_one(&bench,
+            (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10 * 0x1p-3});
+    const double *h = read_register(&bench, REGISTER_H, 0, ALL);
+    for (uint64_t i = 0; i < ALL; i++)
+        assert_true(fabs(h[i] - 8 * expected_gradient(i)) <= 1e-13 * fabs(expected_gradient(i)));
+    bench_release(&bench);
+}
+
+/* Two steps from 0 by the same gradient, the second with l1. */
+static void adagrad_takes_l1_by_the_root_of_each_columns_penalty(void **state) {
+    (void)state;
+    struct bench bench;
+    const double rate = 0.25, l1 = 50;
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    struct operation step = {.code = OPERATION_ADAGRAD,
+                             .a = REGISTER_X,
+                             .b = REGISTER_A,
+                             .c = REGISTER_G,
+                             .alpha = rate};
+    run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_G, .alpha = 10});
+    run_one(&bench, step);
+    step.l1 = l1;
+    run_one(&bench, step);
+    const double *found = read_register(&bench, REGISTER_X, 0, ALL);
+    unsigned zeros = 0;
+    for (uint64_t i = 0; i < ALL; i++) {
+        double g = expected_gradient(i), root = sqrt(2) * fabs(g) + 1e-10;
+        double expected = -copysign(rate * (1 + 1 / sqrt(2)), g);
+        if (i < WEIGHTS) {
+            double less = rate * l1 * sqrt(columns[i / OUTPUTS].penalty) / root;
+            expected = fabs(expected) > less ? expected - copysign(less, expected) : 0;
+        }
+        assert_true(fabs(found[i] - expected) <= 1e-9);
+        zeros += expected == 0;
+    }
+    assert_true(zeros > 0 && zeros < WEIGHTS);
+    bench_release(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gradient_by_coordinates_goes_by_its_own_weight),
+        cmocka_unit_test(adagrad_takes_l1_by_the_root_of_each_columns_penalty),
         cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
         cmocka_unit_test(l1_acts_on_each_column_by_the_root_of_its_penalty),
