@@ -7,6 +7,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \
 	tests/integration/test_shuffled.py \
+	tests/integration/test_epochs.py \
 	tests/integration/test_loop.py \
 	tests/integration/test_links.py \
 	tests/integration/test_network_models.py \
