@@ -8,8 +8,11 @@
 /* After one this short the journal, which costs a commit a program, is left again. */
 #define JOURNAL_UNTIL_NS INT64_C(10000000)
 
-static void announce(struct coordinator *c, uint32_t link, struct output *out) {
+void evaluating_tell(struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_EVALUATE};
+    if (workload_of(c, link)->told)
+        return;
+    workload_of(c, link)->told = true;
     message.evaluate = (struct message_evaluate){
         .attempt = c->recovery.attempt,
         .evaluation = c->steering->evaluation.number,
@@ -25,7 +28,7 @@ static void announce(struct coordinator *c, uint32_t link, struct output *out) {
 void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     if (!c->steering->evaluation.running)
         return;
-    announce(c, link, out);
+    evaluating_tell(c, link, out);
     handing_give(c, link, now_ns, out);
 }
 
@@ -40,17 +43,17 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     plan_begin(&c->steering->plan, &evaluation->parts);
     verdicts_begin(&c->steering->verdicts);
     handing_expect_delivery(c);
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
         handing_clear(workload_of(c, i));
+        workload_of(c, i)->told = false;
+    }
 }
 
 /* EVALUATE goes out without waiting for the shards to run the program that forms the point. A
  * replica that asks for the point too early is answered when the shard's BEGIN is through. */
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     clear_evaluation(c, now_ns);
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->membership.members[i].ready)
-            steering_join(c, i, now_ns, out);
+    handing_begin(c, now_ns, out);
 }
 
 /* A long evaluation is journalled from now on: a later coordinator can then go on in the middle of
@@ -72,7 +75,7 @@ void evaluating_abandon(struct coordinator *c) {
 void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(c, link);
     uint32_t waiting = c->steering->plan.waiting;
-    workload->idle = false;
+    workload->idle = workload->told = false;
     handing_forget_rate(workload);
     if (c->steering->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < workload->handed_count; i++) {

@@ -1,12 +1,11 @@
-/* Handing out chunks: how long a portion is, which replica has which, and backup copies of what
- * takes long. Backup copies are those of MapReduce, but only where a fresh copy is expected to
- * finish first (Zaharia et al., "Improving MapReduce performance in heterogeneous environments",
- * OSDI 2008), and between processes of one host only if the holder is proven slow. */
+/* Handing out chunks: how long a portion is, how a short evaluation is shared out, and which
+ * replica has which chunks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "coordinator/shares.h"
 #include "coordinator/steering_parts.h"
 
 /* A portion should be worth its messages, and short enough that the replicas end together. A flush
@@ -19,26 +18,19 @@
 #define PORTION_NS_MAX 1e9
 #define PORTIONS_LEFT 4 /* a portion takes at most this fraction of the time left */
 
+/* An evaluation that is expected to take no longer is shared out at its beginning, with one flush
+ * for each replica: to ask for more would take as long as to compute it. */
+#define SHARED_NS_MAX (PORTIONS_LEFT * PORTION_NS_MIN)
+/* What one more flush makes the coordinator and the shards do. */
+#define FLUSH_NS 100e3
+#define FLUSH_NS_PER_PARAMETER 2.0
+
+/* A replica that could add nothing in time to so many evaluations is tried: it may be faster now.
+ */
+#define PASSED_OVER_MAX 32
+
 /* A portion shorter than this, or than its flush takes, is not worth a flush of its own. */
 #define SOLO_NS_MIN 20e6
-
-/* The holder must be expected to need at least this time, and longer than the copy by this factor.
- */
-#define BACKUP_GAIN 1.5
-#define BACKUP_REMAINING_NS 20e6
-
-/* To look for portions worth copying costs a look at all that is in hand, for each replica that
- * rests. So with many replicas it is done at most once in this time for each two of them: 20 ms for
- * a thousand. */
-#define LOOK_NS_A_PAIR 20
-#define LOOK_ALWAYS 32 /* replicas: fewer cost nothing */
-
-/* A replica is proven slow if each of its last SLOW_FLUSHES flushes showed less than 1/SLOW_FACTOR
- * of the median rate of the others; or, for as long as it is silent, once it has held a portion for
- * SILENT_FACTOR times as long as the portion should take. */
-#define SLOW_FACTOR 2.0
-#define SLOW_FLUSHES 2
-#define SILENT_FACTOR 4.0
 
 /* ---- which replica has which chunks ---- */
 
@@ -63,7 +55,7 @@ void handing_forget_counted(struct workload *workload, const struct plan *plan) 
             remove_at(workload, i);
 }
 
-static bool covers(const struct run_list *runs, struct run run) {
+bool handing_covers(const struct run_list *runs, struct run run) {
     for (uint32_t i = 0; i < runs->length; i++) {
         struct run one = runs->items[i];
         if (one.first <= run.first && run.first + run.count <= one.first + one.count)
@@ -74,148 +66,8 @@ static bool covers(const struct run_list *runs, struct run run) {
 
 void handing_forget(struct workload *workload, const struct run_list *runs) {
     for (uint32_t i = workload->handed_count; i-- > 0;)
-        if (covers(runs, workload->handed[i].run))
+        if (handing_covers(runs, workload->handed[i].run))
             remove_at(workload, i);
-}
-
-/* ---- who is slow ---- */
-
-/* Whether at least half of the other replicas were faster than this one by SLOW_FACTOR. */
-static bool is_behind(const struct coordinator *c, uint32_t link) {
-    double rate = workload_of(c, link)->chunks_per_ns;
-    uint32_t others = 0, faster = 0;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        double other = workload_of(c, i)->chunks_per_ns;
-        if (i == link || !(other > 0))
-            continue;
-        others++;
-        faster += other > SLOW_FACTOR * rate;
-    }
-    return others && 2 * faster >= others;
-}
-
-void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
-    struct workload *workload = workload_of(c, link);
-    workload->chunks_per_ns = chunks_per_ns;
-    c->steering->rate_known = false;
-    workload->slow_flushes = is_behind(c, link) ? workload->slow_flushes + 1 : 0;
-}
-
-void handing_forget_rate(struct workload *workload) {
-    workload->chunks_per_ns = 0;
-    workload->delivery_ns = 0;
-    workload->slow_flushes = 0;
-}
-
-static bool was_slow(const struct workload *workload) {
-    return workload->slow_flushes >= SLOW_FLUSHES;
-}
-
-static bool is_silent(const struct coordinator *c, const struct workload *owner,
-                      const struct workload *copier, const struct handed *handed, int64_t now_ns) {
-    double rate = owner->chunks_per_ns > 0 ? owner->chunks_per_ns : copier->chunks_per_ns;
-    double elapsed = (double)(now_ns - handed->at_ns) - c->steering->delivery_ns;
-    return elapsed * rate >= SILENT_FACTOR * handed->run.count;
-}
-
-/* ---- delivery ---- */
-
-/* With many replicas, most of what the coordinator waits for at the end of an evaluation is
- * computed already and on its way to the shards. To copy that would only add to what is under way.
- *
- * A portion is handed out when its replica starts on the one before. */
-void handing_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns) {
-    const struct handed *last = NULL;
-    uint32_t chunks = 0, before = 0;
-    for (uint32_t i = 0; i < workload->handed_count; i++) {
-        const struct handed *handed = &workload->handed[i];
-        if (!covers(runs, handed->run) || handed->backed_up)
-            continue;
-        before = chunks;
-        chunks = handed->run.count;
-        last = handed;
-    }
-    if (!last || !(workload->chunks_per_ns > 0))
-        return;
-    double computed_ns = (chunks + before) / workload->chunks_per_ns;
-    workload->delivery_ns = fmax((double)(now_ns - last->at_ns) - computed_ns, 0);
-}
-
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Flushes that all come at the end wait for one another at the shards: the last of them about twice
- * as long as the median. One that took far longer than the others says nothing about those. */
-void handing_expect_delivery(struct coordinator *c) {
-    uint32_t count = 0;
-    double *known = memory_new(c->settings.replicas, sizeof *known);
-    for (uint32_t i = 0; i < c->settings.replicas; i++)
-        if (c->steering->workloads[i].delivery_ns > 0)
-            known[count++] = c->steering->workloads[i].delivery_ns;
-    qsort(known, count, sizeof *known, compare);
-    c->steering->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
-    free(known);
-}
-
-static bool on_one_host(const struct coordinator *c, uint32_t a, uint32_t b) {
-    return strcmp(c->membership.members[a].host, c->membership.members[b].host) == 0;
-}
-
-/* ---- backup copies ---- */
-
-/* Replicas of one host share its processors and its memory: one that is late there is usually held
- * up by the others, and a copy would hold it up more. So there a copy needs proof. */
-static bool may_copy(const struct coordinator *c, uint32_t owner, uint32_t copier,
-                     const struct handed *handed, int64_t now_ns) {
-    const struct workload *of_owner = workload_of(c, owner);
-    return !on_one_host(c, owner, copier) || was_slow(of_owner) ||
-           is_silent(c, of_owner, workload_of(c, copier), handed, now_ns);
-}
-
-/* Whether what this replica is handed now may be copied although it does not fall silent. */
-static bool expects_copies(const struct coordinator *c, uint32_t link) {
-    if (!c->settings.backup_copies || was_slow(workload_of(c, link)))
-        return c->settings.backup_copies;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)
-        if (c->membership.members[i].ready && !on_one_host(c, i, link))
-            return true;
-    return false;
-}
-
-/* How long it will still be until the owner's flush is accepted. If it is late already, it is
- * expected to need as long again as it has taken. */
-static double remaining_ns(const struct coordinator *c, const struct workload *owner,
-                           const struct handed *handed, int64_t now_ns) {
-    double elapsed = (double)(now_ns - handed->at_ns);
-    double total = owner->chunks_per_ns > 0 ? handed->run.count / owner->chunks_per_ns : 0;
-    total += c->steering->delivery_ns;
-    return elapsed < total ? total - elapsed : elapsed;
-}
-
-/* What others have in hand and the replica on `link` should copy; NULL if nothing is worth it. A
- * portion is copied once. */
-static struct handed *worth_copying(const struct coordinator *c, uint32_t link, int64_t now_ns) {
-    const struct workload *copier = workload_of(c, link);
-    struct handed *slowest = NULL;
-    double longest = BACKUP_REMAINING_NS;
-    if (copier->handed_count || !(copier->chunks_per_ns > 0))
-        return NULL;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        struct workload *owner = workload_of(c, i);
-        for (uint32_t j = 0; j < owner->handed_count && i != link; j++) {
-            struct handed *handed = &owner->handed[j];
-            double remaining = remaining_ns(c, owner, handed, now_ns);
-            double fresh = handed->run.count / copier->chunks_per_ns + c->steering->delivery_ns;
-            if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh &&
-                may_copy(c, i, link, handed, now_ns)) {
-                slowest = handed;
-                longest = remaining;
-            }
-        }
-    }
-    return slowest;
 }
 
 /* ---- portions ---- */
@@ -268,12 +120,14 @@ static uint32_t portion_chunks(struct coordinator *c, const struct workload *wor
 static bool is_tail(const struct coordinator *c, uint32_t link, struct run run) {
     double ns = run.count / workload_of(c, link)->chunks_per_ns; /* infinite: not known yet */
     return ns >= fmax(SOLO_NS_MIN, c->steering->delivery_ns) && isfinite(ns) &&
-           c->steering->plan.waiting <= run.count * c->settings.replicas && expects_copies(c, link);
+           c->steering->plan.waiting <= run.count * c->settings.replicas &&
+           copying_expects(c, link);
 }
 
 static void send_portion(struct coordinator *c, uint32_t link, struct run run, uint8_t flags,
                          int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(c, link);
+    evaluating_tell(c, link, out);
     struct message message = {.type = MESSAGE_PORTION};
     message.portion = (struct message_portion){.attempt = c->recovery.attempt,
                                                .evaluation = c->steering->evaluation.number,
@@ -291,14 +145,44 @@ static void send_rest(struct coordinator *c, uint32_t link, struct output *out) 
     message.rest = (struct message_rest){.attempt = c->recovery.attempt,
                                          .evaluation = c->steering->evaluation.number};
     workload_of(c, link)->idle = true;
-    send_to(c, link, message, out);
+    if (workload_of(c, link)->told)
+        send_to(c, link, message, out);
+}
+
+/* ---- those that are too slow for this evaluation ---- */
+
+/* The better of its last two flushes: whatever held up one of them may be over. */
+static double best_rate(const struct workload *workload) {
+    return fmax(workload->chunks_per_ns, workload->before);
+}
+
+/* Whether the others are expected to have done everything before it has done one chunk. Once it
+ * turns out that they have not, what was expected does not count. */
+static bool would_be_late(struct coordinator *c, const struct workload *workload, int64_t now_ns) {
+    double rate = best_rate(workload), expected_ns = c->steering->expected_ns;
+    if (!(rate > 0) || !(expected_ns > 0) || !c->settings.backup_copies ||
+        COPYING_SLOW_FACTOR * rate * c->settings.replicas >= rate_of_all(c))
+        return false;
+    double elapsed_ns = (double)(now_ns - c->steering->evaluation.started_ns);
+    return elapsed_ns + 1 / rate > expected_ns && elapsed_ns < expected_ns + 1 / rate;
+}
+
+/* Gives it a chunk to see how fast it is now. Nobody waits for that: others copy it. */
+static void try_again(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    struct workload *workload = workload_of(c, link);
+    struct run run;
+    if (!plan_take(&c->steering->plan, c->membership.members[link].index, 1, &run))
+        return;
+    send_portion(c, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
+    workload->handed[workload->handed_count - 1].trial = true;
+    workload->passed_over = 0;
 }
 
 static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     const struct workload *workload = workload_of(c, link);
     uint32_t home = c->membership.members[link].index;
     struct run run;
-    if (c->steering->plan.waiting == 0)
+    if (c->steering->plan.waiting == 0 || would_be_late(c, workload, now_ns))
         return false;
     if (!plan_take(&c->steering->plan, home, portion_chunks(c, workload), &run))
         return false;
@@ -309,7 +193,7 @@ static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, s
 }
 
 static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct handed *slowest = c->settings.backup_copies ? worth_copying(c, link, now_ns) : NULL;
+    struct handed *slowest = c->settings.backup_copies ? copying_worth(c, link, now_ns) : NULL;
     if (!slowest)
         return false;
     slowest->backed_up = true;
@@ -324,6 +208,97 @@ void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct o
         send_rest(c, link, out);
 }
 
+/* ---- the beginning of an evaluation ---- */
+
+/* The replica `i` places behind that in whose home range the evaluation begins. So short ones,
+ * which go to few replicas, are computed where their rows may be in the cache. */
+static uint32_t link_behind_home(const struct coordinator *c, uint32_t i) {
+    const struct plan *plan = &c->steering->plan;
+    uint32_t home = plan_home(plan, plan->wanted.items[0].first);
+    return c->settings.shards + (home + i) % c->settings.replicas;
+}
+
+/* Shares the evaluation out among the replicas that are ready; returns how many these are, or 0 if
+ * the speed of one is not known. */
+static uint32_t divide(struct coordinator *c, struct share *shares) {
+    uint32_t count = 0;
+    double flush_ns = FLUSH_NS + FLUSH_NS_PER_PARAMETER * (double)c->parameters;
+    for (uint32_t i = 0; i < c->settings.replicas; i++) {
+        uint32_t link = link_behind_home(c, i);
+        if (!c->membership.members[link].ready)
+            continue;
+        shares[count].chunks_per_ns = best_rate(workload_of(c, link));
+        if (!(shares[count++].chunks_per_ns > 0))
+            return 0;
+    }
+    if (count)
+        c->steering->expected_ns =
+            shares_divide(shares, count, c->steering->plan.waiting, flush_ns);
+    return count;
+}
+
+/* Whether the run could be made one with the other: then it is. */
+static bool join(struct run *one, struct run other) {
+    if (one->first + one->count != other.first && other.first + other.count != one->first)
+        return false;
+    one->first = other.first < one->first ? other.first : one->first;
+    one->count += other.count;
+    return true;
+}
+
+/* Its share may be of several runs. Only the last portion ends with a flush. */
+static void give_share(struct coordinator *c, uint32_t link, uint32_t chunks, int64_t now_ns,
+                       struct output *out) {
+    uint32_t home = c->membership.members[link].index;
+    struct run all = {0}, run;
+    workload_of(c, link)->idle = true;
+    while (chunks && plan_take(&c->steering->plan, home, chunks, &run)) {
+        chunks -= run.count;
+        if (all.count && !join(&all, run)) {
+            send_portion(c, link, all, 0, now_ns, out);
+            all = run;
+        } else if (!all.count) {
+            all = run;
+        }
+    }
+    if (all.count)
+        send_portion(c, link, all, PORTION_LAST, now_ns, out);
+}
+
+/* Those that were passed over for long come first, or all would be handed out. */
+static void try_slow_ones(struct coordinator *c, int64_t now_ns, struct output *out) {
+    for (uint32_t link = c->settings.shards; link < coordinator_links(c); link++) {
+        struct workload *workload = workload_of(c, link);
+        if (!c->membership.members[link].ready || !would_be_late(c, workload, now_ns))
+            workload->passed_over = 0;
+        else if (++workload->passed_over > PASSED_OVER_MAX)
+            try_again(c, link, now_ns, out);
+    }
+}
+
+void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    struct share *shares = memory_new(c->settings.replicas, sizeof *shares);
+    c->steering->expected_ns = 0;
+    uint32_t count = c->settings.portion_chunks ? 0 : divide(c, shares);
+    bool at_once = count && c->steering->expected_ns <= SHARED_NS_MAX;
+    try_slow_ones(c, now_ns, out);
+    for (uint32_t i = 0, k = 0; i < c->settings.replicas; i++) {
+        uint32_t link = link_behind_home(c, i);
+        if (!c->membership.members[link].ready)
+            continue;
+        uint32_t chunks = shares[k++].chunks;
+        if (workload_of(c, link)->handed_count)
+            continue; /* it is tried */
+        if (at_once)
+            give_share(c, link, chunks, now_ns, out);
+        else
+            handing_give(c, link, now_ns, out);
+    }
+    free(shares);
+}
+
+/* ---- later ---- */
+
 /* A replica is free if it will not ask for more (it rests, or was given a portion marked LAST), or
  * if nothing is left of what it was handed. */
 static bool is_free(const struct coordinator *c, uint32_t link) {
@@ -331,32 +306,10 @@ static bool is_free(const struct coordinator *c, uint32_t link) {
     return c->membership.members[link].ready && (workload->idle || workload->handed_count == 0);
 }
 
-/* Whether some portion takes so long that a copy of it could be worth it. */
-static bool is_any_late(const struct coordinator *c, int64_t now_ns) {
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        const struct workload *owner = workload_of(c, i);
-        for (uint32_t j = 0; j < owner->handed_count; j++)
-            if (!owner->handed[j].backed_up &&
-                remaining_ns(c, owner, &owner->handed[j], now_ns) > BACKUP_REMAINING_NS)
-                return true;
-    }
-    return false;
-}
-
-/* Whether it is time to look for portions worth copying, and there may be any. */
-static bool may_look(struct coordinator *c, int64_t now_ns) {
-    int64_t replicas = c->settings.replicas;
-    int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
-    if (now_ns - c->steering->looked_ns < pause_ns)
-        return false;
-    c->steering->looked_ns = now_ns;
-    return is_any_late(c, now_ns);
-}
-
 void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (!c->steering->evaluation.running)
         return;
-    bool copy = may_look(c, now_ns);
+    bool copy = copying_may_look(c, now_ns);
     if (c->steering->plan.waiting == 0 && !copy)
         return;
     for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)

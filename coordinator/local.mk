@@ -7,7 +7,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/downpour.c coordinator/downpour.h \
 	coordinator/evaluating.c \
 	coordinator/flushes.c \
-	coordinator/handing.c \
+	coordinator/handing.c coordinator/copying.c \
 	coordinator/hosts.c coordinator/hosts.h \
 	coordinator/lbfgs.c coordinator/lbfgs.h \
 	coordinator/linesearch.c coordinator/linesearch.h \
@@ -17,6 +17,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/orthant.c coordinator/orthant.h \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
+	coordinator/shares.c coordinator/shares.h \
 	coordinator/preconditioner.c coordinator/preconditioner.h \
 	coordinator/pouring.c \
 	coordinator/programs.c coordinator/programs.h \

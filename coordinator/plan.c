@@ -28,6 +28,10 @@ static uint32_t home_start(const struct plan *plan, uint32_t home) {
     return (uint32_t)((uint64_t)plan->chunks * home / plan->homes);
 }
 
+uint32_t plan_home(const struct plan *plan, uint32_t chunk) {
+    return (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->chunks);
+}
+
 static bool is_counted(const struct plan *plan, uint32_t chunk) {
     return plan->counted[chunk / 64] >> (chunk % 64) & 1;
 }

@@ -35,6 +35,9 @@ void plan_release(struct plan *plan);
 /* A new evaluation, whose parts lie within those: nothing is handed out, nothing counted. */
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts);
 
+/* The replica whose home range the chunk lies in. */
+uint32_t plan_home(const struct plan *plan, uint32_t chunk);
+
 /* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run);
 

@@ -20,14 +20,18 @@ struct handed {
     struct run run;
     int64_t at_ns;
     bool backed_up; /* another replica has a copy */
+    bool trial;     /* to see how fast it is now: who has nothing left to do copies it at once */
 };
 
 /* What a replica has to do, and how fast it does it. */
 struct workload {
+    bool told;         /* of the evaluation that runs */
     bool idle;         /* will not ask for more: was told to rest, or given a portion marked LAST */
     uint64_t portions; /* handed out to it, over the run */
     uint64_t chunks;   /* counted from it, over the run */
     double chunks_per_ns;  /* of its last flush; 0: not known */
+    double before;         /* of the one before */
+    uint32_t passed_over;  /* evaluations in a row to which it could add nothing in time */
     double delivery_ns;    /* of its last flush: from the end of computing to the verdict */
     uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
     struct handed *handed;
@@ -69,6 +73,7 @@ struct steering {
     bool rate_known;
     double rate;        /* of all replicas that are ready, chunks a ns */
     double delivery_ns; /* that a flush is expected to take at most */
+    double expected_ns; /* that the evaluation takes if all keep their speed; 0: not known */
 
     int64_t epoch_started_ns; /* of Downpour, or when this coordinator took it up */
 
@@ -140,6 +145,8 @@ void starting_pair_loaded(struct coordinator *c, int64_t now_ns, struct output *
 /* Hands out the evaluation whose number, parts and bound are set. */
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 void evaluating_abandon(struct coordinator *c);
+/* Tells the replica of the evaluation, unless it was told. */
+void evaluating_tell(struct coordinator *c, uint32_t link, struct output *out);
 /* Counts what the journal says is counted, and has it folded by shards that have not yet. */
 void evaluating_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Whether this is the evaluation that runs, or ran last. */
@@ -154,10 +161,30 @@ void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct ou
 void flushes_rejoin(struct coordinator *c, struct output *out);
 
 /* ---- handing.c ---- */
+/* Hands out the first portions of an evaluation. */
+void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Gives the replica its next portion, or sends it to rest. */
 void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
 /* Gives replicas that are free what came back, or a copy of what takes another one long. */
 void handing_wake_idle(struct coordinator *c, int64_t now_ns, struct output *out);
+/* What the replica was handed is forgotten: what is counted; what these runs cover; all. */
+void handing_forget_counted(struct workload *workload, const struct plan *plan);
+void handing_forget(struct workload *workload, const struct run_list *runs);
+void handing_clear(struct workload *workload);
+
+/* Whether one of the runs has all chunks of this one. */
+bool handing_covers(const struct run_list *runs, struct run run);
+
+/* ---- copying.c ---- */
+/* A replica is slow if others are faster by more than this factor. */
+#define COPYING_SLOW_FACTOR 2.0
+/* Whether it is time to look for portions worth copying, and there may be any. */
+bool copying_may_look(struct coordinator *c, int64_t now_ns);
+/* What others have in hand and the replica should copy; NULL if nothing is worth it. A portion is
+ * copied once. */
+struct handed *copying_worth(const struct coordinator *c, uint32_t link, int64_t now_ns);
+/* Whether what this replica is handed now may be copied although it does not fall silent. */
+bool copying_expects(const struct coordinator *c, uint32_t link);
 /* The rate at which the replica computed the flush that was just counted. */
 void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns);
 /* A flush with these chunks, which the replica was handed, is accepted now. */
@@ -166,10 +193,6 @@ void handing_note_delivery(struct workload *workload, const struct run_list *run
 void handing_expect_delivery(struct coordinator *c);
 /* Another process has taken its place. */
 void handing_forget_rate(struct workload *workload);
-/* What the replica was handed is forgotten: what is counted; what these runs cover; all. */
-void handing_forget_counted(struct workload *workload, const struct plan *plan);
-void handing_forget(struct workload *workload, const struct run_list *runs);
-void handing_clear(struct workload *workload);
 
 /* ---- recording.c ---- */
 /* The evaluation that just ended, made for this step with this step length. */

@@ -35,7 +35,7 @@ AROUND_THE_MACHINE = ['job', 'status', 'run', 'sweep', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
 # them: its parts, of which few see the inside of steering, and the bench of their tests.
-STEERING = (r'coordinator/(evaluating|flushes|handing|pouring|reading|recording|rejoining|starting|steering'
+STEERING = (r'coordinator/(copying|evaluating|flushes|handing|pouring|reading|recording|rejoining|starting|steering'
             r'|refreshing|steering_state|view)\.c|coordinator/steering_parts\.h')
 PRIVATE = {
     'coordinator/machine.h': r'coordinator/\w+\.[ch]',

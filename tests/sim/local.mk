@@ -1,8 +1,9 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
-	coordinator/coordinator.c coordinator/downpour.c coordinator/durability.c coordinator/evaluating.c \
-	coordinator/flushes.c coordinator/handing.c coordinator/hosts.c coordinator/lbfgs.c \
+	coordinator/coordinator.c coordinator/copying.c coordinator/downpour.c \
+	coordinator/durability.c coordinator/evaluating.c coordinator/flushes.c \
+	coordinator/handing.c coordinator/hosts.c coordinator/lbfgs.c coordinator/shares.c \
 	coordinator/linesearch.c \
 	coordinator/membership.c coordinator/optimizer.c coordinator/orthant.c coordinator/output.c \
 	coordinator/plan.c coordinator/pouring.c coordinator/programs.c \

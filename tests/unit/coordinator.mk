@@ -134,6 +134,10 @@ check_PROGRAMS += tests/unit/test_plan
 TESTS += tests/unit/test_plan
 tests_unit_test_plan_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_shares
+TESTS += tests/unit/test_shares
+tests_unit_test_shares_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_hosts
 TESTS += tests/unit/test_hosts
 tests_unit_test_hosts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)

@@ -274,6 +274,10 @@ void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
     f->coordinator->steering->rate_known = false;
 }
 
+void bench_pass_over(struct fixture *f, uint32_t replica, uint32_t evaluations) {
+    workload_of(f->coordinator, replica)->passed_over = evaluations;
+}
+
 void bench_delivery(struct fixture *f, double ns) {
     f->coordinator->steering->delivery_ns = ns;
 }

@@ -81,6 +81,8 @@ void bench_start_durable(struct fixture *f);
 
 /* The replica computes so many chunks a nanosecond. */
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns);
+/* It could add nothing in time to so many evaluations. */
+void bench_pass_over(struct fixture *f, uint32_t replica, uint32_t evaluations);
 /* Flushes are expected to take so long, from the end of computing to their verdicts. */
 void bench_delivery(struct fixture *f, double ns);
 /* It runs on a host of its own, not on that of all the others. */

@@ -1,4 +1,4 @@
-/* Evaluations that take as long as their messages: how they end. */
+/* Evaluations that take about as long as their messages: how they are handed out, and end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,6 +103,116 @@ static void after_a_short_evaluation_programs_are_not_journalled_any_more(void *
     assert_false(bench_recorded(f, RECORD_JOURNAL)->journal.begins);
 }
 
+/* ---- handing out ---- */
+
+/* The first evaluation begins, and these are the speeds of the replicas, in chunks a millisecond.
+ */
+static void start_paced(struct fixture *f, double first, double second) {
+    f->settings.portion_chunks = 0;
+    bench_begin(f, &f->settings);
+    bench_welcome_all(f);
+    bench_pace(f, REPLICA_0, first * 1e-6);
+    bench_pace(f, REPLICA_1, second * 1e-6);
+    bench_ready_all(f);
+}
+
+static void each_is_given_its_share_at_once_and_need_not_ask(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 3, 3);
+    for (uint32_t replica = REPLICA_0; replica <= REPLICA_1; replica++) {
+        struct message share = bench_sent(f, replica, MESSAGE_PORTION);
+        assert_int_equal(share.portion.count, 4);
+        assert_int_equal(share.portion.flags, PORTION_LAST);
+    }
+    assert_int_equal(bench_chunks(f, CHUNK_WAITING), 0);
+}
+
+static void who_is_faster_is_given_of_the_range_of_others_too(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 3, 1);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.flags, 0);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), 2);
+    assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.count, 2);
+    assert_int_equal(bench_chunks(f, CHUNK_WAITING), 0);
+}
+
+static void a_long_evaluation_is_handed_out_bit_by_bit(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 0.3, 0.3); /* eight chunks take 13 ms */
+    assert_true(bench_chunks(f, CHUNK_WAITING) > 0);
+}
+
+static void what_one_does_in_no_time_goes_to_one_alone(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 1000, 1000);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.count, CHUNKS);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 0);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_EVALUATE), 0);
+}
+
+static void who_would_end_after_the_other_has_done_all_is_passed_over(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 3, 0.3);
+    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_PORTION).portion.count, CHUNKS);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 0);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_EVALUATE), 0);
+}
+
+static void one_slow_flush_after_a_fast_one_passes_nobody_over(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 3, 3);
+    f->busy_ns = 40 * NS_PER_MS; /* for its four chunks */
+    bench_flush(f, REPLICA_1, 0, 4, 4);
+    f->busy_ns = 1300000;
+    bench_flush(f, REPLICA_0, 0, 0, 4);
+    bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
+    assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_EVALUATE).evaluate.evaluation, 2);
+    assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.count, 4);
+}
+
+static void who_was_passed_over_for_long_is_tried_and_nobody_waits_for_that(void **state) {
+    struct fixture *f = *state;
+    f->settings.portion_chunks = 0;
+    bench_begin(f, &f->settings);
+    bench_pass_over(f, REPLICA_1, 32);
+    bench_welcome_all(f);
+    bench_pace(f, REPLICA_0, 3e-6);
+    bench_pace(f, REPLICA_1, 3e-7);
+    bench_ready_all(f);
+    struct message tried = bench_sent(f, REPLICA_1, MESSAGE_PORTION);
+    assert_int_equal(tried.portion.count, 1);
+    assert_int_equal(tried.portion.flags, PORTION_SOLO | PORTION_LAST);
+    bench_flush(f, REPLICA_0, 0, 0, 4);
+    bench_flush(f, REPLICA_0, 1, 5, 3);
+    struct message copy = bench_sent(f, REPLICA_0, MESSAGE_PORTION);
+    assert_int_equal(copy.portion.first, tried.portion.first);
+    assert_int_equal(copy.portion.count, 1);
+    assert_int_equal(copy.portion.flags, PORTION_SOLO | PORTION_LAST);
+    bench_flush(f, REPLICA_0, 2, 4, 1);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 1);
+}
+
+static void without_backup_copies_nobody_is_passed_over_for_being_slow(void **state) {
+    struct fixture *f = *state;
+    f->settings.backup_copies = false;
+    start_paced(f, 0.3, 0.03);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 1);
+}
+
+/* What was expected did not come: the first replica may stand still. */
+static void who_was_passed_over_gets_what_waits_if_the_others_are_late(void **state) {
+    struct fixture *f = *state;
+    start_paced(f, 0.3, 0.03); /* expected to take 27 ms */
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 0);
+    assert_true(bench_chunks(f, CHUNK_WAITING) > 0);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 40 * NS_PER_MS, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 0);
+    coordinator_tick(f->coordinator, 70 * NS_PER_MS, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_EVALUATE), 1);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
 int main(void) {
@@ -112,6 +222,15 @@ int main(void) {
         TEST(a_fold_that_is_confirmed_in_the_next_evaluation_is_no_stale_message),
         TEST(a_program_that_is_journalled_waits_for_every_fold),
         TEST(after_a_short_evaluation_programs_are_not_journalled_any_more),
+        TEST(each_is_given_its_share_at_once_and_need_not_ask),
+        TEST(who_is_faster_is_given_of_the_range_of_others_too),
+        TEST(a_long_evaluation_is_handed_out_bit_by_bit),
+        TEST(what_one_does_in_no_time_goes_to_one_alone),
+        TEST(who_would_end_after_the_other_has_done_all_is_passed_over),
+        TEST(one_slow_flush_after_a_fast_one_passes_nobody_over),
+        TEST(who_was_passed_over_for_long_is_tried_and_nobody_waits_for_that),
+        TEST(without_backup_copies_nobody_is_passed_over_for_being_slow),
+        TEST(who_was_passed_over_gets_what_waits_if_the_others_are_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
