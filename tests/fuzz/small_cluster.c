@@ -17,6 +17,7 @@ enum {
     PARAMETERS = FEATURES + 1, /* with the intercept: a block for each shard */
     CHUNKS = 6,
     HELD_OUT = 1,        /* of them */
+    BLOCK_ROWS = 20,     /* of each of the others */
     STRANGERS = 1000000, /* their links are numbered from here on */
 };
 
@@ -210,6 +211,9 @@ static int keep_record(struct small_cluster *cluster, const struct record *recor
     case RECORD_STEP:
         cluster->counts.steps++;
         return 0;
+    case RECORD_EPOCH:
+        cluster->counts.epochs++;
+        return 0;
     case RECORD_DURABLE_STEP:
         cluster->counts.durable++;
         return virtual_store_durable(&cluster->store, record->durable.step,
@@ -272,6 +276,8 @@ static struct objective_shape shape_of(const struct cluster_options *options) {
 }
 
 static struct coordinator *new_coordinator(struct small_cluster *cluster) {
+    static const double rate = 0.25;
+    static const uint32_t multiple = 1;
     static const char *const addresses[SHARDS] = {"unix:/0", "unix:/1"};
     const struct cluster_options *options = &cluster->options;
     const struct objective_shape shape = shape_of(options);
@@ -284,6 +290,13 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
                       .steps_max = 30,
                       .gradient_tolerance = 1e-9,
                       .patience = options->keeps_best ? 3 : 0},
+        .downpour = {.epochs = options->pours ? 3 : 0,
+                     .batch = 2 * BLOCK_ROWS,
+                     .rates = &rate,
+                     .rate_count = 1,
+                     .multiples = &multiple,
+                     .multiple_count = 1,
+                     .measures = true},
         .shape = shape,
         .layout = objective_layout(&shape),
         .history_type = HISTORY_DOUBLE,
@@ -437,6 +450,7 @@ static void make_data(struct small_cluster *cluster) {
                                       .values = 1000,
                                       .features = shape_of(&cluster->options).features,
                                       .chunks = CHUNKS,
+                                      .block_rows = BLOCK_ROWS,
                                       .exponent = cluster->exponents,
                                       .uniform = cluster->options.uniform,
                                       .uniform_exponent = EXPONENT,

@@ -28,6 +28,7 @@ struct cluster_options {
     bool squared;    /* an objective whose derivative has no bound */
     bool sparse;     /* with l1 */
     bool network;    /* with a bound a tensor */
+    bool pours;      /* Downpour first; from no point */
 };
 
 struct replica_work {
@@ -42,7 +43,7 @@ struct replica_work {
 
 /* How far it came. */
 struct cluster_counts {
-    uint64_t messages, steps, durable, coordinators, workers;
+    uint64_t messages, steps, epochs, durable, coordinators, workers;
 };
 
 struct small_cluster {
