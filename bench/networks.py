@@ -51,10 +51,10 @@ def images(**settings):
             'shards': 1, **settings}
 
 
-def judged_by_test(**settings):
+def judged_by_test(passes=PASSES, **settings):
     data, labels = files_of('t10k')
     return images(holdout=[data], holdout_labels=[labels], early_stopping=1000, loss_tolerance=0,
-                  max_steps=PASSES, **settings)
+                  max_steps=passes, **settings)
 
 
 def curve_of(state):
@@ -79,7 +79,7 @@ def numbers(path):
     return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(dimensions[0], -1)
 
 
-def adam_curve(layers, activation):
+def adam_curve(layers, activation, epochs=40):
     """The same of MLPClassifier, on centred pixels from 0 to 1; one thread, as ours."""
     import numpy as np
     import threadpoolctl
@@ -91,7 +91,7 @@ def adam_curve(layers, activation):
     curve, seconds = [], 0
     with threadpoolctl.threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        for epoch in range(1, 41):
+        for epoch in range(1, epochs + 1):
             start = time.monotonic()
             model.fit(x, y.ravel())
             seconds += time.monotonic() - start
