@@ -1,4 +1,7 @@
 /* From the gradient of a chunk to fixed point. */
+#include <math.h>
+#include <string.h>
+
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
 #include "objective/network.h"
@@ -31,15 +34,15 @@ static size_t stretches_of(const struct network_scratch *scratch, uint32_t t) {
     return one ? 1 : network_first_rows(scratch);
 }
 
-/* Elements of a tensor's gradient as doubles: where they are, or in the piece. */
-static const double *as_doubles(const struct network_scratch *scratch, uint32_t t, size_t at,
-                                size_t count, double piece[PIECE_ELEMENTS]) {
+/* Elements of a tensor's gradient, if they are doubles; else NULL. */
+static const double *as_doubles(const struct network_scratch *scratch, uint32_t t, size_t at) {
     if (scratch->mixed)
         return scratch->mixed + scratch->layout.tensor[t].first + at;
-    if (scratch->kernels == &network_double)
-        return (const double *)scratch->gradient[t] + at;
-    scratch->kernels->widen(count, (const float *)scratch->gradient[t] + at, piece);
-    return piece;
+    return scratch->kernels == &network_double ? (const double *)scratch->gradient[t] + at : NULL;
+}
+
+static const float *as_floats(const struct network_scratch *scratch, uint32_t t, size_t at) {
+    return (const float *)scratch->gradient[t] + at;
 }
 
 static size_t piece_of(const struct stretch *stretch, size_t done) {
@@ -47,12 +50,41 @@ static size_t piece_of(const struct stretch *stretch, size_t done) {
     return left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
 }
 
+typedef int32_t size_lanes __attribute__((vector_size(32)));
+enum { SIZES = sizeof(size_lanes) / sizeof(float) };
+
+/* vector_max_abs() of floats: without their sign, they are ordered as the integers of their bits.
+ */
+VECTOR_CLONES
+static double floats_max_abs(size_t n, const float *a) {
+    size_lanes most = {0};
+    size_t i = 0;
+    for (; i < n; i += SIZES) {
+        size_lanes bits = {0};
+        if (i + SIZES <= n)
+            memcpy(&bits, a + i, sizeof bits);
+        else
+            memcpy(&bits, a + i, (n - i) * sizeof *a);
+        bits &= INT32_MAX;
+        size_lanes larger = bits > most;
+        most = (bits & larger) | (most & ~larger);
+    }
+    int32_t largest = 0;
+    for (size_t k = 0; k < SIZES; k++)
+        largest = most[k] > largest ? most[k] : largest;
+    float size;
+    memcpy(&size, &largest, sizeof size);
+    return isfinite(size) ? (double)size : INFINITY;
+}
+
 static double largest_of(const struct network_scratch *scratch, uint32_t t,
                          const struct stretch *stretch) {
-    double piece[PIECE_ELEMENTS], largest = 0;
+    const double *gradient = as_doubles(scratch, t, stretch->at);
+    if (!gradient)
+        return floats_max_abs(stretch->count, as_floats(scratch, t, stretch->at));
+    double largest = 0;
     for (size_t i = 0; i < stretch->count; i += PIECE_ELEMENTS) {
-        size_t count = piece_of(stretch, i);
-        double most = vector_max_abs(count, as_doubles(scratch, t, stretch->at + i, count, piece));
+        double most = vector_max_abs(piece_of(stretch, i), gradient + i);
         largest = most > largest ? most : largest;
     }
     return largest;
@@ -86,18 +118,34 @@ void gradient_add(size_t n, const double *gradient, double power, double inverse
         fixed_add(&sum[i], gradient[i] * power * inverse);
 }
 
+/* The same of floats. */
+VECTOR_CLONES
+static void floats_add(size_t n, const float *gradient, double power, double inverse,
+                       int64_t *sum) {
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        half_lanes scaled;
+        load_values(VALUE_FLOAT, &scaled, gradient, i);
+        scaled = scaled * power * inverse;
+        fixed_add_half(sum + i, &scaled);
+    }
+    for (; i < n; i++)
+        fixed_add(&sum[i], (double)gradient[i] * power * inverse);
+}
+
 void network_add(const struct network_scratch *scratch, const struct objective_scale *scale,
                  int64_t *sum) {
-    double piece[PIECE_ELEMENTS];
     for (uint32_t t = 0; t < scratch->layout.count; t++) {
         double inverse = fixed_power(-bounds_exponent(&scale->bounds, t));
         for (size_t s = 0; s < stretches_of(scratch, t); s++) {
             struct stretch stretch = stretch_of(scratch, scale, t, s);
-            for (size_t i = 0; i < stretch.count; i += PIECE_ELEMENTS) {
-                size_t count = piece_of(&stretch, i);
-                gradient_add(count, as_doubles(scratch, t, stretch.at + i, count, piece),
-                             stretch.power, inverse, sum + stretch.element + i);
-            }
+            const double *gradient = as_doubles(scratch, t, stretch.at);
+            if (gradient)
+                gradient_add(stretch.count, gradient, stretch.power, inverse,
+                             sum + stretch.element);
+            else
+                floats_add(stretch.count, as_floats(scratch, t, stretch.at), stretch.power, inverse,
+                           sum + stretch.element);
         }
     }
 }
