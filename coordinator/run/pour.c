@@ -22,5 +22,5 @@ struct downpour_settings pour_settings(const struct training *run) {
                                       .multiples = job->downpour.schedule.value,
                                       .multiple_count = job->downpour.schedule.count,
                                       .alone = job->optimizer == JOB_DOWNPOUR,
-                                      .measures = set_info(run->set)->holdout_chunks > 0};
+                                      .measures = set_info(run->set)->holdout_weight_sum > 0};
 }

@@ -105,5 +105,18 @@ def folds_are_left_out_of_shuffled_sets(folder):
                for a, b in zip(plain['losses'], pours['losses'], strict=True)), (plain, pours)
 
 
+@test
+def a_holdout_that_weighs_nothing_is_not_measured(folder):
+    small_data(folder, rows=200)
+    small_data(folder, 'held.libsvm', rows=80, seed=2)
+    (folder / 'ones').write_text('1\n' * 200)
+    job = write_job(folder, data=['small.libsvm'], holdout=['held.libsvm'], weights=['ones'],
+                    holdout_weights=['weights'], optimizer='downpour')
+    for weight, told in ('0', False), ('1', True):
+        (folder / 'weights').write_text(f'{weight}\n' * 80)
+        epochs = [line for line in dml('run', job, '--fresh').stderr.splitlines() if 'info: epoch' in line]
+        assert epochs and all((' holdout ' in line) == told for line in epochs), epochs
+
+
 if __name__ == '__main__':
     sys.exit(main())
