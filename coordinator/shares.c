@@ -23,7 +23,8 @@ double shares_divide(struct share *shares, uint32_t count, uint32_t chunks, doub
     double fastest = 0, least = 0;
     for (uint32_t i = 0; i < count; i++)
         fastest = fmax(fastest, shares[i].chunks_per_ns);
-    double enough = flush_ns * count + chunks / fastest;
+    /* Half a chunk more, so that rounding leaves nothing over for the fastest alone. */
+    double enough = flush_ns * count + (chunks + 0.5) / fastest;
     for (unsigned i = 0; i < BISECTIONS; i++) {
         double middle = (least + enough) / 2;
         if (fill(shares, count, chunks, flush_ns, middle))

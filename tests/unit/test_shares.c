@@ -50,13 +50,15 @@ static void all_chunks_are_shared_out_however_many_there_are(void **state) {
     (void)state;
     struct share shares[7] = {{3e-9, 0}, {1e-6, 0},   {2.7e-5, 0}, {1e-12, 0},
                               {1e3, 0},  {4.4e-6, 0}, {1e-6, 0}};
-    for (uint32_t chunks = 1; chunks < 5000000; chunks = chunks * 2 + chunks % 3) {
-        uint64_t all = 0;
-        shares_divide(shares, 7, chunks, 40 * US);
-        for (unsigned i = 0; i < 7; i++)
-            all += shares[i].chunks;
-        assert_int_equal(all, chunks);
-    }
+    for (uint32_t chunks = 1; chunks < 5000000; chunks = chunks * 2 + chunks % 3)
+        for (uint32_t first = 0; first < 7; first++)
+            for (uint32_t count = 1; first + count <= 7; count++) {
+                uint64_t all = 0;
+                shares_divide(shares + first, count, chunks, 40 * US);
+                for (uint32_t i = 0; i < count; i++)
+                    all += shares[first + i].chunks;
+                assert_int_equal(all, chunks);
+            }
 }
 
 int main(void) {
