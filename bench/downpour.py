@@ -70,7 +70,7 @@ def show_small(folder):
 
 
 def show_large(folder):
-    show_network(folder, [300, 100], 'relu', 40)
+    show_network(folder, [300, 100], 'relu', 60)
 
 
 # ---- linear models ----
