@@ -5,7 +5,7 @@
  * member for each value that is trained on all rows but those of the fold and judged on these; it
  * starts from the full fit of the same value. Networks are trained apart: one that started where
  * the rows of its fold were trained on would remember them, and early stopping would leave it
- * there.
+ * there. So would a few epochs of minibatches that nothing follows.
  *
  * What is next follows from what became of the members and from nothing else. So a sweep that was
  * broken off goes on where it was. */
@@ -18,7 +18,7 @@
 struct sweep_shape {
     uint32_t values; /* of the path, from 1 */
     uint32_t folds;  /* 0: none, the full fits are judged on the holdout */
-    bool apart;      /* the minimum depends on the start, so no member starts from another */
+    bool apart; /* where a member ends depends on its start, so no member starts from another */
 };
 
 uint32_t sweep_members(const struct sweep_shape *shape);

@@ -34,7 +34,10 @@ struct sweep {
 struct sweep_shape sweep_shape_of(struct job *job) {
     uint32_t count = job_sweep_values(job)->count;
     return (struct sweep_shape){
-        .values = count ? count : 1, .folds = job->folds, .apart = job_is_network(job)};
+        .values = count ? count : 1,
+        .folds = job->folds,
+        .apart = job_is_network(job) || job->optimizer == JOB_DOWNPOUR,
+    };
 }
 
 /* ---- what a sweep is begun with ---- */

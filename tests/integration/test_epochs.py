@@ -117,6 +117,18 @@ def a_run_that_starts_from_a_model_leaves_minibatches_out(folder):
 
 
 @test
+def members_of_a_sweep_of_minibatches_alone_start_anew(folder):
+    job = pouring_job(folder, optimizer='downpour', folds=2, l2=[1e-3, 1e-2])
+    alone = train(job, '--set', 'folds=off', '--set', 'l2=1e-3', '--state', folder / 'alone.state')
+    train(job)  # else a fold would start from a model that has seen its rows
+    started = asked(folder / 'job.state', 'SELECT start_model, (SELECT count(*) FROM downpour_epochs d '
+                                          'WHERE d.run = r.run) FROM runs r')
+    assert started == 6 * [('', 3)], started
+    hashes = {sha for sha, in asked(folder / 'job.state', 'SELECT sha256 FROM models')}
+    assert alone['model_sha256'] in hashes, (alone, hashes)
+
+
+@test
 def labels_that_overflow_a_minibatch_are_named(folder):
     (folder / 'large.csv').write_text('x,y\n' + ''.join(f'{i},{i}e304\n' for i in range(1, 200)))
     job = write_job(folder, data=['large.csv'], objective='squared', optimizer='downpour')
