@@ -38,6 +38,16 @@ static void print_network(const struct job *job) {
     free(layers);
 }
 
+static void print_minibatches(const struct job *job) {
+    const struct job_downpour *downpour = &job->downpour;
+    if (job_pours(job))
+        printf("# %u epoch%s of minibatches of %llu rows%s with Adagrad, then %s\n",
+               downpour->epochs, downpour->epochs == 1 ? "" : "s",
+               (unsigned long long)downpour->batch * downpour->schedule.value[0],
+               downpour->schedule.count > 1 ? " at first" : "",
+               job->optimizer == JOB_DOWNPOUR ? "nothing" : "L-BFGS");
+}
+
 static void print_counts(const struct dataset_paths *paths) {
     print_count("# ", paths->data, "data");
     print_count(", ", paths->test, "test");
@@ -65,6 +75,7 @@ int command_check(const struct options *options) {
         print_counts(&paths);
         print_runs(job);
         print_network(job);
+        print_minibatches(job);
         devices_print(job, stdout);
     }
     dataset_paths_release(&paths);

@@ -117,6 +117,15 @@ def a_run_that_starts_from_a_model_leaves_minibatches_out(folder):
 
 
 @test
+def minibatches_of_more_rows_than_there_are_are_warned_of(folder):
+    job = pouring_job(folder)
+    assert '# 3 epochs of minibatches of 64 rows at first with Adagrad, then L-BFGS' in dml('check', job).stdout
+    trained = dml('run', job, '--json', '--set', 'downpour.batch=6400')
+    assert trained.status == 0 and trained.json['downpour']['done'] == 3, trained
+    assert f'there are {trained.json["examples"]} rows, so an epoch is one minibatch' in trained.stderr, trained
+
+
+@test
 def members_of_a_sweep_of_minibatches_alone_start_anew(folder):
     job = pouring_job(folder, optimizer='downpour', folds=2, l2=[1e-3, 1e-2])
     alone = train(job, '--set', 'folds=off', '--set', 'l2=1e-3', '--state', folder / 'alone.state')
