@@ -49,6 +49,13 @@
 #define SHARDS_MAX 256
 #define REPLICAS_MAX 1024
 #define THREADS_MAX 256
+#define SILENCE_MS 10000 /* of a worker, before it counts as lost */
+
+/* Devices: how long one may be at work on what is waited for, before it counts as lost. While a
+ * worker waits for its device, it answers nobody; a thread that drives one may wait longer. The
+ * most that it is given in one go takes less than a minute, on a slow GPU that others use, too. */
+#define DEVICE_ANSWER_MS 5000
+#define DEVICE_WORK_MS 300000
 
 /* Wire. */
 #define FRAME_BODY_BYTES_MAX (16u << 20)
@@ -59,6 +66,7 @@
 static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
 static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
 static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
+static_assert(DEVICE_ANSWER_MS < SILENCE_MS, "a worker can say that its device hangs");
 static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
 /* Files on a network file system up to this size are read, larger ones mapped. */

@@ -284,8 +284,7 @@ int main(int argc, char **argv) {
     struct device *device;
     numeric_setup();
     must(device_open(cuda ? DEVICE_CUDA : DEVICE_EMULATED,
-                     strncmp(asked, "cuda:", 5) == 0 ? (unsigned)atoi(asked + 5) : 0,
-                     DEVICE_PATIENCE_MS, &device));
+                     strncmp(asked, "cuda:", 5) == 0 ? (unsigned)atoi(asked + 5) : 0, &device));
     double copy = copy_rate(device, (size_t)(megabytes * 1e6 / 4));
     printf("%s: a copy %.1f GB/s\n", device_name(device), copy / 1e9);
     data_pass(device, "logistic, dense float, 784", logistic, 1, 784, 784, megabytes, false, copy);

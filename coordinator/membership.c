@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "coordinator/machine.h"
 
 #define PING_NS INT64_C(1000000000)
-#define SILENCE_NS INT64_C(10000000000) /* of a worker, before it counts as lost */
 
 /* An incarnation holds the epoch in which it was issued, so that no two coordinators issue the
  * same. */
@@ -71,7 +72,7 @@ int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output 
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
         const struct member *member = &c->membership.members[i];
-        if (member->connected && now_ns - member->heard_ns > SILENCE_NS)
+        if (member->connected && now_ns - member->heard_ns > SILENCE_MS * NS_PER_MS)
             code = coordinator_lost(c, i, "it is silent", now_ns, out);
     }
     return code;

@@ -38,6 +38,7 @@ struct device_backend {
                   uint32_t blocks, const void *arguments, char *why);
     int (*order)(void *state, enum device_queue before, enum device_queue after, char *why);
     int (*wait)(void *state, enum device_queue queue, char *why);
+    void (*be_patient)(void *state, uint64_t most_ms);
     void (*shuffle)(void *state, uint64_t seed);
 };
 

@@ -30,7 +30,7 @@ static bool is_open(const struct device *device, const struct device_found *foun
 static int open_anew(const struct device_wish *wish, const struct device_found *found,
                      struct device **device) {
     let_go(device);
-    int code = device_open(found->kind, found->number, wish->patience_ms, device);
+    int code = device_open(found->kind, found->number, device);
     if (!code)
         code = wish->prove(*device);
     if (!code)

@@ -9,12 +9,11 @@
 #include "device/device.h"
 
 struct device_wish {
-    const char *asked;    /* by the set-up, as base/device_choice.h reads it */
-    const char *own;      /* in place of that, by the worker's command line; NULL: nothing */
-    uint32_t index;       /* of the worker on its host: shares out the devices there */
-    const char *cannot;   /* why no device does this work (a constant), or NULL */
-    uint64_t patience_ms; /* as device_open() says */
-    bool pays;            /* whether the work is large enough for a GPU; for `auto` alone */
+    const char *asked;  /* by the set-up, as base/device_choice.h reads it */
+    const char *own;    /* in place of that, by the worker's command line; NULL: nothing */
+    uint32_t index;     /* of the worker on its host: shares out the devices there */
+    const char *cannot; /* why no device does this work (a constant), or NULL */
+    bool pays;          /* whether the work is large enough for a GPU; for `auto` alone */
 
     /* Whether a device that was opened gives the processor's bits. 0, or an error. */
     int (*prove)(struct device *device);

@@ -377,8 +377,12 @@ static int order(void *state, enum device_queue before, enum device_queue after,
     return failed(error, "one queue cannot wait for the other", why);
 }
 
+static void be_patient(void *state, uint64_t most_ms) {
+    ((struct cuda *)state)->patience_ms = most_ms;
+}
+
 /* In the order of the fields. */
 const struct device_backend device_cuda = {
-    count_devices, describe, open_device, close_device, room,  allocate, release, put,
-    get,           fill,     copy,        launch,       order, wait,     NULL,
+    count_devices, describe, open_device, close_device, room,  allocate, release,    put,
+    get,           fill,     copy,        launch,       order, wait,     be_patient, NULL,
 };

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/limits.h"
 #include "base/memory.h"
 #include "device/backend.h"
 
@@ -85,13 +86,16 @@ static uint64_t limit_asked(void) {
     return text ? strtoull(text, NULL, 10) : UINT64_MAX;
 }
 
-static uint64_t patience_asked(uint64_t patience_ms) {
+static uint64_t patience_for(uint64_t most_ms) {
     const char *text = getenv("DML_DEVICE_PATIENCE_MS");
-    return text ? strtoull(text, NULL, 10) : patience_ms;
+    return text ? strtoull(text, NULL, 10) : most_ms;
 }
 
-int device_open(enum device_kind kind, unsigned number, uint64_t patience_ms,
-                struct device **device) {
+void device_be_patient(struct device *device, uint64_t most_ms) {
+    device->backend->be_patient(device->state, patience_for(most_ms));
+}
+
+int device_open(enum device_kind kind, unsigned number, struct device **device) {
     const struct device_backend *backend = backend_of(kind);
     const char *why = NULL;
     char reason[DEVICE_WHY_BYTES] = "";
@@ -107,7 +111,7 @@ int device_open(enum device_kind kind, unsigned number, uint64_t patience_ms,
     opened->backend = backend;
     opened->limit = limit_asked();
     backend->describe(number, opened->name, &bytes);
-    int failure = backend->open(number, patience_asked(patience_ms), &opened->state, reason);
+    int failure = backend->open(number, patience_for(DEVICE_ANSWER_MS), &opened->state, reason);
     int code = answer(opened, failure, reason);
     if (code) {
         free(opened);

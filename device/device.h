@@ -10,8 +10,8 @@
  *
  * Functions answer 0, or ERROR_UNAVAILABLE with a text that names the device: no memory, or the
  * device failed; what failed may be told only by a later call. A device that hangs has failed, too:
- * no call waits longer than the device was opened for. After a failure other than of memory every
- * call fails, and only releasing and closing are of use. One thread at a time. */
+ * no call waits for ever. After a failure other than of memory every call fails, and only
+ * releasing and closing are of use. One thread at a time. */
 #ifndef DML_DEVICE_DEVICE_H
 #define DML_DEVICE_DEVICE_H
 
@@ -34,17 +34,15 @@ unsigned device_count(enum device_kind kind, const char **why);
 /* "cuda:0 NVIDIA H200", "emulated"; and its memory in bytes. Of a number below device_count(). */
 const char *device_describe(enum device_kind kind, unsigned number, uint64_t *bytes);
 
-/* How long a device may be at work on what is waited for. The most that anyone lets it do in one go
- * is a group of chunks (objective/on_device.c): less than a minute where a slow GPU is shared. */
-#define DEVICE_PATIENCE_MS 300000
-
-/* DML_DEVICE_PATIENCE_MS in the environment is put in place of `patience_ms`. */
-int device_open(enum device_kind kind, unsigned number, uint64_t patience_ms,
-                struct device **device);
+int device_open(enum device_kind kind, unsigned number, struct device **device);
 void device_close(struct device *device); /* releases all of its memory; NULL is fine */
 
 const char *device_name(const struct device *device); /* as device_describe() */
 bool device_is_lost(const struct device *device);     /* whether every call fails from now on */
+
+/* How long a call may wait from now on; at first DEVICE_ANSWER_MS. For tests,
+ * DML_DEVICE_PATIENCE_MS in the environment counts for more. */
+void device_be_patient(struct device *device, uint64_t most_ms);
 
 /* Bytes that device_new() may still find, all together. */
 uint64_t device_room(const struct device *device);

@@ -247,6 +247,10 @@ static int order(void *state, enum device_queue before, enum device_queue after,
     return add_task(state, after, &task);
 }
 
+static void be_patient(void *state, uint64_t most_ms) {
+    ((struct emulated *)state)->patience_ms = most_ms;
+}
+
 static void shuffle(void *state, uint64_t seed) {
     ((struct emulated *)state)->seed = seed;
 }
@@ -266,5 +270,6 @@ const struct device_backend device_emulated = {
     .launch = launch,
     .order = order,
     .wait = wait_for,
+    .be_patient = be_patient,
     .shuffle = shuffle,
 };

@@ -7,6 +7,7 @@
 
 #include "base/cpus.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -221,7 +222,6 @@ static int start_workers(struct rim *rim, const struct replica_setup *setup,
         .asked = setup->device,
         .own = rim->device_option,
         .index = setup->on_host,
-        .patience_ms = DEVICE_PATIENCE_MS,
         .cannot =
             objective_device_cannot(&settings->shape, settings->precondition != PRECONDITION_NONE),
         .pays = pays(set_info(rim->set), &settings->shape),
@@ -235,6 +235,7 @@ static int start_workers(struct rim *rim, const struct replica_setup *setup,
         return code;
     if (!rim->device)
         return start_on(&start, NULL);
+    device_be_patient(rim->device, DEVICE_WORK_MS); /* a thread of its own waits from now on */
     replica_computes_on(rim->replica, device_name(rim->device));
     return 0;
 }

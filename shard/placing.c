@@ -16,7 +16,6 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup,
         .asked = setup->device,
         .own = placing->own,
         .index = setup->on_host,
-        .patience_ms = SHARD_DEVICE_PATIENCE_MS,
         .pays = setup->count >= DEVICE_ELEMENTS_MIN,
         .prove = shard_proof_of_device,
     };

@@ -10,10 +10,6 @@
  * not measured on hardware. */
 #define DEVICE_ELEMENTS_MIN (UINT64_C(1) << 20)
 
-/* A shard answers nobody while it waits for its device. It must find out that this hangs before the
- * coordinator takes the shard for lost, after ten seconds, and knows nothing of the device. */
-#define SHARD_DEVICE_PATIENCE_MS 5000
-
 struct shard_placing {
     const char *own;       /* the choice of the process itself, instead of the run's; or NULL */
     struct device *device; /* that was opened last, and gives the CPU's bits; or NULL */

@@ -262,7 +262,7 @@ def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(fold
 # ---- devices ----
 
 # While it is opened, a device's worker turns to the CPU itself.
-OPENING = ['replica0.device_memory:1', 'shard0.device_lost:1']
+OPENING = ['replica0.device_memory:1', 'shard0.device_lost:1', 'replica0.device_hang:1']
 
 # What does not fit into its memory later is brought there each time.
 STREAMING = ['replica0.device_memory@send_READY:1']
@@ -272,6 +272,9 @@ AT_WORK = ['replica0.device_launch@send_READY:5',
            'replica0.device_lost@send_READY:9', 'shard0.device_launch@send_READY:3',
            'shard0.device_lost@send_READY:20', 'replica0.device_hang@send_READY:3',
            'shard0.device_hang@send_READY:3']
+
+# The thread that drives a replica's device waits for minutes.
+PATIENT = ['replica0.device_hang@send_READY:3']
 
 
 def warned(finished):
@@ -301,7 +304,7 @@ def a_device_that_fails_is_done_without_and_the_model_is_the_same(folder):
     job = device_job(folder)
     expected = quiet(job)['model_sha256']
     for number, rule in enumerate(OPENING + STREAMING + AT_WORK):
-        patience = {'DML_DEVICE_PATIENCE_MS': '100'} if rule.startswith('replica') else {}
+        patience = {'DML_DEVICE_PATIENCE_MS': '100'} if rule in PATIENT else {}
         finished, met = run_with(job, f'auto-{number}', rule, **DEVICES, **patience)
         assert met, f'{rule} was never met'
         assert finished.json['model_sha256'] == expected, f'{rule}: another model'

@@ -14,7 +14,7 @@ static inline struct device *test_device(void) {
     const char *asked = getenv("DML_TEST_DEVICE");
     bool cuda = asked && strcmp(asked, "cuda") == 0;
     struct device *device;
-    if (device_open(cuda ? DEVICE_CUDA : DEVICE_EMULATED, 0, DEVICE_PATIENCE_MS, &device)) {
+    if (device_open(cuda ? DEVICE_CUDA : DEVICE_EMULATED, 0, &device)) {
         fprintf(stderr, "%s\n", error_text());
         exit(1);
     }

@@ -247,12 +247,12 @@ static void a_device_that_is_not_there_is_an_error_that_says_why(void **state) {
     (void)state;
     struct device *device;
     const char *why = NULL;
-    assert_int_equal(device_open(DEVICE_EMULATED, 1, 1000, &device), ERROR_UNAVAILABLE);
+    assert_int_equal(device_open(DEVICE_EMULATED, 1, &device), ERROR_UNAVAILABLE);
     assert_null(device);
     error_clear();
     if (device_count(DEVICE_CUDA, &why) == 0) {
         assert_non_null(why);
-        assert_int_equal(device_open(DEVICE_CUDA, 0, 1000, &device), ERROR_UNAVAILABLE);
+        assert_int_equal(device_open(DEVICE_CUDA, 0, &device), ERROR_UNAVAILABLE);
         assert_non_null(strstr(error_text(), why));
         error_clear();
     }

@@ -390,7 +390,7 @@ static void any_call_of_a_device_may_fail(void **state) {
         struct trial trial = {.net = net};
         cut(&trial, 0, ends[0]);
         cut(&trial, ends[0], ends[1]);
-        assert_int_equal(device_open(DEVICE_EMULATED, 0, 1000, &failing), 0);
+        assert_int_equal(device_open(DEVICE_EMULATED, 0, &failing), 0);
         device_fail_after(failing, calls);
         code = evaluate_on(failing, &trial);
         assert_true(code == 0 || code == ERROR_UNAVAILABLE);
