@@ -37,6 +37,15 @@
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
     X(ORTHANT_FORGOTTEN, "a run that goes on with l1 does not form its pseudo-gradient anew")      \
+    X(ADAGRAD_TWICE, "after going back the last step of Adagrad is made once more")                \
+    X(ADAGRAD_NOT_RESTORED, "a shard that goes back keeps the sums of Adagrad that it has")        \
+    X(DIAGONAL_LEFT_OUT, "checkpoints after Downpour lack its sums, by which L-BFGS scales")       \
+    X(DIAGONAL_FORGOTTEN, "a run that goes on forgets that L-BFGS scales by Adagrad's sums")       \
+    X(EPOCH_ANEW, "a run that goes back in an epoch of minibatches begins it anew")                \
+    X(MINIBATCH_CUT, "a minibatch that goes on at the first chunk ends at the last")               \
+    X(WEIGHT_OF_ALL, "the gradient of a minibatch is divided by the weight of all rows")           \
+    X(BEST_EPOCH_FORGOTTEN, "a run that goes back forgets which epoch was the best")               \
+    X(HOLDOUT_SKIPPED, "a run that goes back between epochs does not measure the holdout")         \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
     X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")

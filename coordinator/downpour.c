@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/mutant.h"
 #include "base/permutation.h"
 #include "wire/program.h"
 
@@ -55,7 +56,8 @@ struct evaluation_parts downpour_parts(const struct downpour *d, const struct do
     uint64_t first = (start + permutation_key(key, 1) % chunks) % chunks;
     uint64_t beyond = first + count > chunks ? first + count - chunks : 0; /* from chunk 0 on */
     struct evaluation_parts parts = {.count = 0};
-    add_part(&parts, 0, (uint32_t)beyond);
+    if (!mutant(MINIBATCH_CUT))
+        add_part(&parts, 0, (uint32_t)beyond);
     add_part(&parts, (uint32_t)first, (uint32_t)(count - beyond));
     return parts;
 }
@@ -91,9 +93,11 @@ static void put_into_t(struct bytes *program) {
 static void add_step(const struct downpour *d, const struct downpour_settings *s,
                      const struct downpour_data *data, uint64_t rows,
                      const struct optimizer_settings *penalties, struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
-                                             .a = REGISTER_G,
-                                             .alpha = weight_of(rows, data)});
+    program_add(program,
+                &(struct operation){.code = OPERATION_GRADIENT,
+                                    .a = REGISTER_G,
+                                    .alpha = mutant(WEIGHT_OF_ALL) ? data->weight_sum
+                                                                   : weight_of(rows, data)});
     if (penalties->l2 > 0)
         program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
                                                  .a = REGISTER_G,
@@ -164,6 +168,20 @@ void downpour_finish(struct downpour *d, struct bytes *program) {
     put_into_t(program);
 }
 
+/* Bugs that the simulator must find. */
+static void mutate(struct downpour *d, const struct downpour_settings *s) {
+    if (mutant(ADAGRAD_TWICE) && d->minibatch) {
+        d->minibatch--;
+        d->done--;
+    }
+    if (mutant(EPOCH_ANEW)) {
+        d->done -= d->minibatch;
+        d->minibatch = 0;
+    }
+    if (mutant(HOLDOUT_SKIPPED) && d->stage == DOWNPOUR_HOLDOUT)
+        d->stage = d->epoch < s->epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_ENDED;
+}
+
 void downpour_begin(struct downpour *d, const struct downpour_settings *s, uint32_t patience,
                     struct bytes *program) {
     if (d->at_best)
@@ -171,5 +189,6 @@ void downpour_begin(struct downpour *d, const struct downpour_settings *s, uint3
     d->at_best = d->closing = false;
     if (d->stage == DOWNPOUR_ENDED && d->epoch < s->epochs && !patience_is_over(d, patience))
         d->stage = DOWNPOUR_MINIBATCH;
+    mutate(d, s);
     put_into_t(program);
 }

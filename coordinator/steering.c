@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "coordinator/steering_parts.h"
 #include "numeric/fixed.h"
 #include "wire/program.h"
@@ -127,7 +128,7 @@ void steering_describe_checkpoint(const struct coordinator *c, struct message_ch
     const struct downpour *downpour = &c->steering->downpour;
     bool runs = downpour->stage != DOWNPOUR_OVER;
     message->best = runs ? downpour->best_epoch > 0 : optimizer_keeps_best(&c->steering->optimizer);
-    message->sums = runs || c->steering->optimizer.scaled;
+    message->sums = runs || (c->steering->optimizer.scaled && !mutant(DIAGONAL_LEFT_OUT));
     message->factor = optimizer_keeps_factor(&c->steering->optimizer);
     message->slots = (struct u64_list){.items = slots, .length = history->pairs};
     message->serials = (struct u64_list){.items = serials, .length = history->pairs};

@@ -109,7 +109,8 @@ static void code_optimizer(struct coder *coder, struct optimizer *o) {
     code_bool(coder, &o->refreshing);
     code_bool(coder, &o->unconditioned);
     code_bool(coder, &o->leaves_best);
-    code_bool(coder, &o->scaled);
+    if (!mutant(DIAGONAL_FORGOTTEN))
+        code_bool(coder, &o->scaled);
     code_u64(coder, &o->step);
     code_u64(coder, &o->evaluations);
     code_u64(coder, &o->rounds);
@@ -157,7 +158,8 @@ static void code_downpour(struct coder *coder, struct downpour *d) {
     code_u64(coder, &d->rows);
     code_f64(coder, &d->loss_sum);
     code_held(coder, &d->holdout);
-    code_u64(coder, &d->best_epoch);
+    if (!mutant(BEST_EPOCH_FORGOTTEN))
+        code_u64(coder, &d->best_epoch);
     code_held(coder, &d->best);
     code_bool(coder, &d->at_best);
 }

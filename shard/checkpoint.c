@@ -369,7 +369,8 @@ static int load_points(const struct reader *reader, const struct registers *regi
     size_t bytes = register_bytes(header);
     int code = 0;
     for (uint32_t i = 0; i < CHECKPOINT_POINTS && !code; i++) {
-        if (!has_point(header, i) || (i == CHECKPOINT_BEST && mutant(BEST_NOT_RESTORED)))
+        if (!has_point(header, i) || (i == CHECKPOINT_BEST && mutant(BEST_NOT_RESTORED)) ||
+            (i == CHECKPOINT_SUMS && mutant(ADAGRAD_NOT_RESTORED)))
             continue;
         if (!registers_have(registers, (uint8_t)points[i]))
             return error_set(ERROR_DATA, "%s holds %s, which this run has not", reader->path,

@@ -189,10 +189,11 @@ def workers_that_are_killed_cost_nothing(folder):
     job = wide_job(folder)
     quiet = train(job, '--state', folder / 'quiet.state')
     for point in ['shard0.receive_PROGRAM:6', 'shard1.receive_PROGRAM:12', 'shard0.send_RESULT:2',
-                  'shard1.checkpoint_begin:3', 'shard0.checkpoint_done:5', 'shard1.receive_FOLD:17',
-                  'replica1.receive_EVALUATE:5', 'replica0.send_FLUSHED:3',
-                  'replica0.receive_PARAMETERS:14']:
-        result = train(job, '--state', folder / f'{point}.state', DML_FAILPOINT=f'{point}:kill',
+                  'shard1.checkpoint_begin:1', 'shard0.checkpoint_done:1', 'shard1.receive_FOLD:17',
+                  'replica1.receive_EVALUATE:5', 'replica0.send_FLUSHED:1',
+                  'replica0.receive_PARAMETERS:1']:
+        result = train(job, '--state', folder / f'{point}.state', *words({'portion_chunks': 1}),
+                       DML_FAILPOINT=f'{point}:kill',
                        DML_FAILPOINT_ONCE=str(folder / f'{point}.fired'))
         assert result['restarts'][point.split('.')[0][:-1]] >= 1, result
         check_same(result, quiet, point)

@@ -188,6 +188,12 @@ static enum mutant mutant_from_name(const char *name) {
     exit(64);
 }
 
+/* Whether the job comes to the place of the mutant at all. */
+static bool may_show(enum mutant mutant) {
+    bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
+    return job.downpour.epochs || !of_downpour;
+}
+
 /* The first seed of the range that finds the mutant out, or `last` + 1. */
 static uint64_t find_out(enum mutant mutant, uint64_t first, uint64_t last) {
     uint64_t seed = first;
@@ -196,7 +202,7 @@ static uint64_t find_out(enum mutant mutant, uint64_t first, uint64_t last) {
         if (!take_job(seed))
             break;
         mutant_now = mutant;
-        if (!run_seed(seed, SAY_NOTHING))
+        if (may_show(mutant) && !run_seed(seed, SAY_NOTHING))
             break;
     }
     mutant_now = MUTANT_NONE;
