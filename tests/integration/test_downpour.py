@@ -155,21 +155,24 @@ def the_model_is_the_same_however_the_work_is_divided(folder):
     assert len({results[0]['model_sha256'], *hashes}) == 4, hashes
 
 
-# With two replicas EVALUATE is sent twice an evaluation; an epoch has ten minibatches, or five, and
-# then the holdout. So these are in the middle of the first epoch, at its end, in the next one, and
-# where L-BFGS takes over.
-MOMENTS = {'the first minibatch': 'send_EVALUATE:1', 'an epoch': 'send_EVALUATE:12',
-           'the holdout': 'send_EVALUATE:21', 'the next epoch': 'send_EVALUATE:28',
-           'the first durable minibatch': 'state_step_commit:1',
-           'a durable minibatch': 'state_step_commit:2',
-           'the last holdout': 'send_EVALUATE:45', 'the first step of L-BFGS': 'send_EVALUATE:47',
-           'reading': 'send_READ:1'}
+def program(number):
+    """Where the coordinator sends a program to the second of two shards."""
+    return f'coordinator.send_PROGRAM:{2 * number}'
+
+
+# An epoch has ten minibatches, or five, and then the holdout, a program each.
+MOMENTS = {'the first minibatch': program(1), 'an epoch': program(6), 'the holdout': program(11),
+           'the next epoch': program(14), 'the last holdout': program(23),
+           'the hand-over': program(24), 'the first step of L-BFGS': program(25),
+           'the first durable minibatch': 'coordinator.state_step_commit:1',
+           'a durable minibatch': 'coordinator.state_step_commit:2',
+           'reading': 'coordinator.send_READ:1'}
 
 
 def rerun(job, state, point, *arguments):
     """Kills the coordinator there, and gives the command again."""
     process = Process(COORDINATOR, 'run', job, '--state', state, *arguments,
-                      DML_FAILPOINT=f'coordinator.{point}:kill')
+                      DML_FAILPOINT=f'{point}:kill')
     finished = process.wait()
     process.end()
     assert finished.status == -signal.SIGKILL, finished
@@ -190,7 +193,7 @@ def workers_that_are_killed_cost_nothing(folder):
     quiet = train(job, '--state', folder / 'quiet.state')
     for point in ['shard0.receive_PROGRAM:6', 'shard1.receive_PROGRAM:12', 'shard0.send_RESULT:2',
                   'shard1.checkpoint_begin:1', 'shard0.checkpoint_done:1', 'shard1.receive_FOLD:17',
-                  'replica1.receive_EVALUATE:5', 'replica0.send_FLUSHED:1',
+                  'replica1.receive_EVALUATE:1', 'replica0.send_FLUSHED:1',
                   'replica0.receive_PARAMETERS:1']:
         result = train(job, '--state', folder / f'{point}.state', *words({'portion_chunks': 1}),
                        DML_FAILPOINT=f'{point}:kill',
@@ -199,10 +202,10 @@ def workers_that_are_killed_cost_nothing(folder):
         check_same(result, quiet, point)
 
 
-def stopped_at(job, evaluation, *arguments, **environment):
-    """A coordinator that stopped itself where it announces that evaluation, from 1."""
+def stopped_at(job, number, *arguments, **environment):
+    """A coordinator that stopped itself where it sends that program."""
     process = Process(COORDINATOR, 'run', job, '--json', *arguments, **environment,
-                      DML_FAILPOINT=f'coordinator.send_EVALUATE:{2 * evaluation - 1}:stop')
+                      DML_FAILPOINT=f'{program(number)}:stop')
     process.until(lambda: is_stopped(process.pid), 'it stops')
     return process
 
@@ -216,24 +219,24 @@ def is_stopped(pid):
 def a_run_that_was_interrupted_or_out_of_time_goes_on_to_the_same_model(folder):
     job = wide_job(folder)
     quiet = train(job, '--state', folder / 'quiet.state')
-    for evaluation in 1, 6, 11, 14, 23:
-        state = folder / f'interrupted-{evaluation}.state'
-        process = stopped_at(job, evaluation, '--state', state)
+    for number in 1, 6, 11, 14, 24:
+        state = folder / f'interrupted-{number}.state'
+        process = stopped_at(job, number, '--state', state)
         process.signal(signal.SIGINT)
         process.signal(signal.SIGCONT)
         finished = process.wait()
         assert finished.status == AGAIN, finished
         result = train(job, '--state', state)
         assert result['restarts']['coordinator'] == 1, result
-        check_same(result, quiet, evaluation)
-    for evaluation in 6, 11, 14:
-        state = folder / f'late-{evaluation}.state'
-        process = stopped_at(job, evaluation, '--state', state, '--set', 'max_seconds=0.5')
+        check_same(result, quiet, number)
+    for number in 6, 11, 14, 24:
+        state = folder / f'late-{number}.state'
+        process = stopped_at(job, number, '--state', state, '--set', 'max_seconds=0.5')
         time.sleep(0.6)
         process.signal(signal.SIGCONT)
         finished = process.wait()
         assert finished.json['reason'] == 'time limit', finished
-        check_same(train(job, '--state', state), quiet, ('late', evaluation))
+        check_same(train(job, '--state', state), quiet, ('late', number))
 
 
 @test
