@@ -14,13 +14,10 @@ tests.
                 above the least that was found, relatively.
 """
 
-import pathlib
 import sqlite3
-import sys
-import tempfile
 
-from networks import adam_curve, curve_of, judged_by_test, images, print_curve, train, MARKS
-from harness import SHARED, heed_interrupts
+from networks import (MARKS, SHARED, adam_curve, curve_of, images, judged_by_test, print_curve,
+                      show, train)
 
 ABOVE = 1e-1, 1e-2, 1e-3, 1e-4
 POURED = {'start': 'downpour'}
@@ -104,13 +101,5 @@ def show_linear(folder):
             print(f'| {words}, {name} | {" | ".join(cells)} |', flush=True)
 
 
-def main():
-    heed_interrupts()
-    shows = {'small': show_small, 'large': show_large, 'linear': show_linear}
-    for word in sys.argv[1:] or shows:
-        with tempfile.TemporaryDirectory() as folder:
-            shows[word](pathlib.Path(folder))
-
-
 if __name__ == '__main__':
-    main()
+    show({'small': show_small, 'large': show_large, 'linear': show_linear})

@@ -161,13 +161,13 @@ def show_tables(folder):
         print(f'| {name} | {both} | {network["steps"]} |', flush=True)
 
 
-def main():
+def show(shows):
+    """Runs those that the command names, or all."""
     heed_interrupts()
-    shows = {'images': show_images, 'stopping': show_stopping, 'tables': show_tables}
     for word in sys.argv[1:] or shows:
         with tempfile.TemporaryDirectory() as folder:
             shows[word](pathlib.Path(folder))
 
 
 if __name__ == '__main__':
-    main()
+    show({'images': show_images, 'stopping': show_stopping, 'tables': show_tables})
