@@ -94,6 +94,9 @@ TABLE = {'csv': {'bins': 8, 'category_least': 2, 'categories': ['color', 'town',
          'objective': 'logistic'}
 
 
+# Minibatches before L-BFGS.
+MINIBATCHES = {'start': 'downpour', 'downpour': {'epochs': 2, 'batch': 128, 'schedule': [1, 2]}}
+
 # What a job of the objective `network` asks for besides.
 NETWORK = {'network': {'layers': [6, 4], 'loss': 'logistic'}, 'early_stopping': 'off'}
 

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from faults import (ALL, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
+from faults import (ALL, MINIBATCHES, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
                     check_preconditioned, chunks_of, flip, is_free, kill, make_job, quiet, run_of,
                     say, seed_of_arguments)
 from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main,
@@ -125,6 +125,13 @@ SCENARIOS = [
              anew=('receive_', 'send_'), anew_role='replica'),
     Scenario('layers of a network are mixed',
              settings={'objective': 'network', 'precondition': 'kronecker', 'features': 60}),
+    Scenario('a shard is lost among minibatches', rules='shard.receive_PROGRAM:9:kill',
+             settings={**MINIBATCHES, 'portion_chunks': 1, 'max_steps': 2},
+             anew=('checkpoint_', 'restore_', 'receive_', 'send_')),
+    Scenario('the coordinator is lost among minibatches', starts=2,
+             rules='coordinator.state_accept:60:kill',
+             settings={**MINIBATCHES, 'portion_chunks': 1, 'max_steps': 2},
+             anew=('state_', 'send_', 'receive_'), anew_role='coordinator'),
     Scenario('it starts from a model', warm=True),
     Scenario('a path', settings={'l2': [1e-2, 1e-3, 1e-4], 'holdout': 0.2, 'max_steps': 5},
              anew=('start_', 'model_', 'run_ended', 'publish_'), anew_role='coordinator'),

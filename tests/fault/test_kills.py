@@ -9,13 +9,13 @@ import random
 import sys
 import time
 
-from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left,
+from faults import (ALL, MINIBATCHES, PRECONDITIONED, check_counted_once, check_nothing_left,
                     check_preconditioned, chunks_of, conclude, kill, make_job,
                     name_of, quiet, run_of, say, seed_of_arguments)
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 13
+RUNS = 200 if ALL else 15
 KILLS_MAX = 4
 
 # Names of this machine, and a command that starts workers as ssh would: all links are TLS.
@@ -30,7 +30,8 @@ KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('soft
          ('logistic', 25000, PRECONDITIONED), ('softmax', 1500, PRECONDITIONED),
          ('softmax', 1500, {'precondition': 'diagonal'}), ('logistic', 25000, {'standardise': True}),
          ('logistic', 2000, OVER_TLS), ('table', 2000, {'weighted': True}),
-         ('network', 25000, {})]
+         ('network', 25000, {}), ('softmax', 2000, MINIBATCHES),
+         ('network', 2000, {**MINIBATCHES, 'weighted': True})]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 

@@ -2,9 +2,12 @@
 """Training on minibatches with Adagrad: an oracle that shares nothing with the programs comes to the
 same model; the bits are the same however the work is divided and whoever is lost on the way."""
 
+import contextlib
 import math
 import random
+import re
 import signal
+import sqlite3
 import sys
 import time
 
@@ -184,7 +187,16 @@ def a_coordinator_that_is_killed_costs_nothing(folder):
     job = wide_job(folder)
     quiet = train(job, '--state', folder / 'quiet.state')
     for number, (moment, point) in enumerate(MOMENTS.items()):
-        check_same(rerun(job, folder / f'{number}.state', point), quiet, moment)
+        state = folder / f'{number}.state'
+        check_same(rerun(job, state, point), quiet, moment)
+        steps = [int(step) for step in re.findall(r'back to step (\d+)', events(state))]
+        if moment == 'the first durable minibatch':
+            assert len(steps) == 1 and 0 < steps[0] < 10, steps  # in the middle of an epoch
+
+
+def events(state):
+    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
+        return '\n'.join(text for text, in database.execute('SELECT text FROM events'))
 
 
 @test
@@ -200,6 +212,16 @@ def workers_that_are_killed_cost_nothing(folder):
                        DML_FAILPOINT_ONCE=str(folder / f'{point}.fired'))
         assert result['restarts'][point.split('.')[0][:-1]] >= 1, result
         check_same(result, quiet, point)
+
+
+@test
+def a_replica_that_is_late_costs_no_bit(folder):
+    job = wide_job(folder, portion_chunks=1)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    late = ','.join(f'replica1.{point}:{visit}:delay:300'
+                    for point, visit in [('send_FLUSHED', 1), ('send_STAGE', 4),
+                                         ('receive_PARAMETERS', 6), ('receive_EVALUATE', 9)])
+    check_same(train(job, DML_FAILPOINT=late), quiet, late)
 
 
 def stopped_at(job, number, *arguments, **environment):
