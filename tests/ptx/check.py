@@ -16,7 +16,7 @@ import tempfile
 
 BUILD = pathlib.Path(os.environ['DML_BUILD'])
 PROGRAMS = ['dml-coordinator', 'dml-replica', 'dml-shard']
-JOBS = ['wdbc', 'network']  # of examples/
+RUNS = [('wdbc',), ('network',), ('network', 'start=downpour')]  # of examples/, and what is set
 sys.path.insert(0, str(pathlib.Path(os.environ['DML_SOURCE']) / 'tests'))
 import source  # noqa: E402
 
@@ -39,28 +39,28 @@ def run(test):
     return run.returncode == 0
 
 
-def model_of(folder, job, device):
+def model_of(folder, job, settings, device):
     """The hash of the model of an example, and what its workers computed on."""
+    chosen = [part for setting in [*settings, f'device={device}'] for part in ('--set', setting)]
     example = pathlib.Path(os.environ['DML_SOURCE']) / 'examples' / f'{job}.conf'
-    done = subprocess.run([folder / 'dml-coordinator', 'run', example, '--json', '--set',
-                           f'device={device}', '--state', folder / f'{job}.{device}'],
-                          text=True, capture_output=True, check=True,
+    done = subprocess.run([folder / 'dml-coordinator', 'run', example, '--json', *chosen, '--state',
+                           folder / f'{job}.{device}'], text=True, capture_output=True, check=True,
                           env={**os.environ, 'DML_PTX': str(BUILD)})
     result = json.loads(done.stdout)
     return result['model_sha256'], result['devices']
 
 
-def compare(job):
+def compare(job, *settings):
     """Prints whether a run on the interpreted GPU ends with the model of the CPU."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for program in PROGRAMS:
             shutil.copy(BUILD / f'{program}.ptx', folder / program)
-        here, _ = model_of(folder, job, 'cpu')
-        there, devices = model_of(folder, job, 'cuda')
+        here, _ = model_of(folder, job, settings, 'cpu')
+        there, devices = model_of(folder, job, settings, 'cuda')
     same = here == there and all(used['device'].startswith('cuda:0') for used in devices)
-    print(f'{"ok" if same else "not ok"} - a run of {job}.conf: {here}, {there}, {devices}',
-          flush=True)
+    print(f'{"ok" if same else "not ok"} - a run of {" ".join([f"{job}.conf", *settings])}: {here}, '
+          f'{there}, {devices}', flush=True)
     return same
 
 
@@ -70,7 +70,7 @@ def main():
     tests = [f'{test}.ptx' for test in ['tests/ptx/test_ptx', *source.tests_on_a_device()]]
     link([*tests, *(f'{program}.ptx' for program in PROGRAMS)])
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        passed = [*pool.map(run, tests), *pool.map(compare, JOBS)]
+        passed = [*pool.map(run, tests), *pool.map(lambda chosen: compare(*chosen), RUNS)]
     print(f'{passed.count(True)} passed, {passed.count(False)} failed')
     return int(not all(passed))
 
