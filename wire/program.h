@@ -28,8 +28,9 @@
  *                                  One weight a program
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
- *          ADAGRAD a b c rate l1   b_j += c_j²; r_j = rate/(√b_j + 1e-10); a_j −= r_j·c_j, and with
- *                                  l1 nearer to 0 by r_j·l1 for regularised j (numeric/adagrad.h)
+ *          ADAGRAD a b c rate l1   b_j += c_j²; a_j −= rate·c_j/(√b_j + 1e-10); with l1 then nearer
+ *                                  to 0 by rate·l1/(√b_j + 1e-10) for regularised j. Where b_j is
+ *                                  not finite, a_j stays (numeric/adagrad.h)
  *          DIAGONAL a alpha beta   a_j = alpha/(√a_j + beta)
  *          PAIR slot a b c d e f beta scaled
  *                                  s[slot] = a − b, q[slot] = B·(c − d), rounded to the history
