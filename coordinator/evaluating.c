@@ -41,6 +41,7 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     evaluation->started_ns = now_ns;
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->parts));
     plan_begin(&c->steering->plan, &evaluation->parts);
+    c->steering->expected_ns = 0;
     verdicts_begin(&c->steering->verdicts);
     handing_expect_delivery(c);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
@@ -53,7 +54,13 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
  * replica that asks for the point too early is answered when the shard's BEGIN is through. */
 void evaluating_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     clear_evaluation(c, now_ns);
-    handing_begin(c, now_ns, out);
+    if (downpour_runs(&c->steering->downpour)) {
+        handing_begin(c, now_ns, out);
+        return;
+    }
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
+        if (c->membership.members[i].ready)
+            steering_join(c, i, now_ns, out);
 }
 
 /* A long evaluation is journalled from now on: a later coordinator can then go on in the middle of

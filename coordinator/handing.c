@@ -208,9 +208,9 @@ void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct o
         send_rest(c, link, out);
 }
 
-/* ---- the beginning of an evaluation ---- */
+/* ---- the beginning of a minibatch ---- */
 
-/* The replica `i` places behind that in whose home range the evaluation begins. So short ones,
+/* The replica `i` places behind that in whose home range the minibatch begins. So short ones,
  * which go to few replicas, are computed where their rows may be in the cache. */
 static uint32_t link_behind_home(const struct coordinator *c, uint32_t i) {
     const struct plan *plan = &c->steering->plan;
@@ -278,7 +278,6 @@ static void try_slow_ones(struct coordinator *c, int64_t now_ns, struct output *
 
 void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct share *shares = memory_new(c->settings.replicas, sizeof *shares);
-    c->steering->expected_ns = 0;
     uint32_t count = c->settings.portion_chunks ? 0 : divide(c, shares);
     bool at_once = count && c->steering->expected_ns <= SHARED_NS_MAX;
     try_slow_ones(c, now_ns, out);

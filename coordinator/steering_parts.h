@@ -161,7 +161,7 @@ void evaluating_end_if_complete(struct coordinator *c, int64_t now_ns, struct ou
 void flushes_rejoin(struct coordinator *c, struct output *out);
 
 /* ---- handing.c ---- */
-/* Hands out the first portions of an evaluation. */
+/* Hands out a minibatch: at once if it is short, and not to those that would be late. */
 void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Gives the replica its next portion, or sends it to rest. */
 void handing_give(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);

@@ -105,11 +105,26 @@ static void after_a_short_evaluation_programs_are_not_journalled_any_more(void *
 
 /* ---- handing out ---- */
 
-/* The first evaluation begins, and these are the speeds of the replicas, in chunks a millisecond.
+/* The first minibatch begins, and these are the speeds of the replicas, in chunks a millisecond.
  */
-static void start_paced(struct fixture *f, double first, double second) {
+/* Minibatches of all chunks. */
+static void begin_downpour(struct fixture *f) {
+    static const double rate = 0.1;
+    static const uint32_t multiple = 1;
+    f->data.block_rows = 1;
     f->settings.portion_chunks = 0;
+    f->settings.downpour = (struct downpour_settings){.epochs = 9,
+                                                      .batch = CHUNKS,
+                                                      .rates = &rate,
+                                                      .rate_count = 1,
+                                                      .multiples = &multiple,
+                                                      .multiple_count = 1};
     bench_begin(f, &f->settings);
+}
+
+/* The first minibatch begins, and these are the speeds of the replicas, in chunks a millisecond. */
+static void start_paced(struct fixture *f, double first, double second) {
+    begin_downpour(f);
     bench_welcome_all(f);
     bench_pace(f, REPLICA_0, first * 1e-6);
     bench_pace(f, REPLICA_1, second * 1e-6);
@@ -165,15 +180,13 @@ static void one_slow_flush_after_a_fast_one_passes_nobody_over(void **state) {
     bench_flush(f, REPLICA_1, 0, 4, 4);
     f->busy_ns = 1300000;
     bench_flush(f, REPLICA_0, 0, 0, 4);
-    bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
     assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_EVALUATE).evaluate.evaluation, 2);
     assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.count, 4);
 }
 
 static void who_was_passed_over_for_long_is_tried_and_nobody_waits_for_that(void **state) {
     struct fixture *f = *state;
-    f->settings.portion_chunks = 0;
-    bench_begin(f, &f->settings);
+    begin_downpour(f);
     bench_pass_over(f, REPLICA_1, 32);
     bench_welcome_all(f);
     bench_pace(f, REPLICA_0, 3e-6);
