@@ -71,15 +71,21 @@ static const char *operations_of(const struct fixture *f, struct operation *of, 
     return text;
 }
 
+/* A minibatch of one chunk is told to the replica alone that is given it. */
+static struct message evaluate_sent(const struct fixture *f) {
+    bool first = bench_count_sent(f, REPLICA_0, MESSAGE_EVALUATE);
+    return bench_sent(f, first ? REPLICA_0 : REPLICA_1, MESSAGE_EVALUATE);
+}
+
 static struct evaluation_part part_sent(const struct fixture *f) {
-    struct message message = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE);
+    struct message message = evaluate_sent(f);
     assert_int_equal(message.evaluate.parts.length, 1);
     return message.evaluate.parts.items[0];
 }
 
 /* ---- evaluations ---- */
 
-/* A flush of all chunks that were sent, with these totals, folded by both shards. */
+/* A flush of all chunks that were sent, with these totals. */
 static void evaluate(struct fixture *f, const double *sums, uint32_t count) {
     struct evaluation_part part = part_sent(f);
     struct run run = {.first = part.first, .count = part.count};
@@ -102,8 +108,6 @@ static void evaluate(struct fixture *f, const double *sums, uint32_t count) {
         .incarnations = {.items = incarnations, .length = 2},
         .busy_ns = f->busy_ns};
     assert_int_equal(bench_feed(f, REPLICA_0, message), 0);
-    bench_folded(f, SHARD_0, REPLICA_0, 0);
-    bench_folded(f, SHARD_1, REPLICA_0, 0);
     bytes_release(&encoded);
 }
 
@@ -142,14 +146,13 @@ static void a_minibatch_beyond_its_bound_is_evaluated_again_without_a_step(void 
     struct fixture *f = *state;
     bench_start(f);
     struct evaluation_part first = part_sent(f);
-    int bound = bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds.exponent[0];
+    int bound = evaluate_sent(f).evaluate.bounds.exponent[0];
     f->exceeded = true;
     f->maxima = maxima_of_one(ldexp(1.5, bound));
     minibatch(f);
     assert_string_equal(operations_of(f, NULL, -1), "CB");
     assert_int_equal(part_sent(f).first, first.first);
-    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds.exponent[0],
-                     bound + 1);
+    assert_int_equal(evaluate_sent(f).evaluate.bounds.exponent[0], bound + 1);
     assert_true(view_of(f).redone == 1 && view_of(f).done == 0);
     f->exceeded = false;
     minibatch(f);
@@ -163,7 +166,7 @@ static void the_bounds_of_a_minibatch_follow_from_the_one_before(void **state) {
     bench_start(f);
     f->maxima = maxima_of_one(3);
     minibatch(f);
-    assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.bounds.exponent[0], 12);
+    assert_int_equal(evaluate_sent(f).evaluate.bounds.exponent[0], 12);
 }
 
 static void a_loss_that_is_not_finite_ends_the_run(void **state) {
