@@ -103,7 +103,7 @@ struct job {
     } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
     enum job_optimizer { JOB_LBFGS, JOB_DOWNPOUR } optimizer;
-    enum job_start { JOB_START_NONE, JOB_START_DOWNPOUR } start; /* what comes before L-BFGS */
+    enum job_start { JOB_START_ZERO, JOB_START_DOWNPOUR } start; /* what comes before L-BFGS */
     struct job_downpour downpour;
     double gradient_tolerance;
     double loss_tolerance;

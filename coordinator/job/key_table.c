@@ -81,7 +81,7 @@ static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", "kronecker", NULL};
 static const char *const optimizers[] = {"lbfgs", "downpour", NULL};
-static const char *const starts[] = {"none", "downpour", NULL};
+static const char *const starts[] = {"zero", "downpour", NULL};
 static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
@@ -91,7 +91,7 @@ _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_B
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
                "as `preconditions`");
 _Static_assert(JOB_LBFGS == 0 && JOB_DOWNPOUR == 1, "as `optimizers`");
-_Static_assert(JOB_START_NONE == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
+_Static_assert(JOB_START_ZERO == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
 _Static_assert(TRAINS_PLUGIN == TRAINS_NETWORK + 1, "as `objectives`");
 _Static_assert(sizeof objectives / sizeof *objectives == TRAINS_PLUGIN + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
@@ -231,7 +231,7 @@ const struct key keys[] = {
      .help = "the most parameters that such a Hessian may have"},
     {"optimizer", KEY_CHOICE, AT(optimizer), .choices = optimizers, .initial = "lbfgs",
      .help = "what trains: L-BFGS on all rows, or Adagrad on minibatches and nothing after"},
-    {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "none",
+    {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "zero",
      .help = "what comes before L-BFGS; downpour: epochs of minibatches with Adagrad"},
     {"downpour.epochs", KEY_COUNT32, AT(downpour.epochs), RANGE(1, DOWNPOUR_EPOCHS_MAX),
      CHANGES, OF_DOWNPOUR, .initial = "3", .help = "times that minibatches go through all rows"},

@@ -37,7 +37,7 @@ def mistakes_are_named_with_what_to_do(folder):
         refused = dml('check', job, '--set', setting)
         assert refused.status == USAGE and why in refused.stderr, refused
     for setting, why in [('downpour.schedule={1, 2, 4, 8}', 'set that to 4'), ('precondition=block', 'minibatches'),
-                         ('start=none', 'write start = downpour or optimizer = downpour'),
+                         ('start=zero', 'write start = downpour or optimizer = downpour'),
                          ('early_stopping=2', None)]:
         answer = dml('check', job, '--set', setting)
         assert answer.status == (CONFIG if why else 0) and (why or '') in answer.stderr, answer

@@ -124,7 +124,7 @@ static void a_run_may_go_on_with_more_epochs(void **state) {
 
 static void a_job_without_minibatches_keeps_its_identity(void **state) {
     (void)state;
-    struct job *job = job_of(""), *same = job_of("start = none\noptimizer = lbfgs");
+    struct job *job = job_of(""), *same = job_of("start = zero\noptimizer = lbfgs");
     struct job *other = job_of(POURS);
     char *identity = job_identity(job), *kept = job_identity(same), *changed = job_identity(other);
     assert_string_equal(identity, kept);
