@@ -66,7 +66,7 @@ static void numbers_that_cannot_be_are_refused(void **state) {
     refused(POURS "downpour { rate = { } }", "downpour.rate", "an empty list");
     refused(POURS "downpour { schedule = { 1, 0 } }", "downpour.schedule", "from 1 to 65536");
     refused(POURS "downpour { seed = 9007199254740993000 }", "downpour.seed", "out of range");
-    refused("start = adagrad", "start", "none, downpour");
+    refused("start = adagrad", "start", "zero, downpour");
     refused("optimizer = sgd", "optimizer", "lbfgs, downpour");
     refused("start = downpor", "start", "downpour");
 }
