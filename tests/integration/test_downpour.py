@@ -263,7 +263,7 @@ def a_run_that_was_interrupted_or_out_of_time_goes_on_to_the_same_model(folder):
 
 @test
 def more_epochs_go_on_where_fewer_ended(folder):
-    job = wide_job(folder, start='none', optimizer='downpour', early_stopping='off')
+    job = wide_job(folder, start='zero', optimizer='downpour', early_stopping='off')
     whole = train(job, '--fresh', *words({'downpour.epochs': 4}))
     assert train(job, '--fresh', *words({'downpour.epochs': 2}))['reason'] == 'epoch limit'
     check_same(train(job, *words({'downpour.epochs': 4})), whole, 'more epochs')
@@ -273,7 +273,7 @@ def more_epochs_go_on_where_fewer_ended(folder):
 
 @test
 def epochs_that_make_the_holdout_worse_are_not_kept(folder):
-    job = wide_job(folder, start='none', optimizer='downpour', early_stopping=2)
+    job = wide_job(folder, start='zero', optimizer='downpour', early_stopping=2)
     result = train(job, *words({'downpour.epochs': 20}))
     assert result['reason'] == 'early stopping' and result['converged'], result
     shorter = train(job, '--fresh', *words({'downpour.epochs': 2}))
