@@ -36,6 +36,7 @@ struct downpour_settings {
     const uint32_t *multiples; /* of `batch` */
     uint32_t multiple_count;
     bool alone;    /* no L-BFGS follows */
+    bool scales;   /* its sums are H0 of L-BFGS */
     bool measures; /* the loss on the holdout after each epoch; the set has one */
 };
 

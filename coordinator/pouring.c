@@ -53,7 +53,7 @@ static void evaluate_holdout(struct coordinator *c, int64_t now_ns, struct outpu
 
 /* ---- the end ---- */
 
-/* The optimizer takes over for good. `largest` is that of A. */
+/* The optimizer takes over for good. `largest` is that of A; 0: A is of no use. */
 static void hand_over(struct coordinator *c, double largest, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
     double rate = downpour_rate(&c->settings.downpour, s->downpour.epoch - 1);
@@ -83,6 +83,10 @@ static void end(struct coordinator *c, int64_t now_ns, struct output *out) {
     downpour_finish(&s->downpour, &s->program);
     if (c->settings.downpour.alone) {
         close_at_x(c, early ? REASON_EARLY_STOPPING : REASON_EPOCH_LIMIT, now_ns, out);
+        return;
+    }
+    if (!c->settings.downpour.scales) {
+        hand_over(c, 0, now_ns, out);
         return;
     }
     program_add(&s->program, &(struct operation){.code = OPERATION_MAX_ABS, .a = REGISTER_A});

@@ -32,5 +32,6 @@ struct downpour_settings pour_settings(const struct training *run) {
                                       .multiples = job->downpour.schedule.value,
                                       .multiple_count = job->downpour.schedule.count,
                                       .alone = job->optimizer == JOB_DOWNPOUR,
+                                      .scales = job_is_network(job) || job_is_plugin(job),
                                       .measures = set_info(run->set)->holdout_weight_sum > 0};
 }

@@ -296,6 +296,7 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
                      .rate_count = 1,
                      .multiples = &multiple,
                      .multiple_count = 1,
+                     .scales = true,
                      .measures = true},
         .shape = shape,
         .layout = objective_layout(&shape),

@@ -82,7 +82,7 @@ def every_key_is_on_the_page_with_its_default(folder):
         plugin = {'plugin': {'library': library}} if objective == 'plugin' else {}
         settings |= dml('check', write_job(folder, data=['small.libsvm'], objective=objective,
                                            start='downpour', **plugin), '--json').json
-    settings['start'] = 'none'
+    settings['start'] = 'zero'
     settings |= {'plugin.library': None, 'plugin.sha256': None}  # of which there is no default
     assert set(settings) == set(keys), set(settings) ^ set(keys)
     for key, default in keys.items():

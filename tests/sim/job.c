@@ -145,6 +145,7 @@ static void choose_downpour(struct job *job) {
         .multiples = job->multiples,
         .multiple_count = between(&random, 1, JOB_EPOCHS_MAX),
         .alone = random_below(&random, 3) == 0,
+        .scales = job->seed % 4 != 0,
     };
     for (uint32_t i = 0; i < JOB_EPOCHS_MAX; i++) {
         job->rates[i] = ldexp(random_unit(&random), -(int)random_below(&random, 8));

@@ -31,7 +31,8 @@ static int set_up(void **state) {
                                                       .rates = rates,
                                                       .rate_count = 1,
                                                       .multiples = multiples,
-                                                      .multiple_count = 1};
+                                                      .multiple_count = 1,
+                                                      .scales = true};
     f->settings.shape.kind = OBJECTIVE_SQUARED; /* whose bounds adapt */
     bench_begin(f, &f->settings);
     return 0;
@@ -202,6 +203,16 @@ static void sums_of_nothing_are_no_hessian(void **state) {
     assert_string_equal(operations_of(f, NULL, -1), "ZAB");
 }
 
+static void they_are_not_where_they_cost_steps(void **state) {
+    struct fixture *f = *state;
+    f->settings.downpour.scales = false;
+    bench_begin(f, &f->settings);
+    all_minibatches(f);
+    assert_string_equal(operations_of(f, NULL, -1), "CGSAZAB");
+    assert_int_equal(part_sent(f).count, CHUNKS);
+    assert_false(view_of(f).running);
+}
+
 static void each_epoch_is_recorded(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -339,6 +350,7 @@ int main(void) {
         TEST(a_loss_that_is_not_finite_ends_the_run),
         TEST(its_sums_become_the_initial_hessian),
         TEST(sums_of_nothing_are_no_hessian),
+        TEST(they_are_not_where_they_cost_steps),
         TEST(each_epoch_is_recorded),
         TEST(alone_it_ends_with_an_evaluation_of_all_data),
         TEST(a_time_limit_ends_it_where_it_is),
