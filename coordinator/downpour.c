@@ -161,7 +161,8 @@ bool downpour_stopped_early(const struct downpour *d, const struct downpour_sett
 }
 
 void downpour_finish(struct downpour *d, struct bytes *program) {
-    if (!d->best_epoch || d->best_epoch == d->epoch || d->at_best)
+    bool is_best = d->best_epoch == d->epoch && d->minibatch == 0;
+    if (!d->best_epoch || is_best || d->at_best)
         return;
     swap_with_best(program);
     d->at_best = true;

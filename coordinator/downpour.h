@@ -110,7 +110,7 @@ void downpour_measured(struct downpour *downpour, const struct downpour_settings
 bool downpour_stopped_early(const struct downpour *downpour,
                             const struct downpour_settings *settings);
 
-/* Its end, in stage DOWNPOUR_ENDED: x becomes the best point, if that is another. */
+/* Its end, also one in the middle of an epoch: x becomes the best point, if that is another. */
 void downpour_finish(struct downpour *downpour, struct bytes *program);
 
 /* Takes up one that was stored, also one that was closing, or makes the very beginning: t = x. The

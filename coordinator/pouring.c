@@ -132,6 +132,7 @@ bool pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, str
     evaluating_abandon(c);
     bytes_clear(&s->program);
     if (reason != REASON_CANCELLED) {
+        downpour_finish(&s->downpour, &s->program);
         close_at_x(c, reason, now_ns, out);
         return true;
     }

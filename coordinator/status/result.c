@@ -249,11 +249,12 @@ static void print_epochs(const json_t *result) {
     free(line);
 }
 
-/* Which step the model is of, or which epoch, if there was no step. */
+/* Which step the model is of, or which epoch, if there was no step; nothing of a run that was
+ * cancelled before all rows were evaluated once. */
 static void print_best(const json_t *result) {
     const json_t *best = json_object_get(result, "early_stopping");
     long long epoch = member_count(json_object_get(result, "downpour"), "best_epoch");
-    if (!best)
+    if (!json_is_number(json_object_get(best, "holdout_loss")))
         return;
     bool step = member_count(best, "best_step") || !epoch;
     printf("%-12s %s %lld, holdout loss %.12g", "best", step ? "step" : "epoch",

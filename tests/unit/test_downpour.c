@@ -293,6 +293,32 @@ static void one_that_ended_goes_on_from_its_last_step_if_more_epochs_are_allowed
     bytes_release(&program);
 }
 
+static void one_that_was_stopped_in_an_epoch_goes_on_in_it(void **state) {
+    (void)state;
+    struct downpour_settings s = settings;
+    struct downpour_data data = data_of(8 * BLOCK);
+    struct bytes program;
+    struct downpour d;
+    int x = 2, t = 2, best = 1; /* in epoch 2 */
+    s.epochs = 2;
+    s.measures = true;
+    bytes_init(&program);
+    downpour_init(&d, &s);
+    while (d.stage == DOWNPOUR_MINIBATCH)
+        step(&d, &s, &data);
+    measure(&d, &s, 5, 1);
+    step(&d, &s, &data);
+    downpour_finish(&d, &program);
+    run_names(&program, &x, &t, &best);
+    assert_true(x == 1 && t == 1 && best == 2);
+    bytes_clear(&program);
+    downpour_begin(&d, &s, 5, &program);
+    run_names(&program, &x, &t, &best);
+    assert_true(x == 2 && t == 2 && best == 1);
+    assert_true(d.stage == DOWNPOUR_MINIBATCH && d.epoch == 1 && d.minibatch == 1);
+    bytes_release(&program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_in_one_minibatch_of_an_epoch),
@@ -304,6 +330,7 @@ int main(void) {
         cmocka_unit_test(an_epoch_without_a_better_loss_ends_it),
         cmocka_unit_test(without_patience_all_epochs_are_made),
         cmocka_unit_test(one_that_ended_goes_on_from_its_last_step_if_more_epochs_are_allowed),
+        cmocka_unit_test(one_that_was_stopped_in_an_epoch_goes_on_in_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

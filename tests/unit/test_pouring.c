@@ -340,6 +340,19 @@ static void the_best_epoch_is_where_it_goes_on(void **state) {
     assert_true(view_of(f).best_epoch == 1 && !view_of(f).stopped_early);
 }
 
+static void a_time_limit_ends_it_at_the_best_epoch(void **state) {
+    struct fixture *f = *state;
+    for (unsigned steps = 0; steps < 2; steps++) { /* since that epoch */
+        hold_out(f, 5);
+        an_epoch(f, 0.75);
+        for (unsigned i = 0; i < steps; i++)
+            minibatch(f);
+        output_clear(&f->out);
+        coordinator_stop(f->coordinator, REASON_TIME_LIMIT, 0, &f->out);
+        assert_string_equal(operations_of(f, NULL, -1), steps ? "XAZAB" : "ZAB");
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, bench_tear_down)
 
 int main(void) {
@@ -358,6 +371,7 @@ int main(void) {
         TEST(a_lost_shard_sets_it_back_to_its_last_checkpoint),
         TEST(the_holdout_is_evaluated_between_epochs),
         TEST(the_best_epoch_is_where_it_goes_on),
+        TEST(a_time_limit_ends_it_at_the_best_epoch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
