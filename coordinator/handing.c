@@ -168,14 +168,15 @@ static bool would_be_late(struct coordinator *c, const struct workload *workload
 }
 
 /* Gives it a chunk to see how fast it is now. Nobody waits for that: others copy it. */
-static void try_again(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+static bool try_again(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(c, link);
     struct run run;
     if (!plan_take(&c->steering->plan, c->membership.members[link].index, 1, &run))
-        return;
+        return false;
     send_portion(c, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
     workload->handed[workload->handed_count - 1].trial = true;
     workload->passed_over = 0;
+    return true;
 }
 
 static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
@@ -194,7 +195,7 @@ static bool give_portion(struct coordinator *c, uint32_t link, int64_t now_ns, s
 
 static bool give_backup(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     struct handed *slowest = c->settings.backup_copies ? copying_worth(c, link, now_ns) : NULL;
-    if (!slowest)
+    if (!slowest || (slowest->trial && would_be_late(c, workload_of(c, link), now_ns)))
         return false;
     slowest->backed_up = true;
     c->steering->evaluation.shared = true;
@@ -266,21 +267,23 @@ static void give_share(struct coordinator *c, uint32_t link, uint32_t chunks, in
 }
 
 /* Those that were passed over for long come first, or all would be handed out. */
-static void try_slow_ones(struct coordinator *c, int64_t now_ns, struct output *out) {
+static bool try_slow_ones(struct coordinator *c, int64_t now_ns, struct output *out) {
+    bool tried = false;
     for (uint32_t link = c->settings.shards; link < coordinator_links(c); link++) {
         struct workload *workload = workload_of(c, link);
         if (!c->membership.members[link].ready || !would_be_late(c, workload, now_ns))
             workload->passed_over = 0;
         else if (++workload->passed_over > PASSED_OVER_MAX)
-            try_again(c, link, now_ns, out);
+            tried |= try_again(c, link, now_ns, out);
     }
+    return tried;
 }
 
 void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct share *shares = memory_new(c->settings.replicas, sizeof *shares);
     uint32_t count = c->settings.portion_chunks ? 0 : divide(c, shares);
     bool at_once = count && c->steering->expected_ns <= SHARED_NS_MAX;
-    try_slow_ones(c, now_ns, out);
+    bool tried = try_slow_ones(c, now_ns, out);
     for (uint32_t i = 0, k = 0; i < c->settings.replicas; i++) {
         uint32_t link = link_behind_home(c, i);
         if (!c->membership.members[link].ready)
@@ -294,6 +297,8 @@ void handing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
             handing_give(c, link, now_ns, out);
     }
     free(shares);
+    if (tried)
+        handing_wake_idle(c, now_ns, out); /* who has got nothing copies it at once */
 }
 
 /* ---- later ---- */

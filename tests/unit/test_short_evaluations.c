@@ -205,6 +205,21 @@ static void who_was_passed_over_for_long_is_tried_and_nobody_waits_for_that(void
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_PROGRAM), 1);
 }
 
+static void a_minibatch_of_one_chunk_does_not_wait_for_who_is_tried(void **state) {
+    struct fixture *f = *state;
+    begin_downpour(f);
+    f->settings.downpour.batch = 1;
+    bench_begin(f, &f->settings);
+    bench_pass_over(f, REPLICA_1, 32);
+    bench_welcome_all(f);
+    bench_pace(f, REPLICA_0, 3e-6);
+    bench_pace(f, REPLICA_1, 3e-7);
+    bench_ready_all(f);
+    struct message tried = bench_sent(f, REPLICA_1, MESSAGE_PORTION);
+    struct message copy = bench_sent(f, REPLICA_0, MESSAGE_PORTION);
+    assert_int_equal(copy.portion.first, tried.portion.first);
+}
+
 static void without_backup_copies_nobody_is_passed_over_for_being_slow(void **state) {
     struct fixture *f = *state;
     f->settings.backup_copies = false;
@@ -242,6 +257,7 @@ int main(void) {
         TEST(who_would_end_after_the_other_has_done_all_is_passed_over),
         TEST(one_slow_flush_after_a_fast_one_passes_nobody_over),
         TEST(who_was_passed_over_for_long_is_tried_and_nobody_waits_for_that),
+        TEST(a_minibatch_of_one_chunk_does_not_wait_for_who_is_tried),
         TEST(without_backup_copies_nobody_is_passed_over_for_being_slow),
         TEST(who_was_passed_over_gets_what_waits_if_the_others_are_late),
     };
