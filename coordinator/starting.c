@@ -10,9 +10,11 @@ static void start_optimizer(struct coordinator *c, int64_t now_ns, struct output
         return;
     }
     bytes_clear(&s->program);
+    /* A checkpoint of where Downpour hands over has an optimizer that has evaluated nothing. */
+    bool resumes = c->recovery.restoring && s->optimizer.started;
     enum optimizer_want want =
-        c->recovery.restoring ? optimizer_resume(&s->optimizer, &c->settings.optimizer, &s->program)
-                              : optimizer_start(&s->optimizer, &s->program);
+        resumes ? optimizer_resume(&s->optimizer, &c->settings.optimizer, &s->program)
+                : optimizer_start(&s->optimizer, &s->program);
     steering_follow(c, want, now_ns, out);
 }
 

@@ -194,6 +194,18 @@ def a_coordinator_that_is_killed_costs_nothing(folder):
             assert len(steps) == 1 and 0 < steps[0] < 10, steps  # in the middle of an epoch
 
 
+@test
+def a_run_that_goes_on_where_l_bfgs_took_over_takes_its_steps(folder):
+    """The only minibatch is a checkpoint, and nothing is evaluated after it."""
+    rows = made_rows('class', rows=300)
+    job = write_job(folder, **write_rows(folder, rows, False), objective='logistic', max_steps=6,
+                    start='downpour', downpour={'epochs': 1, 'batch': 6400}, checkpoint_seconds=0)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    assert quiet['steps'] == 6, quiet
+    result = rerun(job, folder / 'again.state', 'coordinator.state_step_commit:1')
+    check_same(result, quiet, 'the hand-over')
+
+
 def events(state):
     with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
         return '\n'.join(text for text, in database.execute('SELECT text FROM events'))

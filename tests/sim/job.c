@@ -134,8 +134,9 @@ static void choose_downpour(struct job *job) {
     random_init(&random, job->seed ^ UINT64_C(0xd0e7));
     if (random_below(&random, 3))
         return;
-    uint32_t least = ((uint32_t)job->data.rows + CHUNKS_MAX - 1) / CHUNKS_MAX;
-    cut_alike(job, between(&random, least, ROWS_MAX));
+    uint32_t rows = (uint32_t)job->data.rows, least = (rows + CHUNKS_MAX - 1) / CHUNKS_MAX;
+    uint32_t most = rows / 3 < ROWS_MAX ? rows / 3 : ROWS_MAX; /* three chunks at least */
+    cut_alike(job, between(&random, least, most));
     *downpour = (struct downpour_settings){
         .epochs = between(&random, 1, JOB_EPOCHS_MAX),
         .batch = job->data.block_rows * between(&random, 1, 1 + job->data.chunks / 3),
@@ -147,6 +148,7 @@ static void choose_downpour(struct job *job) {
         .alone = random_below(&random, 3) == 0,
         .scales = job->seed % 4 != 0,
     };
+    downpour->scales = random_below(&random, 2);
     for (uint32_t i = 0; i < JOB_EPOCHS_MAX; i++) {
         job->rates[i] = ldexp(random_unit(&random), -(int)random_below(&random, 8));
         job->multiples[i] = 1 + (uint32_t)random_below(&random, i + 1);
