@@ -198,7 +198,7 @@ static void hold_out(struct job *job, uint64_t seed) {
     struct set_info *data = &job->data;
     random_init(&random,
                 seed ^ UINT64_C(0x401d)); /* of its own: the other jobs stay as they were */
-    if (random_below(&random, 2))
+    if (random_below(&random, 2) && data->chunks > 1)
         data->holdout_chunks = between(&random, 1, data->chunks / 2);
     if (data->holdout_chunks && random_below(&random, 5))
         job->optimizer.patience = between(&random, 1, 6);
