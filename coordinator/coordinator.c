@@ -109,6 +109,13 @@ static int device_failed(struct coordinator *c, uint32_t link, const char *why, 
     return coordinator_lost(c, link, why, now_ns, out);
 }
 
+/* The folder of the shard belongs to a later coordinator, which need not live any more: whatever is
+ * started there says so again. */
+static int folder_is_fenced(struct coordinator *c, const char *why) {
+    c->fenced = true;
+    return error_set(ERROR_AGAIN, "%s", why);
+}
+
 /* If something was not available, the worker is restarted and tries again. Any other failure ends
  * the run, since the worker would fail in the same way again; but on another host it may not. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
@@ -119,7 +126,9 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
         return device_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_PLUGIN)
         return plugin_failed(c, link, message->failed.reason, now_ns, out);
-    if (code == ERROR_UNAVAILABLE || code == ERROR_AGAIN || c->settings.on_hosts)
+    if (code == ERROR_AGAIN)
+        return folder_is_fenced(c, message->failed.reason);
+    if (code == ERROR_UNAVAILABLE || c->settings.on_hosts)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,
                      worker->pid, message->failed.reason);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/error.h"
 #include "coordinator/state.h"
 #include "tests/unit/coordinator_bench.h"
 
@@ -220,10 +221,26 @@ static void an_abandoned_run_stops_at_once_and_hears_nobody(void **state) {
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
 }
 
+static void a_shard_whose_folder_a_later_coordinator_had_ends_the_older_one(void **state) {
+    struct fixture *f = *state;
+    for (uint32_t hosts = 0; hosts <= 2; hosts += 2) {
+        f->settings.on_hosts = hosts;
+        bench_begin(f, &f->settings);
+        bench_start(f);
+        struct message message = {.type = MESSAGE_FAILED};
+        message.failed = (struct message_failed){.status = 75, .reason = "a newer coordinator"};
+        assert_int_equal(bench_feed(f, SHARD_1, message), ERROR_AGAIN);
+        assert_non_null(strstr(error_text(), "a newer coordinator"));
+        assert_true(coordinator_is_fenced(f->coordinator));
+        error_clear();
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(a_shard_whose_folder_a_later_coordinator_had_ends_the_older_one),
         TEST(a_state_survives_being_stored),
         TEST(a_damaged_state_is_refused_and_changes_nothing),
         TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
