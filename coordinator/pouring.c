@@ -203,8 +203,7 @@ static void minibatch_evaluated(struct coordinator *c, int64_t now_ns, struct ou
     if (s->downpour.epoch > epochs && s->downpour.stage != DOWNPOUR_HOLDOUT)
         epoch_through(c, now_ns, out);
     go_on(c, now_ns, out);
-    if (downpour_runs(&s->downpour)) /* else there is no step yet that the optimizer could resume */
-        durability_checkpoint_if_due(c, now_ns, out);
+    durability_checkpoint_if_due(c, now_ns, out);
 }
 
 void pouring_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
