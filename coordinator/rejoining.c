@@ -35,6 +35,25 @@ static bool folds_fit(const struct coordinator *c, const struct message_holding 
            mutant(JOURNAL_NOT_COMPARED);
 }
 
+/* Whether a shard that has not run the program has folded what its CHECK asks for. The former
+ * coordinator may have sent it behind a FOLD that never came there. */
+static bool check_fits(const struct coordinator *c, const struct message_holding *holding) {
+    const struct bytes *program = &c->steering->program;
+    struct cursor operations = cursor_over(program->data, program->length);
+    struct cursor ids = cursor_over(holding->folded.data, holding->folded.length);
+    uint64_t folds = holding->folded.length / FLUSH_ID_BYTES, hash = 0;
+    struct operation operation;
+    while (cursor_left(&ids)) {
+        struct flush_id id = flush_id_decode(&ids);
+        hash += flush_id_hash(&id);
+    }
+    while (program_next(&operations, &operation))
+        if (operation.code == OPERATION_CHECK &&
+            (operation.folds != folds || operation.hash != hash))
+            return false;
+    return true;
+}
+
 /* Whether the program that was sent last began an evaluation. */
 static bool begins_evaluation(const struct steering *s) {
     return s->want == OPTIMIZER_EVALUATE || s->want == OPTIMIZER_CURVATURE;
@@ -43,7 +62,7 @@ static bool begins_evaluation(const struct steering *s) {
 bool steering_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct steering *s = c->steering;
     if (holding->number + 1 == s->round.number) /* not run yet: nothing can have been folded */
-        return c->recovery.rejoined.length == 0;
+        return c->recovery.rejoined.length == 0 && check_fits(c, holding);
     bool evaluating = begins_evaluation(s);
     return holding->number == s->round.number &&
            holding->hash == program_hash(s->program.data, s->program.length) &&

@@ -192,6 +192,33 @@ static void a_shard_that_is_further_than_the_journal_sends_all_back(void **state
     release(&kept);
 }
 
+/* The next program did not wait for FOLDED, and neither it nor FOLD came to shard 1. */
+static void a_shard_that_missed_a_fold_before_the_journal_sends_all_back(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    f->settings.shape.kind = OBJECTIVE_SQUARED; /* a bound that is exceeded: evaluated again */
+    f->exceeded = true;
+    f->maxima = maxima_of_one(1e9);
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    bench_flush(f, REPLICA_0, 1, 0, CHUNKS);
+    assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_PROGRAM).program.number, 2);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 200000000, &f->out);
+    keep(&kept, f);
+    assert_int_equal(kept.count, 1);
+    struct store_saved saved = {.attempt = 1, .journal = kept.blobs, .journal_count = kept.count};
+    struct coordinator_settings settings = f->settings;
+    settings.epoch++;
+    settings.saved = &saved;
+    bench_begin(f, &settings);
+    bench_welcome_all(f);
+    holding(f, SHARD_1, 1, 0, NULL);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
+    assert_int_equal(coordinator_view(f->coordinator).attempt, 2);
+    release(&kept);
+}
+
 static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) {
     struct fixture *f = *state;
     f->settings.shards_folder = "/shards";
@@ -247,6 +274,7 @@ int main(void) {
         TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
+        TEST(a_shard_that_missed_a_fold_before_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
         TEST(an_abandoned_run_stops_at_once_and_hears_nobody),
     };
