@@ -190,6 +190,8 @@ void downpour_begin(struct downpour *d, const struct downpour_settings *s, uint3
     d->at_best = d->closing = false;
     if (d->stage == DOWNPOUR_ENDED && d->epoch < s->epochs && !patience_is_over(d, patience))
         d->stage = DOWNPOUR_MINIBATCH;
+    if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= s->epochs)
+        d->stage = DOWNPOUR_ENDED;
     mutate(d, s);
     put_into_t(program);
 }

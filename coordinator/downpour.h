@@ -114,7 +114,7 @@ bool downpour_stopped_early(const struct downpour *downpour,
 void downpour_finish(struct downpour *downpour, struct bytes *program);
 
 /* Takes up one that was stored, also one that was closing, or makes the very beginning: t = x. The
- * settings may allow more epochs than before. */
+ * settings may allow more epochs than before, or fewer. */
 void downpour_begin(struct downpour *downpour, const struct downpour_settings *settings,
                     uint32_t patience, struct bytes *program);
 

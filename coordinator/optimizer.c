@@ -89,6 +89,7 @@ void optimizer_close(struct optimizer *o, enum reason reason) {
 
 enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
     programs_zero(program, REGISTER_D);
+    o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
     return evaluate(o, program);
 }

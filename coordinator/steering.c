@@ -236,8 +236,12 @@ void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t no
 
 bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
-    if (!s->optimizer.started)
-        return s->downpour.stage != DOWNPOUR_OVER && pouring_stop(c, reason, now_ns, out);
+    if (!s->optimizer.started && s->downpour.stage != DOWNPOUR_OVER)
+        return pouring_stop(c, reason, now_ns, out);
+    /* Where L-BFGS takes over x has no loss yet, but it is worth keeping. */
+    bool keeps_x = s->downpour.done && reason == REASON_CANCELLED;
+    if (!s->optimizer.started && !keeps_x)
+        return false;
     evaluating_abandon(c);
     bytes_clear(&s->program);
     optimizer_stop(&s->optimizer, reason, &s->program);

@@ -95,8 +95,9 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
         add(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
     else if (view->reason == REASON_EPOCH_LIMIT)
         add(list, memory_format("minibatches alone come near the optimum, not to it: raise "
-                                "downpour.epochs (%u)%s, or let L-BFGS follow (start = downpour)",
-                                job->downpour.epochs, then));
+                                "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
+                                "if the loss of epochs does not fall, lower downpour.rate (%g)",
+                                job->downpour.epochs, then, view->downpour.rate));
     else
         add(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
                                 "rounding allows, and then a larger gradient_tolerance or "

@@ -319,6 +319,22 @@ static void one_that_was_stopped_in_an_epoch_goes_on_in_it(void **state) {
     bytes_release(&program);
 }
 
+static void one_that_was_stopped_between_epochs_makes_no_more_than_are_allowed_now(void **state) {
+    (void)state;
+    struct downpour_settings s = settings;
+    struct downpour_data data = data_of(BLOCK);
+    struct bytes program;
+    struct downpour d;
+    bytes_init(&program);
+    downpour_init(&d, &s);
+    step(&d, &s, &data);
+    step(&d, &s, &data);
+    s.epochs = 2;
+    downpour_begin(&d, &s, 0, &program);
+    assert_int_equal(d.stage, DOWNPOUR_ENDED);
+    bytes_release(&program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_in_one_minibatch_of_an_epoch),
@@ -331,6 +347,7 @@ int main(void) {
         cmocka_unit_test(without_patience_all_epochs_are_made),
         cmocka_unit_test(one_that_ended_goes_on_from_its_last_step_if_more_epochs_are_allowed),
         cmocka_unit_test(one_that_was_stopped_in_an_epoch_goes_on_in_it),
+        cmocka_unit_test(one_that_was_stopped_between_epochs_makes_no_more_than_are_allowed_now),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,6 +272,23 @@ static void a_run_that_is_cancelled_keeps_its_last_step(void **state) {
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
 }
 
+/* The sums are the diagonal by then. */
+static void one_that_is_cancelled_where_l_bfgs_takes_over_goes_on_there(void **state) {
+    struct fixture *f = *state;
+    f->settings.shards_folder = "/shards";
+    f->settings.checkpoint_ns = INT64_MAX;
+    bench_begin(f, &f->settings);
+    all_minibatches(f);
+    bench_answer(f, (double[]){4}, 1);
+    output_clear(&f->out);
+    coordinator_stop(f->coordinator, REASON_CANCELLED, 0, &f->out);
+    struct message message = bench_sent(f, SHARD_0, MESSAGE_CHECKPOINT);
+    assert_true(message.checkpoint.step == MINIBATCHES && message.checkpoint.sums);
+    bench_checkpointed(f, SHARD_0, 11);
+    bench_checkpointed(f, SHARD_1, 22);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
+}
+
 static void a_lost_shard_sets_it_back_to_its_last_checkpoint(void **state) {
     struct fixture *f = *state;
     f->settings.shards_folder = "/shards"; /* checkpoints as often as can be */
@@ -368,6 +385,7 @@ int main(void) {
         TEST(alone_it_ends_with_an_evaluation_of_all_data),
         TEST(a_time_limit_ends_it_where_it_is),
         TEST(a_run_that_is_cancelled_keeps_its_last_step),
+        TEST(one_that_is_cancelled_where_l_bfgs_takes_over_goes_on_there),
         TEST(a_lost_shard_sets_it_back_to_its_last_checkpoint),
         TEST(the_holdout_is_evaluated_between_epochs),
         TEST(the_best_epoch_is_where_it_goes_on),
