@@ -40,20 +40,20 @@ static uint64_t decipher(uint64_t x, unsigned half, uint64_t key) {
     return left << half | right;
 }
 
-uint64_t permutation_at(uint64_t index, uint64_t count, uint64_t key) {
+typedef uint64_t cipher(uint64_t x, unsigned half, uint64_t key);
+
+static inline uint64_t walk(uint64_t x, uint64_t count, uint64_t key, cipher *step) {
     unsigned half = half_bits(count);
-    uint64_t x = index;
     do
-        x = encipher(x, half, key);
+        x = step(x, half, key);
     while (x >= count);
     return x;
 }
 
+uint64_t permutation_at(uint64_t index, uint64_t count, uint64_t key) {
+    return walk(index, count, key, encipher);
+}
+
 uint64_t permutation_inverse(uint64_t place, uint64_t count, uint64_t key) {
-    unsigned half = half_bits(count);
-    uint64_t x = place;
-    do
-        x = decipher(x, half, key);
-    while (x >= count);
-    return x;
+    return walk(place, count, key, decipher);
 }
