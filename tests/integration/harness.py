@@ -256,6 +256,16 @@ def small_data(folder, name='small.libsvm', rows=60, seed=1):
     return folder / name
 
 
+def pairs_of_words(folder, rows=1500, words=60, seed=1):
+    """Rows of two words out of many; the label says whether they are of the same half."""
+    rng = random.Random(seed)
+    with open(folder / 'words.libsvm', 'w') as file:
+        for _ in range(rows):
+            first, second = sorted(rng.sample(range(1, words + 1), 2))
+            file.write(f'{first % 2 ^ second % 2} {first}:1 {second}:1\n')
+    return 'words.libsvm'
+
+
 def small_job(folder, **settings):
     """A job that trains on small_data() in a blink."""
     data = small_data(folder)

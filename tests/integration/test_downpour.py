@@ -12,8 +12,8 @@ import sys
 import time
 
 import adagrad
-from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, main, read_safetensors, test, train, words,
-                     write_job)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, main, pairs_of_words, read_safetensors, test,
+                     train, words, write_job)
 
 # ---- beside the oracle ----
 
@@ -111,16 +111,6 @@ def an_oracle_comes_to_the_same_point_after_a_hundred_minibatches(folder):
 
 
 # ---- the same bits ----
-
-def pairs_of_words(folder, rows=1500, words=60, seed=1):
-    """Rows of two words out of many; the label says whether they are of the same half."""
-    rng = random.Random(seed)
-    with open(folder / 'words.libsvm', 'w') as file:
-        for _ in range(rows):
-            first, second = sorted(rng.sample(range(1, words + 1), 2))
-            file.write(f'{first % 2 ^ second % 2} {first}:1 {second}:1\n')
-    return 'words.libsvm'
-
 
 def wide_job(folder, **settings):
     """Enough parameters that three shards have a part of them. 19 chunks: an epoch has ten
@@ -301,7 +291,6 @@ def a_rate_that_is_far_too_high_ends_with_words_and_without_a_model(folder):
     assert finished.status == BAD_DATA and finished.json['reason'] == 'not finite', finished
     assert 'set downpour.rate lower than 10000' in finished.stderr.splitlines()[-1], finished
     assert not (folder / 'job.state/models/current').exists(), finished
-
 
 
 if __name__ == '__main__':

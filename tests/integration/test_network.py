@@ -6,8 +6,8 @@ import random
 import signal
 import sys
 
-from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, Process, dml, main, test, train, words,
-                     write_job)
+from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, Process, dml, main, pairs_of_words, test, train,
+                     words, write_job)
 
 # ---- data that no plane separates ----
 
@@ -22,19 +22,6 @@ def checkerboard(folder, rows=1500, seed=1):
                      f'{"same" if east * north > 0 else "other"}')
     (folder / 'board.csv').write_text('\n'.join(lines) + '\n')
     return 'board.csv'
-
-
-WORDS = 60
-
-
-def pairs_of_words(folder, rows=1500, seed=1):
-    """Rows of two words out of many; the label says whether they are of the same half."""
-    rng = random.Random(seed)
-    with open(folder / 'words.libsvm', 'w') as file:
-        for _ in range(rows):
-            first, second = sorted(rng.sample(range(1, WORDS + 1), 2))
-            file.write(f'{first % 2 ^ second % 2} {first}:1 {second}:1\n')
-    return 'words.libsvm'
 
 
 def board_job(folder, network=None, **settings):
