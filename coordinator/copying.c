@@ -43,7 +43,7 @@ static bool is_behind(const struct coordinator *c, uint32_t link) {
     return others && 2 * faster >= others;
 }
 
-void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
+void copying_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
     struct workload *workload = workload_of(c, link);
     workload->before = workload->chunks_per_ns;
     workload->chunks_per_ns = chunks_per_ns;
@@ -51,7 +51,7 @@ void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_n
     workload->slow_flushes = is_behind(c, link) ? workload->slow_flushes + 1 : 0;
 }
 
-void handing_forget_rate(struct workload *workload) {
+void copying_forget_rate(struct workload *workload) {
     workload->chunks_per_ns = workload->before = 0;
     workload->passed_over = 0;
     workload->delivery_ns = 0;
@@ -75,7 +75,7 @@ static bool is_silent(const struct coordinator *c, const struct workload *owner,
  * computed already and on its way to the shards. To copy that would only add to what is under way.
  *
  * A portion is handed out when its replica starts on the one before. */
-void handing_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns) {
+void copying_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns) {
     const struct handed *last = NULL;
     uint32_t chunks = 0, before = 0;
     for (uint32_t i = 0; i < workload->handed_count; i++) {
@@ -99,7 +99,7 @@ static int compare(const void *a, const void *b) {
 
 /* Flushes that all come at the end wait for one another at the shards: the last of them about twice
  * as long as the median. One that took far longer than the others says nothing about those. */
-void handing_expect_delivery(struct coordinator *c) {
+void copying_expect_delivery(struct coordinator *c) {
     uint32_t count = 0;
     double *known = memory_new(c->settings.replicas, sizeof *known);
     for (uint32_t i = 0; i < c->settings.replicas; i++)

@@ -4,6 +4,7 @@
 
 #include "base/mutant.h"
 #include "base/permutation.h"
+#include "coordinator/programs.h"
 #include "wire/program.h"
 
 void downpour_init(struct downpour *d, const struct downpour_settings *settings) {
@@ -84,12 +85,6 @@ double downpour_loss(const struct downpour *d, const struct downpour_data *data)
     return d->rows ? d->loss_sum / weight_of(d->rows, data) : NAN;
 }
 
-static void put_into_t(struct bytes *program) {
-    program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
-}
-
 static void add_step(const struct downpour *d, const struct downpour_settings *s,
                      const struct downpour_data *data, uint64_t rows,
                      const struct optimizer_settings *penalties, struct bytes *program) {
@@ -109,7 +104,7 @@ static void add_step(const struct downpour *d, const struct downpour_settings *s
                                              .c = REGISTER_G,
                                              .alpha = downpour_rate(s, d->epoch),
                                              .l1 = penalties->l1});
-    put_into_t(program);
+    programs_return(program);
 }
 
 void downpour_step(struct downpour *d, const struct downpour_settings *s,
@@ -166,7 +161,7 @@ void downpour_finish(struct downpour *d, struct bytes *program) {
         return;
     swap_with_best(program);
     d->at_best = true;
-    put_into_t(program);
+    programs_return(program);
 }
 
 /* Bugs that the simulator must find. */
@@ -193,5 +188,5 @@ void downpour_begin(struct downpour *d, const struct downpour_settings *s, uint3
     if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= s->epochs)
         d->stage = DOWNPOUR_ENDED;
     mutate(d, s);
-    put_into_t(program);
+    programs_return(program);
 }

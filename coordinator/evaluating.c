@@ -43,7 +43,7 @@ static void clear_evaluation(struct coordinator *c, int64_t now_ns) {
     plan_begin(&c->steering->plan, &evaluation->parts);
     c->steering->expected_ns = 0;
     verdicts_begin(&c->steering->verdicts);
-    handing_expect_delivery(c);
+    copying_expect_delivery(c);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
         handing_clear(workload_of(c, i));
         workload_of(c, i)->told = false;
@@ -83,7 +83,7 @@ void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct 
     struct workload *workload = workload_of(c, link);
     uint32_t waiting = c->steering->plan.waiting;
     workload->idle = workload->told = false;
-    handing_forget_rate(workload);
+    copying_forget_rate(workload);
     if (c->steering->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < workload->handed_count; i++) {
             struct run_list one = {.items = &workload->handed[i].run, .length = 1};

@@ -88,8 +88,8 @@ static void accept_flush(struct coordinator *c, uint32_t link,
     count_flush(c, &entry, totals);
     workload->chunks += chunks;
     if (flushed->busy_ns)
-        handing_note_rate(c, link, (double)chunks / (double)flushed->busy_ns);
-    handing_note_delivery(workload, &flushed->portions, now_ns);
+        copying_note_rate(c, link, (double)chunks / (double)flushed->busy_ns);
+    copying_note_delivery(workload, &flushed->portions, now_ns);
     handing_forget_counted(workload, &c->steering->plan);
     for (uint32_t i = c->settings.shards;
          c->steering->evaluation.shared && i < coordinator_links(c); i++)

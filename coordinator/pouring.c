@@ -26,12 +26,10 @@ struct downpour_data pouring_data(const struct coordinator_settings *settings) {
 /* The bounds follow from the minibatch before this one, at the first from the data alone. */
 static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
                      struct output *out) {
-    struct evaluating *evaluation = &c->steering->evaluation;
     struct downpour_data data = pouring_data(&c->settings);
-    evaluation->parts = downpour_parts(&c->steering->downpour, &c->settings.downpour, &data);
-    evaluation->bounds = *bounds;
-    evaluation->drawing = (struct objective_drawing){.floor = 1};
-    steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
+    struct evaluation_parts parts =
+        downpour_parts(&c->steering->downpour, &c->settings.downpour, &data);
+    steering_evaluate(c, &parts, bounds, now_ns, out);
 }
 
 static void evaluate_next(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -42,13 +40,9 @@ static void evaluate_next(struct coordinator *c, int64_t now_ns, struct output *
 }
 
 static void evaluate_holdout(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct evaluating *evaluation = &c->steering->evaluation;
-    evaluation->parts = (struct evaluation_parts){.count = 1};
-    evaluation->parts.items[0] = (struct evaluation_part){
-        EVALUATION_LOSS, set_training_chunks(c->settings.data), c->settings.data->holdout_chunks};
-    evaluation->bounds = steering_next_bounds(c);
-    evaluation->drawing = (struct objective_drawing){.floor = 1};
-    steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
+    struct evaluation_parts parts = {{steering_holdout_part(&c->settings)}, 1};
+    struct bounds bounds = steering_next_bounds(c);
+    steering_evaluate(c, &parts, &bounds, now_ns, out);
 }
 
 /* ---- the end ---- */
@@ -125,27 +119,21 @@ void pouring_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     go_on(c, now_ns, out);
 }
 
-bool pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
+void pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
     if (s->downpour.closing && reason != REASON_CANCELLED)
-        return true; /* it ends as soon as x is measured */
+        return; /* it ends as soon as x is measured */
     evaluating_abandon(c);
     bytes_clear(&s->program);
     if (reason != REASON_CANCELLED) {
         downpour_finish(&s->downpour, &s->program);
         close_at_x(c, reason, now_ns, out);
-        return true;
+    } else {
+        steering_follow(c, optimizer_stop(&s->optimizer, reason, &s->program), now_ns, out);
     }
-    steering_follow(c, optimizer_stop(&s->optimizer, reason, &s->program), now_ns, out);
-    return true;
 }
 
 /* ---- evaluations that are complete ---- */
-
-static void epoch_through(struct coordinator *c, int64_t now_ns, struct output *out) {
-    recording_epoch(c, now_ns, out);
-    c->steering->epoch_started_ns = now_ns;
-}
 
 static void holdout_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
@@ -154,7 +142,7 @@ static void holdout_evaluated(struct coordinator *c, int64_t now_ns, struct outp
         held.loss = INFINITY;
     downpour_measured(&s->downpour, &c->settings.downpour, c->settings.optimizer.patience, held,
                       &s->program);
-    epoch_through(c, now_ns, out);
+    recording_epoch(c, now_ns, out);
     go_on(c, now_ns, out);
 }
 
@@ -201,7 +189,7 @@ static void minibatch_evaluated(struct coordinator *c, int64_t now_ns, struct ou
                   &s->program);
     s->maxima_at_x = s->evaluation.maxima;
     if (s->downpour.epoch > epochs && s->downpour.stage != DOWNPOUR_HOLDOUT)
-        epoch_through(c, now_ns, out);
+        recording_epoch(c, now_ns, out);
     go_on(c, now_ns, out);
     durability_checkpoint_if_due(c, now_ns, out);
 }

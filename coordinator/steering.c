@@ -28,15 +28,17 @@ struct evaluation_part steering_training_part(const struct coordinator_settings 
     return (struct evaluation_part){kind, 0, set_training_chunks(data)};
 }
 
-static struct evaluation_parts parts_to_evaluate(const struct coordinator_settings *settings) {
+struct evaluation_part steering_holdout_part(const struct coordinator_settings *settings) {
     const struct set_info *data = settings->data;
+    return (struct evaluation_part){EVALUATION_LOSS, set_training_chunks(data),
+                                    data->holdout_chunks};
+}
+
+static struct evaluation_parts parts_to_evaluate(const struct coordinator_settings *settings) {
     struct evaluation_parts parts = {.count = 1};
     parts.items[PART_TRAINING] = steering_training_part(settings, EVALUATION_GRADIENT);
-    if (settings->optimizer.patience && data->holdout_chunks) {
-        parts.items[PART_HOLDOUT] = (struct evaluation_part){
-            EVALUATION_LOSS, parts.items[PART_TRAINING].count, data->holdout_chunks};
-        parts.count++;
-    }
+    if (settings->optimizer.patience && settings->data->holdout_chunks)
+        parts.items[parts.count++] = steering_holdout_part(settings);
     return parts;
 }
 
@@ -194,14 +196,19 @@ void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, 
     evaluating_begin(c, now_ns, out);
 }
 
-/* Sends the program, which forms t if it must, and begins an evaluation at t. */
-static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
-                     struct output *out) {
+void steering_evaluate(struct coordinator *c, const struct evaluation_parts *parts,
+                       const struct bounds *bounds, int64_t now_ns, struct output *out) {
     struct evaluating *evaluation = &c->steering->evaluation;
-    evaluation->parts = parts_to_evaluate(&c->settings);
+    evaluation->parts = *parts;
     evaluation->bounds = *bounds;
     evaluation->drawing = (struct objective_drawing){.floor = 1};
     steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
+}
+
+static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
+                     struct output *out) {
+    struct evaluation_parts parts = parts_to_evaluate(&c->settings);
+    steering_evaluate(c, &parts, bounds, now_ns, out);
 }
 
 static void finish(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -236,8 +243,10 @@ void steering_follow(struct coordinator *c, enum optimizer_want want, int64_t no
 
 bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
-    if (!s->optimizer.started && s->downpour.stage != DOWNPOUR_OVER)
-        return pouring_stop(c, reason, now_ns, out);
+    if (!s->optimizer.started && s->downpour.stage != DOWNPOUR_OVER) {
+        pouring_stop(c, reason, now_ns, out);
+        return true;
+    }
     /* Where L-BFGS takes over x has no loss yet, but it is worth keeping. */
     bool keeps_x = s->downpour.done && reason == REASON_CANCELLED;
     if (!s->optimizer.started && !keeps_x)

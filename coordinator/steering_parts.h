@@ -102,6 +102,11 @@ void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, 
 /* The chunks of the training rows. */
 struct evaluation_part steering_training_part(const struct coordinator_settings *settings,
                                               uint32_t kind);
+/* Those of the holdout, for the loss. */
+struct evaluation_part steering_holdout_part(const struct coordinator_settings *settings);
+/* Sends the program, which forms t if it must, and begins an evaluation of these parts at t. */
+void steering_evaluate(struct coordinator *c, const struct evaluation_parts *parts,
+                       const struct bounds *bounds, int64_t now_ns, struct output *out);
 /* The evaluation that ran is complete. */
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
 /* The bounds of an evaluation. They depend on completed evaluations and the data alone: so they are
@@ -126,8 +131,8 @@ void pouring_begin(struct coordinator *c, int64_t now_ns, struct output *out);
 void pouring_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
 /* The scalars of its program are there. */
 void pouring_measured(struct coordinator *c, int64_t now_ns, struct output *out);
-/* As steering_stop(), also while the optimizer measures where it stopped. */
-bool pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out);
+/* Ends the run at x, also while the optimizer measures where it stopped. */
+void pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out);
 
 /* ---- refreshing.c ---- */
 /* Begins an evaluation of the curvature, for the preconditioner. */
@@ -186,13 +191,13 @@ struct handed *copying_worth(const struct coordinator *c, uint32_t link, int64_t
 /* Whether what this replica is handed now may be copied although it does not fall silent. */
 bool copying_expects(const struct coordinator *c, uint32_t link);
 /* The rate at which the replica computed the flush that was just counted. */
-void handing_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns);
+void copying_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns);
 /* A flush with these chunks, which the replica was handed, is accepted now. */
-void handing_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns);
+void copying_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns);
 /* An evaluation begins: what its flushes will take follows from those of the last one. */
-void handing_expect_delivery(struct coordinator *c);
+void copying_expect_delivery(struct coordinator *c);
 /* Another process has taken its place. */
-void handing_forget_rate(struct workload *workload);
+void copying_forget_rate(struct workload *workload);
 
 /* ---- recording.c ---- */
 /* The evaluation that just ended, made for this step with this step length. */
