@@ -17,12 +17,13 @@
 #define CIPHER "TLS_AES_128_GCM_SHA256"
 
 enum {
-    RECORD_BYTES = 16384,      /* of text in a record, at most */
-    UNSENT_BYTES = 64 << 10,   /* no more text is encrypted while so much waits */
-    RECEIVED_BYTES = 64 << 10, /* read at once */
-    TURN_BYTES = 1 << 20,      /* received or sent before other connections have their turn */
-    HANDSHAKE_BYTES = 16384,   /* a stranger may send; a handshake takes some hundred */
-    KEY_UPDATES = 8,           /* that the other end may make too often */
+    RECORD_BYTES = 16384,         /* of text in a record, at most */
+    UNSENT_BYTES = 64 << 10,      /* no more text is encrypted while so much waits */
+    RECEIVED_BYTES = 64 << 10,    /* read at once */
+    TURN_BYTES = 1 << 20,         /* received or sent before other connections have their turn */
+    HANDSHAKE_BYTES = 16384,      /* a stranger may send; a handshake takes some hundred */
+    KEY_UPDATES = 8,              /* that the other end may make too often */
+    SESSION_SECONDS = 0x7fffffff, /* 68 years: a key does not age, and clocks are set */
 };
 
 uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
@@ -116,6 +117,7 @@ static SSL_CTX *make_context(const SSL_METHOD *method) {
     return NULL;
 }
 
+/* OpenSSL refuses a session some minutes after it was made unless it is told otherwise. */
 static SSL_SESSION *make_session(const struct key *key, SSL_CTX *context) {
     SSL *ssl = SSL_new(context);
     const SSL_CIPHER *cipher = ssl ? sk_SSL_CIPHER_value(SSL_get_ciphers(ssl), 0) : NULL;
@@ -123,7 +125,8 @@ static SSL_SESSION *make_session(const struct key *key, SSL_CTX *context) {
     bool fine = cipher && session &&
                 SSL_SESSION_set1_master_key(session, key->secret, sizeof key->secret) &&
                 SSL_SESSION_set_cipher(session, cipher) &&
-                SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION);
+                SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
+                SSL_SESSION_set_timeout(session, SESSION_SECONDS);
     SSL_free(ssl);
     if (fine)
         return session;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -163,6 +164,39 @@ static void early_data_is_not_taken(void **state) {
     assert_int_equal(judged(&options), FRAME_FINE);
     options.early = true;
     assert_int_equal(judged(&options), FRAME_TLS_BROKEN);
+}
+
+/* ---- age ---- */
+
+static time_t session_age; /* seconds that the session of a key is old when it is made */
+
+SSL_SESSION *__real_SSL_SESSION_new(void);
+SSL_SESSION *__wrap_SSL_SESSION_new(void);
+
+/* The linker puts this in the place of OpenSSL's. */
+SSL_SESSION *__wrap_SSL_SESSION_new(void) {
+    SSL_SESSION *session = __real_SSL_SESSION_new();
+    SSL_SESSION_set_time(session, time(NULL) - session_age);
+    return session;
+}
+
+/* A worker or a coordinator may be connected to long after its start; and clocks are set, so that
+ * a start can seem to lie far back, or in the future. */
+static void a_key_serves_however_long_ago_it_was_read(void **state) {
+    (void)state;
+    static const time_t ages[] = {303, 305, 600, 86400, 20L * 365 * 86400, -86400};
+    for (size_t i = 0; i < sizeof ages / sizeof *ages; i++) {
+        struct tls_pair pair;
+        session_age = ages[i];
+        tls_pair_init(&pair, &key_a, &key_a);
+        session_age = 0;
+        if (tls_pair_shake(&pair) != 1)
+            fail_msg("after %lld s: %s", (long long)ages[i],
+                     frame_error_text(channel_error(pair.server)));
+        assert_int_equal(say(pair.client, "hello", 5), 5);
+        assert_int_equal(hear(pair.server), 5);
+        tls_pair_release(&pair);
+    }
 }
 
 /* A server that has the key, but is not one of ours. */
@@ -415,6 +449,7 @@ int main(void) {
         cmocka_unit_test(clients_with_another_identity_or_none_are_refused),
         cmocka_unit_test(older_versions_are_refused),
         cmocka_unit_test(early_data_is_not_taken),
+        cmocka_unit_test(a_key_serves_however_long_ago_it_was_read),
         cmocka_unit_test(a_server_is_believed_only_with_the_key),
         cmocka_unit_test(tickets_are_not_taken),
         cmocka_unit_test(a_flood_of_key_updates_is_refused),

@@ -33,3 +33,4 @@ tests_unit_test_key_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_channel_SOURCES = tests/unit/test_channel.c tests/unit/tls_fixture.h
 tests_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(SSL_CFLAGS) $(CRYPTO_CFLAGS)
 tests_unit_test_channel_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_channel_LDFLAGS = -Wl,--wrap=SSL_SESSION_new
