@@ -65,10 +65,13 @@ PORTABLE void loss_second(uint32_t kind, const struct loss_parameters *parameter
 /* `second_row`, of losses with several outputs. Of one output the row is the diagonal. */
 PORTABLE void loss_second_row(uint32_t kind, size_t outputs, double label,
                               const double *derivatives, size_t k, double *row) {
-    if (kind == OBJECTIVE_SOFTMAX)
-        softmax_second_row_each(outputs, label, derivatives, k, row);
-    else
-        logistics_second_row_each(outputs, label, derivatives, k, row);
+    switch (kind) {
+#define OBJECTIVE(NAME, name)                                                                      \
+    case OBJECTIVE_##NAME:                                                                         \
+        name##_second_row_each(outputs, label, derivatives, k, row);                               \
+        break;
+#include "objective/objectives.def"
+    }
 }
 
 #endif

@@ -21,10 +21,9 @@ extern const struct objective objective_plugin_value, objective_plugin_score,
 /* The arithmetic of losses; see objective/losses.def. */
 #define OBJECTIVE(NAME, name)                                                                      \
     void name##_losses(LOSSES_ARGUMENTS);                                                          \
-    void name##_second(SECOND_ARGUMENTS);
+    void name##_second(SECOND_ARGUMENTS);                                                          \
+    void name##_second_row(SECOND_ROW_ARGUMENTS);
 #include "objective/objectives.def"
-void logistics_second_row(SECOND_ROW_ARGUMENTS);
-void softmax_second_row(SECOND_ROW_ARGUMENTS);
 
 /* What losses share whose prediction is e^margin. Labels end where their sums and squares would no
  * longer be numbers. */

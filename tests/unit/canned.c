@@ -1,5 +1,11 @@
 #include "tests/unit/canned.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +14,16 @@
 #include "base/random.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
+
+void canned_assert_every_loss(const struct objective_shape *shapes, size_t count, bool several) {
+    for (int kind = 0; kind < OBJECTIVES; kind++) {
+        size_t s = 0;
+        while (s < count && shapes[s].kind != (enum objective_kind)kind)
+            s++;
+        if (s == count && (several || !objective_of((enum objective_kind)kind)->second_row))
+            fail_msg("no shape of %s is tested", objective_name((enum objective_kind)kind));
+    }
+}
 
 static double label_of(const struct objective_shape *shape, struct random *random) {
     enum label_kind labels = objective_of(shape->kind)->labels;
@@ -166,6 +182,7 @@ long double canned_second(const struct objective_shape *shape, double label, lon
         p = shape->loss.value[0];
         return (2 - p) * expl((2 - p) * m) + (p - 1) * label * expl((1 - p) * m);
     default:
+        assert_int_equal(shape->kind, OBJECTIVE_SQUARED);
         return 1;
     }
 }
@@ -227,6 +244,7 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
         m[0] = -sign / (1 + expl(margin));
         return log1pl(expl(-margin));
     }
+    assert_int_equal(shape->kind, OBJECTIVE_SOFTMAX);
     long double total = 0;
     long double own = m[(size_t)label];
     for (uint32_t k = 0; k < shape->outputs; k++)

@@ -61,6 +61,10 @@ static inline bool canned_has(double list, size_t class) {
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);
 
+/* Fails unless each loss of the list is the kind of one of the shapes; without `several`, each that
+ * always has one output. */
+void canned_assert_every_loss(const struct objective_shape *shapes, size_t count, bool several);
+
 /* Margins of a row, turned into derivatives; returns its loss. From the definitions, as all below.
  */
 long double canned_loss(const struct objective_shape *shape, double label, long double *m);

@@ -168,6 +168,7 @@ static void assert_triangle(const struct canned *canned) {
 
 static void the_triangle_of_all_rows_is_that_of_the_definitions(void **state) {
     (void)state;
+    canned_assert_every_loss(shapes, SHAPES, true);
     for (size_t s = 0; s < SHAPES; s++)
         for (int dense = 0; dense < 2; dense++)
             for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {

@@ -79,6 +79,10 @@ static void draw(struct random *random, const struct objective *objective, size_
                 (double)random_below(random, objective->output_a_class ? outputs : outputs + 1);
 }
 
+static bool has_many_outputs(const struct objective *objective) {
+    return objective->output_a_class || objective->shares_weights;
+}
+
 static void check_second(enum objective_kind kind, const struct loss_parameters *parameters,
                          size_t outputs, size_t i, const double *own, const double *row_work) {
     const struct objective *objective = objective_of(kind);
@@ -87,6 +91,7 @@ static void check_second(enum objective_kind kind, const struct loss_parameters 
     double diagonal[OUTPUTS_MAX], expected[OUTPUTS_MAX], row[OUTPUTS_MAX];
     loss_second(kind, parameters, outputs, row_label, own, row_work, diagonal);
     assert_same(outputs, diagonal, second + i * outputs);
+    assert_true(has_many_outputs(objective) == (objective->second_row != NULL));
     for (size_t k = 0; k < outputs && objective->second_row; k += 1 + outputs / 7) {
         objective->second_row(outputs, *row_label, at, k, expected);
         loss_second_row(kind, outputs, *row_label, own, k, row);
@@ -113,10 +118,6 @@ static void check(enum objective_kind kind, const struct loss_parameters *parame
         assert_same(outputs, row, derivatives + i * outputs);
         check_second(kind, parameters, outputs, i, row, row_work);
     }
-}
-
-static bool has_many_outputs(const struct objective *objective) {
-    return objective->output_a_class || objective->shares_weights;
 }
 
 static void losses_of_a_row_are_those_of_the_table(void **state) {

@@ -49,6 +49,7 @@ static void assert_gradient(const struct canned *canned, bool uniform) {
 
 static void gradients_are_those_of_the_definitions(void **state) {
     (void)state;
+    canned_assert_every_loss(shapes, SHAPES, true);
     for (size_t s = 0; s < SHAPES; s++)
         for (int dense = 0; dense < 2; dense++)
             for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
