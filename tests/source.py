@@ -4,8 +4,8 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
-FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'objective', 'model', 'store', 'coordinator',
-           'shard', 'replica', 'bench', 'tests')
+FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'store',
+           'coordinator', 'shard', 'replica', 'examples', 'bench', 'tests')
 
 
 def c_files(folders=FOLDERS):
@@ -14,6 +14,13 @@ def c_files(folders=FOLDERS):
         for path in sorted((ROOT / folder).rglob('*')):
             if path.suffix in ('.c', '.h', '.def', '.cu'):
                 yield path.relative_to(ROOT).as_posix(), path.read_text()
+
+
+def fragments():
+    """The parts of the Makefile."""
+    return [ROOT / 'Makefile.am', *sorted((ROOT / folder / 'local.mk') for folder in
+                                          (*FOLDERS, 'man', 'completion')),
+            *sorted((ROOT / 'tests').glob('*/*.mk'))]
 
 
 def tests_on_a_device():

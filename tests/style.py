@@ -23,9 +23,9 @@ def unguarded(files):
     found = []
     for path, text in files:
         name = re.sub(r'\W', '_', path.split('/')[-1]).upper()
-        guard = rf'^#ifndef (DML_\w+_{name})\n#define \1$'
+        guard = rf'^#ifndef (DML_(?:\w+_)?{name})\n#define \1$'
         if path.endswith('.h') and not re.search(guard, text, re.M):
-            found.append(f'{path} has no guard DML_…_{name}')
+            found.append(f'{path} has no guard DML_…{name}')
     return found
 
 

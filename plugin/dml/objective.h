@@ -88,8 +88,8 @@ struct dml_tensor {
 
 /* Rows of the data. Of dense rows, row i has value[i * features + j] in column j. Of sparse rows it
  * has the values `start[i]` to `start[i + 1] - 1`: value[v] in column column[v], columns rising;
- * the others are 0. Rows of weight 0 are left out. A function must take both: predict() gets sparse rows
- * also where the model was trained on dense ones. */
+ * the others are 0. Rows of weight 0 are left out. A function must take both: predict() gets sparse
+ * rows also where the model was trained on dense ones. */
 struct dml_rows {
     uint32_t count;
     uint32_t features;
