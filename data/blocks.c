@@ -44,14 +44,6 @@ static int fill(struct blocks *blocks, struct batch *batch, size_t length) {
     return read_until(blocks, batch->text, &batch->text_length, length);
 }
 
-/* Where the whole lines end; 0 if there is none. */
-static size_t whole_lines(const struct blocks *blocks, const struct batch *batch) {
-    if (blocks->ended)
-        return batch->text_length;
-    const char *last = memrchr(batch->text, '\n', batch->text_length);
-    return last ? (size_t)(last - batch->text) + 1 : 0;
-}
-
 static void reserve_rest(struct blocks *blocks, size_t length) {
     if (blocks->rest_capacity >= length)
         return;
@@ -93,7 +85,7 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
         int code = fill(blocks, batch, aim);
         if (code)
             return code;
-        whole = whole_lines(blocks, batch);
+        whole = records_whole(&blocks->rule, batch->text, batch->text_length, blocks->ended);
         if (blocks->ended)
             break;
         if (!whole && aim > LINE_BYTES_MAX)
@@ -108,6 +100,19 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     if (batch->first_line == 1)
         drop_byte_order_mark(batch);
     return 0;
+}
+
+int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struct batch *batch) {
+    blocks->rule = *rule;
+    if (!memchr(batch->text, '"', batch->text_length))
+        return 0;
+    size_t length = batch->text_length;
+    reserve_rest(blocks, length + blocks->rest_length);
+    memmove(blocks->rest + length, blocks->rest, blocks->rest_length);
+    memcpy(blocks->rest, batch->text, length);
+    blocks->rest_length += length;
+    blocks->next_line = batch->first_line;
+    return blocks_next(blocks, batch);
 }
 
 int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length) {

@@ -1,9 +1,11 @@
-/* Splits the text of a source into blocks of whole lines; or its bytes into blocks of any size. */
+/* Splits the text of a source into blocks of whole lines, or records; or its bytes into blocks of
+ * any size. */
 #ifndef DML_DATA_BLOCKS_H
 #define DML_DATA_BLOCKS_H
 
 #include "data/batch.h"
 #include "data/input.h"
+#include "data/records.h"
 
 /* About this much text a block, so that the parsed values stay in the cache. Nothing else decides
  * how text is split, so packs do not depend on the number of threads. */
@@ -12,6 +14,7 @@
 struct blocks {
     struct input *input;
     const char *path;
+    struct record_rule rule;
     uint64_t next_line;
     uint64_t text_bytes;
     char *rest; /* what was read and not handed out: the beginning of a line; owned */
@@ -25,6 +28,9 @@ void blocks_release(struct blocks *blocks);
 
 /* Reads the next block into batch->text; text_length 0 is the end. */
 int blocks_next(struct blocks *blocks, struct batch *batch);
+
+/* From now on blocks are of whole records; so is the first block, `batch`, when this returns. */
+int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struct batch *batch);
 
 /* Shows the bytes that come next without taking them: at least `least`, or fewer at the end. They
  * are valid until the next call. */

@@ -66,11 +66,36 @@ struct csv_line {
     const struct format *format;
     struct batch *batch;
     char *at, *end;
-    uint64_t number;
+    uint64_t number, last;
     double label;
     const char *label_text;
     uint32_t missing; /* cells of numbers */
 };
+
+/* ---- numbers with a decimal comma ---- */
+
+bool csv_number(const struct format *format, char *cell, double *value) {
+    if (!format->decimal_comma)
+        return number_of_text(cell, value);
+    char *comma = strchr(cell, ',');
+    if (strchr(cell, '.')) /* it may part thousands */
+        return false;
+    if (comma)
+        *comma = '.';
+    bool is_number = number_of_text(cell, value);
+    if (comma)
+        *comma = ',';
+    return is_number;
+}
+
+bool csv_has_decimal_comma(const char *cell) {
+    cell += *cell == '-' || *cell == '+';
+    size_t whole = strspn(cell, "0123456789");
+    size_t digits = cell[whole] == ',' ? strspn(cell + whole + 1, "0123456789") : 0;
+    return whole && digits && !cell[whole + 1 + digits];
+}
+
+/* ---- cells that are refused ---- */
 
 static bool reject_cell(const struct csv_line *line, uint32_t column, const char *cell) {
     char name[COLUMN_TEXT];
@@ -79,6 +104,16 @@ static bool reject_cell(const struct csv_line *line, uint32_t column, const char
     if (*cell == '\0')
         return batch_reject(line->batch, line->number,
                             "%s is empty: every cell must be a number for this model", name);
+    if (!line->format->decimal_comma && csv_has_decimal_comma(cell))
+        return batch_reject(line->batch, line->number,
+                            "%s holds \"%.40s\", which is not a finite number; if its comma is a "
+                            "decimal point, set csv.decimal = \",\"",
+                            name, cell);
+    if (line->format->decimal_comma && strchr(cell, '.'))
+        return batch_reject(line->batch, line->number,
+                            "%s holds \"%.40s\", which is no number where csv.decimal = \",\": "
+                            "take out points that part thousands",
+                            name, cell);
     return batch_reject(line->batch, line->number,
                         "%s holds \"%.40s\", which is not a finite number; if the column holds "
                         "texts, list it in csv.categories; if this stands for a missing number, "
@@ -89,8 +124,10 @@ static bool reject_cell(const struct csv_line *line, uint32_t column, const char
 
 static bool reject_quote(const struct csv_line *line, uint32_t column) {
     char name[COLUMN_TEXT];
-    return batch_reject(line->batch, line->number, "%s: a quote is not closed",
-                        describe_column(line->format, column, name));
+    return batch_reject(line->batch, line->last,
+                        "%s: a quote is not closed: a quoted text of several lines has %u bytes at "
+                        "most, and behind it the next column or line begins",
+                        describe_column(line->format, column, name), QUOTED_BYTES_MAX);
 }
 
 bool csv_is_missing(const struct format *format, const char *cell, size_t length) {
@@ -108,17 +145,26 @@ static bool label_is_missing(const struct format *format, const char *cell) {
     return !*cell || (words && *words && csv_is_missing(format, cell, strlen(cell)));
 }
 
+/* Labels are printed one a line. */
+static bool reject_broken_label(const struct csv_line *line, uint32_t column) {
+    char name[COLUMN_TEXT];
+    return batch_reject(line->batch, line->number, "%s: the label has a line break in it",
+                        describe_column(line->format, column, name));
+}
+
 static bool take_label(struct csv_line *line, uint32_t column) {
     const struct format *format = line->format;
     char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, format->delimiter);
     if (!cell)
         return reject_quote(line, column);
+    if (line->last > line->number && strchr(cell, '\n'))
+        return reject_broken_label(line, column);
     line->label = NAN;
     if (format->options->separator) {
         line->label_text = cell;
         return true;
     }
-    if (number_of_text(cell, &line->label)) {
+    if (csv_number(format, cell, &line->label)) {
         line->label += 0.0; /* −0 is 0 */
         return true;
     }
@@ -143,7 +189,7 @@ static bool take_weight(struct csv_line *line, uint32_t column) {
     if (!cell)
         return reject_quote(line, column);
     if (line->format->options->ignores_weights ||
-        (number_of_text(cell, weight) && weight_is_sound(*weight)))
+        (csv_number(line->format, cell, weight) && weight_is_sound(*weight)))
         return true;
     describe_column(line->format, column, name);
     if (!*cell)
@@ -177,7 +223,7 @@ static bool unusual_number(struct csv_line *line, uint32_t column, double *value
     char *cell = csv_cell(&line->at, line->end, line->format->delimiter);
     if (!cell)
         return reject_quote(line, column);
-    if (number_of_text(cell, value))
+    if (csv_number(line->format, cell, value))
         return true;
     if (!csv_is_missing(line->format, cell, strlen(cell)))
         return reject_cell(line, column, cell);
@@ -187,7 +233,8 @@ static bool unusual_number(struct csv_line *line, uint32_t column, double *value
 }
 
 static inline bool take_number(struct csv_line *line, uint32_t column, double *value) {
-    return usual_cell(&line->at, line->end, line->format->delimiter, value) ||
+    return (!line->format->decimal_comma &&
+            usual_cell(&line->at, line->end, line->format->delimiter, value)) ||
            unusual_number(line, column, value);
 }
 
@@ -314,14 +361,14 @@ static bool take_other(struct csv_line *line, uint32_t column) {
 }
 
 bool csv_parse_line(const struct format *format, struct batch *batch, char *text, char *end,
-                    uint64_t number) {
+                    uint64_t number, uint64_t last) {
     *end = '\0';
     if ((unsigned char)*text <= ' ' && text + strspn(text, " \t\r") == end)
         return false;
     if (batch->has_zeros && memchr(text, '\0', (size_t)(end - text)))
         return batch_reject(batch, number, "a zero byte: is this a text file?");
     batch_reserve(batch, format->columns);
-    struct csv_line line = {format, batch, text, end, number, NAN, NULL, 0};
+    struct csv_line line = {format, batch, text, end, number, last, NAN, NULL, 0};
     double *value = batch->value + batch->value_count;
     for (uint32_t i = 0; i < format->columns; i++) {
         const struct csv_column *column = &format->column[i];

@@ -7,53 +7,98 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
-#include "data/format.h"
+#include "data/csv_layout.h"
 #include "data/number.h"
 
 struct tally {
     uint32_t numbers, texts;
+    uint32_t commas; /* texts that look like numbers with a decimal comma */
+    char *comma;     /* the first of them */
 };
 
-static void count_cell(const struct format *format, struct tally *tally, const char *cell) {
-    double value;
-    if (number_of_text(cell, &value))
-        tally->numbers++;
-    else if (!csv_is_missing(format, cell, strlen(cell)))
-        tally->texts++;
-}
+/* Sees the cells of a text. */
+typedef void see_cell(void *context, uint32_t column, char *cell);
+
+struct sight {
+    const struct format *format;
+    see_cell *see;
+    void *context;
+};
 
 /* Lines that are malformed are passed over: they will be reported. */
-static void count_line(const struct format *format, struct tally *tally, char *line, char *end) {
+static void see_line(const struct sight *sight, char *line, char *end) {
     char *at = line;
     *end = '\0';
-    for (uint32_t i = 0; i < format->columns && at; i++) {
-        char *cell = csv_cell(&at, end, format->delimiter);
+    for (uint32_t i = 0; i < sight->format->columns && at; i++) {
+        char *cell = csv_cell(&at, end, sight->format->delimiter);
         if (!cell)
             return;
-        count_cell(format, &tally[i], cell);
+        sight->see(sight->context, i, cell);
     }
 }
 
-static void count_text(const struct format *format, struct tally *tally, char *at, char *end) {
+/* Calls `see` with the cells of a copy of the text; free it. */
+static char *see_text(const struct sight *sight, const struct text_line *text) {
+    char *copy = memory_new(text->length + 1, 1), *at = copy, *end = copy + text->length;
+    memcpy(copy, text->text, text->length);
     while (at < end) {
-        char *line_end = memchr(at, '\n', (size_t)(end - at)), *next;
-        next = line_end ? line_end + 1 : end;
-        line_end = line_end ? line_end : end;
+        char *line_end = record_end(&sight->format->rule, at, end), *next;
+        next = line_end < end ? line_end + 1 : end;
         if (line_end > at && line_end[-1] == '\r')
             line_end--;
         if (line_end > at)
-            count_line(format, tally, at, line_end);
+            see_line(sight, at, line_end);
         at = next;
+    }
+    return copy;
+}
+
+struct counting {
+    const struct format *format;
+    struct tally *tally; /* of each column */
+};
+
+static void count_cell(void *context, uint32_t column, char *cell) {
+    const struct counting *counting = context;
+    struct tally *tally = &counting->tally[column];
+    double value;
+    if (csv_number(counting->format, cell, &value)) {
+        tally->numbers++;
+    } else if (!csv_is_missing(counting->format, cell, strlen(cell))) {
+        tally->texts++;
+        tally->comma = !tally->commas && csv_has_decimal_comma(cell) ? cell : tally->comma;
+        tally->commas += csv_has_decimal_comma(cell);
     }
 }
 
-void csv_kinds_find(struct format *format, const struct text_line *text, const bool *known) {
+/* Refuses a column all of whose texts look like numbers, unless the job says what a decimal point
+ * is: of 4,5 and 3,25 as texts nothing can be learnt. Labels may be such lists. */
+static int check_commas(const struct format *format, const char *path, const struct tally *tally,
+                        uint32_t column) {
+    const struct source_options *options = format->options;
+    char name[COLUMN_TEXT];
+    if (!tally->commas || tally->commas < tally->texts || options->decimal ||
+        (column == format->label && options->separator))
+        return 0;
+    return error_set(
+        ERROR_DATA,
+        "%s: %s holds texts such as \"%.40s\": if the comma is a decimal point, set "
+        "csv.decimal = \",\"; if it parts thousands, take it out of the data; if texts "
+        "are meant, list the column in csv.categories, or set csv.decimal = \".\"",
+        path, table_describe(format->table, column, name), tally->comma);
+}
+
+int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
+                   const bool *known) {
     struct tally *tally = memory_new(format->columns, sizeof *tally);
-    char *copy = memory_new(text->length + 1, 1);
-    memcpy(copy, text->text, text->length);
-    count_text(format, tally, copy, copy + text->length);
-    for (uint32_t i = 0; i < format->columns; i++) {
+    struct counting counting = {format, tally};
+    char *copy = see_text(&(struct sight){format, count_cell, &counting}, text);
+    int code = 0;
+    for (uint32_t i = 0; i < format->columns && !code; i++) {
+        if (!known[i] || i == format->label)
+            code = check_commas(format, path, &tally[i], i);
         if (known[i])
             continue;
         format->table->column[i].found = true;
@@ -62,4 +107,23 @@ void csv_kinds_find(struct format *format, const struct text_line *text, const b
     }
     free(copy);
     free(tally);
+    return code;
+}
+
+struct recurring {
+    const struct csv_cells *first;
+    bool found;
+};
+
+static void compare_cell(void *context, uint32_t column, char *cell) {
+    struct recurring *recurring = context;
+    const char *one = recurring->first->cell[column];
+    recurring->found |= *one && !strcmp(one, cell);
+}
+
+bool csv_recurs(const struct format *format, const struct csv_cells *first,
+                const struct text_line *behind) {
+    struct recurring recurring = {.first = first};
+    free(see_text(&(struct sight){format, compare_cell, &recurring}, behind));
+    return recurring.found;
 }

@@ -10,12 +10,47 @@
 #include "data/csv_layout.h"
 #include "data/number.h"
 
-static char find_delimiter(const char *line, size_t length) {
-    static const char candidates[] = {',', ';', '\t'};
-    for (size_t i = 0; i < sizeof candidates; i++)
-        if (memchr(line, candidates[i], length))
-            return candidates[i];
-    return ',';
+static bool comma_is_decimal(const struct source_options *options) {
+    return options->decimal && !strcmp(options->decimal, ",");
+}
+
+struct record_rule csv_rule(const struct source_options *options) {
+    struct record_rule rule = {",;\t|"};
+    if (options->delimiter) {
+        bool tab = !strcmp(options->delimiter, "tab");
+        rule = (struct record_rule){{tab ? '\t' : *options->delimiter}};
+    } else if (comma_is_decimal(options)) {
+        rule = (struct record_rule){";\t|,"};
+    }
+    return rule;
+}
+
+/* Whether the cells between semicolons are all as numbers with or without a decimal comma. */
+static bool has_decimal_commas(const char *line, size_t length) {
+    bool comma = false;
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] == ';')
+            comma = false;
+        if (line[i] != ',')
+            continue;
+        if (comma || !i || i + 1 == length || !isdigit((unsigned char)line[i - 1]) ||
+            !isdigit((unsigned char)line[i + 1]))
+            return false;
+        comma = true;
+    }
+    return true;
+}
+
+/* A list of labels may be parted by semicolons, too. */
+static char find_delimiter(const struct source_options *options, const char *line, size_t length) {
+    const struct record_rule rule = csv_rule(options);
+    for (const char *delimiter = rule.delimiters; *delimiter; delimiter++) {
+        bool decimal = *delimiter == ',' && !options->decimal && options->separator != ';' &&
+                       record_has(&rule, line, length, ';') && has_decimal_commas(line, length);
+        if (!decimal && record_has(&rule, line, length, *delimiter))
+            return *delimiter;
+    }
+    return rule.delimiters[0];
 }
 
 static int split(struct csv_cells *cells, const struct text_line *line, char delimiter) {
@@ -112,11 +147,12 @@ static bool are_names(const struct csv_cells *line) {
     return names > 0;
 }
 
-/* Whether a line has a number under a name of the first. */
+/* Whether a line has a number under a name of the first, with whatever decimal point. */
 static bool has_number_below(const struct csv_cells *line, const struct csv_cells *first) {
     double value;
     for (uint32_t i = 0; i < line->count && i < first->count; i++)
-        if (*first->cell[i] && number_of_text(line->cell[i], &value))
+        if (*first->cell[i] &&
+            (number_of_text(line->cell[i], &value) || csv_has_decimal_comma(line->cell[i])))
             return true;
     return false;
 }
@@ -278,7 +314,7 @@ static int find_kinds(struct format *format, const struct csv_cells *first,
     if (!code && options->weight)
         code = set_weight(format, first, known);
     if (!code && !options->numbers_only)
-        csv_kinds_find(format, text, known);
+        code = csv_kinds_find(format, first->path, text, known);
     free(known);
     if (!code)
         tell_of_categories(format, first->path);
@@ -372,17 +408,33 @@ static int find_columns(struct format *format, const struct csv_cells *first,
     return code ? code : place_numbers(format, first);
 }
 
+/* Says that a line of names is taken for a row, as one above texts alone is. */
+static void warn_of_names(const struct format *format, const struct csv_cells *first,
+                          const struct text_line *behind) {
+    const struct source_options *options = format->options;
+    if (options->header != CSV_HEADER_AUTO || options->table || options->numbers_only ||
+        format->header || !are_names(first) || csv_recurs(format, first, behind))
+        return;
+    log_warning(
+        "%s:%llu: this line is taken for a row, although none of its texts occurs again; if "
+        "it names the columns, set csv.header = yes",
+        first->path, (unsigned long long)first->number);
+}
+
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *line, const struct text_line *second,
                     const struct text_line *behind) {
     struct csv_cells first = {.path = path, .number = line_number};
-    format->delimiter = find_delimiter(line->text, line->length);
+    format->delimiter = find_delimiter(format->options, line->text, line->length);
+    format->rule = (struct record_rule){{format->delimiter}};
+    format->decimal_comma = comma_is_decimal(format->options);
     int code = split(&first, line, format->delimiter);
     if (!code) {
         format->header = is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
         code = find_columns(format, &first, format->header ? behind : &all);
+        warn_of_names(format, &first, behind);
     }
     if (!code && format->header)
         keep_names(format, &first);

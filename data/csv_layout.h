@@ -39,4 +39,8 @@ const char *csv_label_before(const struct table *order, const struct csv_cells *
 /* Whether a line names all columns of the table that features are made of. */
 bool csv_match_all(const struct table *table, const struct csv_cells *first);
 
+/* Whether a cell of the line occurs in its column again in the text behind it. */
+bool csv_recurs(const struct format *format, const struct csv_cells *first,
+                const struct text_line *behind);
+
 #endif

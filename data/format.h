@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "data/batch.h"
+#include "data/records.h"
 #include "data/source.h"
 
 #define CSV_COLUMNS_MAX (1u << 24)
@@ -28,7 +29,9 @@ struct csv_word {
 struct format {
     const struct source_options *options; /* the caller's */
     enum source_format kind;              /* never FORMAT_AUTO once found */
+    struct record_rule rule;
     char delimiter;
+    bool decimal_comma;
     bool header;      /* the first line holds names */
     uint32_t columns; /* of each CSV line */
     uint32_t label;   /* column from 0; `columns` if there is none */
@@ -45,7 +48,7 @@ struct format {
 };
 
 /* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
-int format_find(struct format *format, const char *path, const char *text, size_t length,
+int format_find(struct format *format, const char *path, char *text, size_t length,
                 const struct source_options *options);
 void format_release(struct format *format);
 
@@ -55,6 +58,9 @@ struct text_line {
     size_t length;
 };
 
+/* How records are written, as far as options tell. */
+struct record_rule csv_rule(const struct source_options *options);
+
 /* The rest of format_find() for CSV: of the first two lines that are not empty, where the second
  * has length 0 if it is not there, and of the text behind the first. */
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
@@ -63,18 +69,25 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
 
 /* Finds out the kinds of columns that options do not tell: a column is a category if most of its
  * cells in `text`, missing ones left aside, are no numbers. `known` tells which columns are not
- * looked at. */
-void csv_kinds_find(struct format *format, const struct text_line *text, const bool *known);
+ * looked at. ERROR_DATA if one seems to hold numbers with a decimal comma. */
+int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
+                   const bool *known);
 
 /* Whether a cell stands for nothing: it is empty, or one of the words. */
 bool csv_is_missing(const struct format *format, const char *cell, size_t length);
 
+/* Reads a cell that is a number as a whole; the cell stays as it is. */
+bool csv_number(const struct format *format, char *cell, double *value);
+
+/* Whether a text looks like a number with a decimal comma. */
+bool csv_has_decimal_comma(const char *cell);
+
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. True if a row was
- * added, else the line was rejected or holds none. */
+ * added, else the line was rejected or holds none. A record of CSV ends on line `last`. */
 bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
                        uint64_t number);
 bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
-                    uint64_t number);
+                    uint64_t number, uint64_t last);
 
 /* Parses all lines of the batch's text, but for the first if `skip_first`; stops after more than
  * options->bad_lines_max bad ones. */

@@ -142,6 +142,64 @@ static int check_order(const struct labels *labels, const struct pack *pack, uin
     return 0;
 }
 
+static int compare_numbers(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int compare_names(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int compare_ranks(const void *a, const void *b) {
+    const struct seen *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static struct seen *list_seen(const struct labels *labels, uint32_t count) {
+    struct seen *seen = memory_new(count, sizeof *seen);
+    uint32_t numbers = labels->numbers.count;
+    for (uint32_t i = 0; i < count; i++) {
+        seen[i] = (struct seen){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
+        if (seen[i].text) {
+            seen[i].name = memory_copy_string(text_dictionary_get(&labels->texts, seen[i].index));
+        } else {
+            char name[NUMBER_TEXT];
+            memcpy(&seen[i].number, &labels->numbers.id[i], sizeof seen[i].number);
+            number_format(seen[i].number, name);
+            seen[i].name = memory_copy_string(name);
+        }
+        seen[i].rank = rank_of(labels, seen[i].name, seen[i].text);
+    }
+    qsort(seen, count, sizeof *seen,
+          labels->order         ? compare_ranks
+          : labels->texts.count ? compare_names
+                                : compare_numbers);
+    return seen;
+}
+
+/* Refuses the label that was met last. A header line that was taken for a row is one of the three.
+ */
+static int refuse_third(const struct labels *labels, const struct pack *pack, uint64_t row,
+                        const char *name) {
+    struct seen *seen = list_seen(labels, 3);
+    bool first_is_it = strcmp(seen[0].name, name) == 0,
+         last_is_it = strcmp(seen[2].name, name) == 0;
+    bool maybe_header =
+        pack->facts->format == FORMAT_CSV && !pack->facts->header && labels->texts.count;
+    error_set(ERROR_DATA,
+              "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
+              "classes are possible; %s%s",
+              pack_source(pack), (unsigned long long)row + 1, name, seen[first_is_it].name,
+              seen[last_is_it ? 1 : 2].name, fitting_objective(pack),
+              maybe_header ? "; if the first line names the columns, set csv.header = yes" : "");
+    for (int i = 0; i < 3; i++)
+        free(seen[i].name);
+    free(seen);
+    return ERROR_DATA;
+}
+
 static int check_class(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
                        double number) {
     char digits[NUMBER_TEXT];
@@ -153,11 +211,7 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
     labels->distinct = distinct;
     const char *name = label_name(labels, text, number, digits);
     if (labels->kind == LABEL_BINARY && distinct > 2)
-        return error_set(ERROR_DATA,
-                         "%s: row %llu: \"%s\" is a third label where only two classes "
-                         "are possible; %s",
-                         pack_source(pack), (unsigned long long)row + 1, name,
-                         fitting_objective(pack));
+        return refuse_third(labels, pack, row, name);
     if (distinct > CLASSES_MAX)
         return error_set(ERROR_DATA,
                          "%s: row %llu: more than %u different labels; for numbers to be "
@@ -241,43 +295,6 @@ static void find_other_texts(struct labels *labels, const struct split *split) {
             if (labels->text_of_pack[p][i] == DICTIONARY_NONE)
                 labels->text_of_pack[p][i] =
                     text_dictionary_find(&labels->texts, split->packs[p]->label_text[i]);
-}
-
-static int compare_numbers(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-static int compare_names(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
-static int compare_ranks(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
-    return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-static struct seen *list_seen(const struct labels *labels, uint32_t count) {
-    struct seen *seen = memory_new(count, sizeof *seen);
-    uint32_t numbers = labels->numbers.count;
-    for (uint32_t i = 0; i < count; i++) {
-        seen[i] = (struct seen){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
-        if (seen[i].text) {
-            seen[i].name = memory_copy_string(text_dictionary_get(&labels->texts, seen[i].index));
-        } else {
-            char name[NUMBER_TEXT];
-            memcpy(&seen[i].number, &labels->numbers.id[i], sizeof seen[i].number);
-            number_format(seen[i].number, name);
-            seen[i].name = memory_copy_string(name);
-        }
-        seen[i].rank = rank_of(labels, seen[i].name, seen[i].text);
-    }
-    qsort(seen, count, sizeof *seen,
-          labels->order         ? compare_ranks
-          : labels->texts.count ? compare_names
-                                : compare_numbers);
-    return seen;
 }
 
 bool label_means(const struct labels *labels, uint32_t class, const char *text) {

@@ -181,6 +181,10 @@ static uint64_t hash_options(const struct source_options *options) {
     add_texts(stream, options->categories);
     add_texts(stream, options->missing);
     add_table(stream, options->table);
+    if (options->delimiter || options->decimal) {
+        add_text(stream, options->delimiter);
+        add_text(stream, options->decimal);
+    }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     if (options->order && !options->table)

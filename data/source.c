@@ -240,10 +240,12 @@ static int read_first(struct reader *reader, struct batch *first) {
     int code = array_reader_open(&reader->blocks, reader->options, &reader->array);
     if (!code)
         code = read_block(reader, first);
+    if (!code && !reader->array)
+        code = format_find(format, reader->path, first->text, first->text_length, reader->options);
+    if (!code && format->kind == FORMAT_CSV)
+        code = blocks_set_rule(&reader->blocks, &format->rule, first);
     if (code || !reader->array)
-        return code ? code
-                    : format_find(format, reader->path, first->text, first->text_length,
-                                  reader->options);
+        return code;
     const struct array *array = array_reader_data(reader->array);
     *format = (struct format){.options = reader->options,
                               .kind = array->format,

@@ -19,6 +19,9 @@ enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 struct source_options {
     enum source_format format;
     enum csv_header header;
+    const char *delimiter;   /* CSV: one character, or "tab"; NULL: found from the first line */
+    const char *decimal;     /* CSV: "," where numbers have a comma for their point. NULL: a point,
+                                and texts that look like such numbers are refused */
     const char *label;       /* CSV: column by name or by number from 1; NULL: the last. If
                                 `label_optional`, one that is not there means no labels */
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */

@@ -16,6 +16,10 @@ json_t *score_options_json(const struct source_options *options) {
                                "header", header_names[options->header]);
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
+    if (options->delimiter)
+        json_object_set_new(object, "delimiter", json_string(options->delimiter));
+    if (options->decimal)
+        json_object_set_new(object, "decimal", json_string(options->decimal));
     json_t *skip = json_array();
     for (const char *const *name = options->skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));
@@ -23,6 +27,11 @@ json_t *score_options_json(const struct source_options *options) {
     if (options->columns)
         json_object_set_new(object, "columns", json_integer(options->columns));
     return object;
+}
+
+static char *read_text(const json_t *source, const char *member) {
+    const char *text = json_string_value(json_object_get(source, member));
+    return text && *text ? memory_copy_string(text) : NULL;
 }
 
 /* The index of a member's text in a table of names; 0 if there is no such member. */
@@ -87,6 +96,8 @@ int score_options(const struct model *model, struct source_options *options) {
     }
     options->format = (enum source_format)format;
     options->header = (enum csv_header)header;
+    options->delimiter = read_text(source, "delimiter");
+    options->decimal = read_text(source, "decimal");
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
     options->separator = model->layout.separator;
     options->table = model->layout.table;
@@ -101,5 +112,7 @@ void score_options_release(struct source_options *options) {
         free((void *)*name);
     free((void *)options->skip);
     free((void *)options->label);
+    free((void *)options->delimiter);
+    free((void *)options->decimal);
     *options = (struct source_options){0};
 }

@@ -422,7 +422,7 @@ static int refuse_unless_reading(const char *setting, bool beside) {
     const struct key *key = key_find(name);
     int code = 0;
     if (!key || !is_about_reading(key, beside)) {
-        char allowed[256] = "";
+        char allowed[512] = "";
         for (size_t i = 0, used = 0; i < keys_count; i++)
             if (is_about_reading(&keys[i], beside))
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",

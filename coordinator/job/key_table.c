@@ -67,6 +67,16 @@ static bool is_separator(const char *text) {
            !strchr("+-.:#\"'\\", text[0]);
 }
 
+static bool is_delimiter(const char *text) {
+    return !strcmp(text, "tab") ||
+           (text[0] > ' ' && text[0] < 127 && !text[1] && !isalnum((unsigned char)text[0]) &&
+            !strchr("+-.#\"'\\", *text));
+}
+
+static bool is_decimal(const char *text) {
+    return !strcmp(text, ".") || !strcmp(text, ",");
+}
+
 static const char *const headers[] = {"auto", "yes", "no", NULL};
 static const char *const losses[] = {
 #define OBJECTIVE(NAME, name) #name,
@@ -150,6 +160,11 @@ const struct key keys[] = {
      .help = "format of the data; auto: found from the content"},
     {"csv.header", KEY_CHOICE, AT(source.header), .choices = headers, .initial = "auto",
      .help = "whether the first line names the columns; auto: found from the content"},
+    {"csv.delimiter", KEY_TEXT, AT(source.delimiter), .fits = is_delimiter,
+     .allowed = "tab, or one character: no letter, digit, blank, quote, and none of + - . #",
+     .help = "what stands between columns; by default the first of , ; and tab that line 1 has"},
+    {"csv.decimal", KEY_TEXT, AT(source.decimal), .fits = is_decimal, .allowed = "\".\" or \",\"",
+     .help = "the decimal point of numbers; by default \".\""},
     {"csv.label", KEY_TEXT, AT(source.label), .allowed = "a column by name or by number from 1",
      .help = "the column of the label; by default the last"},
     {"csv.skip", KEY_LIST, AT(source.skip), .allowed = "columns by name or by number from 1",

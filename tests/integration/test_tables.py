@@ -50,10 +50,14 @@ def model_of(state):
     return json.loads((state / 'models/1/model.json').read_text())
 
 
-def predictions(state, data, *arguments):
-    finished = dml('predict', state / 'models/1', data, *arguments)
+def predicted(model, data, *arguments):
+    finished = dml('predict', model, data, *arguments)
     assert finished.status == 0, finished
     return finished.stdout.splitlines()
+
+
+def predictions(state, data, *arguments):
+    return predicted(state / 'models/1', data, *arguments)
 
 
 def exported(state):
@@ -99,6 +103,56 @@ def predictions_are_those_of_the_preparation_in_the_model(folder):
                 text = f'"{text}"' if not gone and cell in ('(missing)', '(rare)') else text
                 expected += weight[f'{name}={text}']
         assert abs(expected - margin) < 1e-9, (row, expected, margin)
+
+
+@test
+def a_table_with_decimal_commas_gives_the_model_of_one_with_points(folder):
+    rows = [[size, town, label] for _, _, size, town, label in table(400, missing=0)]
+    write_table(folder / 'points.csv', rows, ['size', 'town', 'label'])
+    text = (folder / 'points.csv').read_text().replace(',', ';').replace('.', ',')
+    (folder / 'commas.csv').write_text(text)
+    plain = train(write_job(folder, data=['points.csv'], l2=1e-3), '--fresh')
+    refused = dml('run', write_job(folder, data=['commas.csv'], l2=1e-3), '--fresh')
+    assert refused.status == BAD_DATA and 'csv.decimal = ","' in refused.stderr, refused
+    result = train(write_job(folder, data=['commas.csv'], l2=1e-3, csv={'decimal': ','}), '--fresh')
+    assert result['model_sha256'] == plain['model_sha256'], (result, plain)
+    assert predicted(folder / result['model'], folder / 'commas.csv') == \
+        predicted(folder / plain['model'], folder / 'points.csv')
+    (folder / 'bars.csv').write_text(text.replace(';', '!'))
+    assert predicted(folder / result['model'], folder / 'bars.csv', '--set', 'csv.delimiter=!') \
+        == predicted(folder / plain['model'], folder / 'points.csv')
+
+
+@test
+def texts_of_several_lines_are_cells(folder):
+    rows = table(400)
+    write_table(folder / 'plain.csv', rows)
+    for row in rows:
+        row[1] = row[1].replace(' ', '\n')
+    write_table(folder / 'lines.csv', rows)
+    models = [train(write_job(folder, data=[data], l2=1e-3), '--fresh')['model']
+              for data in ('plain.csv', 'lines.csv')]
+    names = json.loads((folder / models[1] / 'model.json').read_text())['feature_names']
+    assert 'color=blue,\ndark' in names and 'color=blue, dark' not in names, names
+    scored = [predicted(folder / model, folder / data)
+              for model, data in zip(models, ('plain.csv', 'lines.csv'))]
+    assert all(abs(float(a) - float(b)) < 1e-4 for a, b in zip(*scored)), scored
+
+
+@test
+def a_header_above_texts_alone_is_warned_of_and_told(folder):
+    rows = [[town, 'big' if size > 0 else 'small', label]
+            for _, _, size, town, label in table(100, missing=0)]
+    write_table(folder / 'texts.csv', rows, ['town', 'size', 'label'])
+    finished = dml('run', write_job(folder, data=['texts.csv']))
+    assert finished.status == BAD_DATA, finished
+    assert 'texts.csv:1: this line is taken for a row, although none of its texts occurs again' \
+        in finished.stderr, finished
+    assert 'is a third label, beside "label" and "' in finished.stderr, finished
+    assert finished.stderr.count('set csv.header = yes') == 2, finished
+    write_table(folder / 'bare.csv', rows, None)
+    finished = dml('run', write_job(folder, data=['bare.csv']))
+    assert finished.status == 0 and 'taken for a row' not in finished.stderr, finished
 
 
 @test

@@ -132,6 +132,46 @@ static void lists_that_contradict_each_other_are_refused(void **state) {
     assert_lacks("a,y\n1,0\n", &options, "it is the label");
 }
 
+static void numbers_with_a_decimal_comma_are_refused_or_read(void **state) {
+    (void)state;
+    static const char text[] = "a;b;y\n1,5;x;0\n2;z;1\n-3,25;x;1\n";
+    assert_lacks(text, &usual,
+                 "column 1 (a) holds texts such as \"1,5\": if the comma is a decimal");
+    assert_lacks("1,5;0\n2,5;1\n", &usual, "column 1 holds texts such as \"1,5\"");
+    assert_lacks("a;y\n1;0,5\n2;0,25\n", &usual, "column 2 (y) holds texts such as \"0,5\"");
+    assert_lacks("a;y\n1;0\n2;1\n3,5;1\nx;0\n", &usual, "table:4: column 1 (a) holds \"3,5\"");
+    struct source_options options = usual;
+    options.decimal = ",";
+    static const char *const numbers[] = {"a:1.5 b=x:1", "a:2 b=z:1", "a:-3.25 b=x:1", NULL};
+    assert_has(text, &options, numbers);
+    static const char *const quoted[] = {"a:1.5 ", "a:0.25 ", NULL};
+    assert_has("a,y\n\"1,5\",0\n\"0,25\",1\n", &options, quoted);
+    assert_lacks("a;y\n1,5;0\n2,5;1\n1.234;0\n", &options, "take out points that part thousands");
+    options.decimal = ".";
+    static const char *const texts[] = {"a=1,5:1", "a=2:1", NULL};
+    assert_has(text, &options, texts);
+}
+
+static void the_delimiter_is_what_parts_columns(void **state) {
+    (void)state;
+    static const char *const one[] = {"a,b:1 c:2", NULL}, *const other[] = {"a;b:1 c:2", NULL};
+    assert_has("\"a,b\";c;y\n1;2;0\n", &usual, one);
+    assert_has("\"a;b\",c,y\n1,2,0\n", &usual, other);
+    static const char *const lines[] = {"a\nb:1 c:2", NULL}, *const bars[] = {"a:1 b:2", NULL};
+    assert_has("\"a\nb\",c,y\n1,2,0\n", &usual, lines);
+    assert_has("a|b|y\n1|2|0\n", &(struct source_options){0}, bars);
+    struct source_options options = {.delimiter = "!"};
+    assert_has("a!b!y\n1!2!0\n", &options, bars);
+    options.delimiter = "tab";
+    static const char *const commas[] = {"a,b:1 c:2", NULL};
+    assert_has("a,b\tc\ty\n1\t2\t0\n", &options, commas);
+}
+
+static void a_label_of_several_lines_is_refused(void **state) {
+    (void)state;
+    assert_lacks("a,y\n1,\"u\nv\"\n2,w\n", &usual, "table:2: column 2 (y): the label has a line");
+}
+
 static void a_table_comes_back_as_it_was_stored(void **state) {
     (void)state;
     struct taken taken;
@@ -173,6 +213,9 @@ int main(void) {
         cmocka_unit_test(blanks_around_a_text_count_if_the_job_says_so),
         cmocka_unit_test(columns_of_one_name_keep_their_order),
         cmocka_unit_test(lists_that_contradict_each_other_are_refused),
+        cmocka_unit_test(numbers_with_a_decimal_comma_are_refused_or_read),
+        cmocka_unit_test(the_delimiter_is_what_parts_columns),
+        cmocka_unit_test(a_label_of_several_lines_is_refused),
         cmocka_unit_test(a_table_comes_back_as_it_was_stored),
         cmocka_unit_test(a_bin_begins_with_its_edge),
     };
