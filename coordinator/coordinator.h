@@ -174,7 +174,7 @@ struct coordinator_view {
         uint32_t number; /* of this attempt, from 1 */
         bool running;
         int64_t started_ns;
-        uint32_t chunks, counted;
+        uint32_t chunks, counted; /* that it asks for; of these */
     } evaluation;
     struct downpour_view downpour;
     /* The last accepted point. All but `step` are valid only if `started`. */
@@ -217,7 +217,7 @@ struct chunk_view {
     enum chunk_state state;
     int replica; /* that has it, had it first, or computed the counted copy; −1: none */
 };
-/* Of all chunks: chunks[view.evaluation.chunks]. */
+/* Of those that it asks for, in order: chunks[view.evaluation.chunks]. */
 void coordinator_chunks(const struct coordinator *coordinator, struct chunk_view *chunks);
 
 #endif

@@ -23,6 +23,20 @@ struct downpour_data pouring_data(const struct coordinator_settings *settings) {
 
 /* ---- evaluations ---- */
 
+static void time_epoch(struct coordinator *c, uint64_t minibatches, int64_t now_ns) {
+    c->steering->epoch_started_ns = now_ns;
+    c->steering->epoch_taken_up = minibatches;
+}
+
+/* Minibatches of the epoch under way, or of the one whose holdout is to be evaluated. */
+static uint64_t minibatches_of_epoch(const struct coordinator *c) {
+    const struct downpour *d = &c->steering->downpour;
+    struct downpour_data data = pouring_data(&c->settings);
+    return d->stage == DOWNPOUR_HOLDOUT
+               ? downpour_minibatches(&c->settings.downpour, &data, d->epoch - 1)
+               : d->minibatch;
+}
+
 /* The bounds follow from the minibatch before this one, at the first from the data alone. */
 static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
                      struct output *out) {
@@ -34,7 +48,7 @@ static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t
 
 static void evaluate_next(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (c->steering->downpour.minibatch == 0)
-        c->steering->epoch_started_ns = now_ns;
+        time_epoch(c, 0, now_ns);
     struct bounds bounds = steering_next_bounds(c);
     evaluate(c, &bounds, now_ns, out);
 }
@@ -112,10 +126,10 @@ static void go_on(struct coordinator *c, int64_t now_ns, struct output *out) {
 void pouring_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct steering *s = c->steering;
     optimizer_init(&s->optimizer, &c->settings.optimizer); /* it may have measured or ended */
-    s->epoch_started_ns = now_ns;
     bytes_clear(&s->program);
     downpour_begin(&s->downpour, &c->settings.downpour, c->settings.optimizer.patience,
                    &s->program);
+    time_epoch(c, minibatches_of_epoch(c), now_ns);
     go_on(c, now_ns, out);
 }
 

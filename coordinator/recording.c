@@ -60,18 +60,28 @@ void recording_step(struct coordinator *c, struct output *out) {
     };
 }
 
+/* How long an epoch of so many minibatches took. One that was taken up in its middle counts as if
+ * its earlier minibatches had taken as long each as those since; 0 if there is none since. */
+static double epoch_seconds(const struct coordinator *c, uint64_t minibatches, int64_t now_ns) {
+    const struct steering *s = c->steering;
+    uint64_t since = minibatches - s->epoch_taken_up;
+    double seconds = (double)(now_ns - s->epoch_started_ns) / 1e9;
+    return since ? seconds * ((double)minibatches / (double)since) : 0;
+}
+
 void recording_epoch(const struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct downpour *downpour = &c->steering->downpour;
     struct downpour_data data = pouring_data(&c->settings);
+    uint64_t minibatches = downpour_minibatches(&c->settings.downpour, &data, downpour->epoch - 1);
     struct record *record = output_add(out, RECORD_EPOCH);
     record->epoch = (struct store_epoch){
         .epoch = downpour->epoch,
-        .minibatches = downpour_minibatches(&c->settings.downpour, &data, downpour->epoch - 1),
+        .minibatches = minibatches,
         .rows = downpour->rows,
         .loss = downpour_loss(downpour, &data),
         .holdout_loss = c->settings.downpour.measures ? downpour->holdout.loss : NAN,
         .holdout_accuracy = c->settings.downpour.measures ? downpour->holdout.accuracy : NAN,
-        .seconds = (double)(now_ns - c->steering->epoch_started_ns) / 1e9,
+        .seconds = epoch_seconds(c, minibatches, now_ns),
     };
 }
 

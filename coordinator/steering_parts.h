@@ -75,7 +75,8 @@ struct steering {
     double delivery_ns; /* that a flush is expected to take at most */
     double expected_ns; /* that the evaluation takes if all keep their speed; 0: not known */
 
-    int64_t epoch_started_ns; /* of Downpour, or when this coordinator took it up */
+    int64_t epoch_started_ns; /* of Downpour, or when it was taken up in its middle */
+    uint64_t epoch_taken_up;  /* minibatches that it had then */
 
     bool loading;    /* the curvature pairs to start with are being loaded */
     uint32_t loaded; /* of them, so far */

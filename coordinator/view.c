@@ -1,6 +1,8 @@
 /* Answers to questions about the run: copies, so that no caller sees into the machine. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/steering_parts.h"
 
@@ -52,6 +54,11 @@ static void view_downpour(const struct coordinator *c, struct downpour_view *vie
     view->stopped_early = downpour_stopped_early(d, s);
 }
 
+/* Before the first evaluation it is not known how many that will ask for. */
+static uint32_t chunks_asked_for(const struct plan *plan) {
+    return plan->wanted_chunks ? plan->wanted_chunks : plan->chunks;
+}
+
 struct coordinator_view coordinator_view(const struct coordinator *c) {
     const struct steering *s = c->steering;
     const struct optimizer *o = &s->optimizer;
@@ -70,7 +77,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .evaluation = {.number = s->evaluation.number,
                        .running = s->evaluation.running,
                        .started_ns = s->evaluation.started_ns,
-                       .chunks = s->plan.chunks,
+                       .chunks = chunks_asked_for(&s->plan),
                        .counted = s->plan.counted_chunks},
         .started = o->started,
         .step = o->step,
@@ -138,11 +145,27 @@ static void view_handed(const struct handed *handed, int replica, struct chunk_v
     }
 }
 
+/* Copies those that the evaluation asks for. */
+static void pick(const struct evaluation_parts *parts, const struct chunk_view *all,
+                 struct chunk_view *chunks) {
+    for (uint32_t i = 0; i < parts->count; i++) {
+        memcpy(chunks, all + parts->items[i].first, parts->items[i].count * sizeof *chunks);
+        chunks += parts->items[i].count;
+    }
+}
+
 void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) {
-    view_counted(&c->steering->plan, chunks);
+    const struct plan *plan = &c->steering->plan;
+    struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
+    view_counted(plan, all);
     for (uint32_t i = 0; i < c->settings.replicas; i++) {
         const struct workload *workload = &c->steering->workloads[i];
         for (uint32_t j = 0; j < workload->handed_count; j++)
-            view_handed(&workload->handed[j], (int)i, chunks);
+            view_handed(&workload->handed[j], (int)i, all);
     }
+    if (plan->wanted_chunks)
+        pick(&plan->wanted, all, chunks);
+    else
+        memcpy(chunks, all, plan->chunks * sizeof *chunks);
+    free(all);
 }

@@ -40,12 +40,13 @@ struct retrain {
 
 /* ---- training ---- */
 
-/* Adds to the result how many evaluations the start from the live model saved. */
+/* Adds to the result how many evaluations the start from the live model saved. Epochs of
+ * minibatches alone are as many from any start. */
 static int add_warm_start(const struct retrain *r) {
     const struct training *training = &r->training;
     double evaluations = (double)coordinator_view(training->coordinator).evaluations;
     int64_t cold;
-    if (!*training->start_model)
+    if (!*training->start_model || training->job->optimizer == JOB_DOWNPOUR)
         return 0;
     int code = past_cold_evaluations(training->store, r->identity, &cold);
     json_t *warm = json_pack("{s:I}", "evaluations", (json_int_t)evaluations);
@@ -55,7 +56,7 @@ static int add_warm_start(const struct retrain *r) {
         log_info("%.0f evaluations; the last start from zero took %lld", evaluations,
                  (long long)cold);
     } else {
-        log_info("%.0f evaluations from the live model", evaluations);
+        log_info("%.0f evaluation%s from the live model", evaluations, evaluations == 1 ? "" : "s");
     }
     json_object_set_new(training->result, "warm_start", warm);
     return code;

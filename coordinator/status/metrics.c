@@ -170,10 +170,10 @@ static void write_evaluation(FILE *out, const struct coordinator_view *view,
                              const struct tally *tally) {
     write_one(out, "dml_evaluations_total", COUNTER, "Evaluations of loss and gradient.",
               (double)tally->evaluations);
-    write_one(out, "dml_evaluation_chunks", GAUGE, "Chunks of data in every evaluation.",
-              view->evaluation.chunks);
-    write_one(out, "dml_evaluation_chunks_counted", GAUGE,
-              "Chunks counted in the running evaluation.", view->evaluation.counted);
+    write_one(out, "dml_evaluation_chunks", GAUGE,
+              "Chunks that the running evaluation or minibatch asks for.", view->evaluation.chunks);
+    write_one(out, "dml_evaluation_chunks_counted", GAUGE, "Chunks of these that are counted.",
+              view->evaluation.counted);
     write_one(out, "dml_backup_copies_total", COUNTER,
               "Portions that were also given to a second replica.", (double)view->backup_copies);
     write_one(out, "dml_stale_messages_total", COUNTER,

@@ -49,7 +49,16 @@ static void note_epochs(struct pace *pace, double done, double seconds) {
     pace->pouring_epochs = done;
 }
 
+/* What a checkpoint or a journal brings back was not done in these seconds. */
+static bool is_taking_up(const struct coordinator_view *view) {
+    return view->phase < PHASE_RUNNING;
+}
+
 void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds) {
+    if (is_taking_up(view)) {
+        pace->noted = pace->poured = false;
+        return;
+    }
     note_evaluations(pace, view->downpour.running, evaluations_done(view), seconds);
     if (view->downpour.running)
         note_epochs(pace, epochs_done(&view->downpour), seconds);

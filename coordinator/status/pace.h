@@ -25,7 +25,8 @@ struct pace {
     uint64_t step;
 };
 
-/* Notes the state of the run, `seconds` after it began. May be called at any time. */
+/* Notes the state of the run, `seconds` after it began. May be called at any time; while the run is
+ * being taken up there is no rate. */
 void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds);
 
 /* Evaluations a second, the done part of the running one included; while Downpour runs, minibatches

@@ -283,6 +283,18 @@ def epochs_that_make_the_holdout_worse_are_not_kept(folder):
 
 
 @test
+def a_night_of_minibatches_is_not_compared_with_one_from_zero(folder):
+    rows = made_rows('class')
+    night = {'objective': 'logistic', 'optimizer': 'downpour', 'downpour': {'epochs': 2, 'batch': 256}}
+    job = write_job(folder, **write_rows(folder, rows[:1200], False), **night)
+    dml('retrain', job, '--quiet')
+    write_rows(folder, rows, False)
+    finished = dml('retrain', job, '--json')
+    assert finished.status == 0 and finished.json['start']['run'] == 1, finished
+    assert 'warm_start' not in finished.json and 'start from zero' not in finished.stderr, finished
+
+
+@test
 def a_rate_that_is_far_too_high_ends_with_words_and_without_a_model(folder):
     rows = [(x, max(0, round(margin)), weight) for x, margin, weight in made_rows('number')]
     job = write_job(folder, **write_rows(folder, rows, False), objective='poisson',

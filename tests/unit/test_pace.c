@@ -17,8 +17,10 @@ static double now; /* seconds, as last noted */
 /* Ten chunks, a tolerance of 1e-6, at most 1000 steps. */
 static int begin(void **state) {
     (void)state;
-    run = (struct coordinator_view){
-        .evaluation.chunks = 10, .gradient_tolerance = 1e-6, .steps_max = 1000};
+    run = (struct coordinator_view){.phase = PHASE_RUNNING,
+                                    .evaluation.chunks = 10,
+                                    .gradient_tolerance = 1e-6,
+                                    .steps_max = 1000};
     pace = (struct pace){0};
     return 0;
 }
@@ -112,6 +114,20 @@ static void minibatches_have_a_rate_of_their_own(void **state) {
     assert_float_equal(pace_rate(&pace, &run, now), 1, 1e-12);
 }
 
+static void what_a_checkpoint_brings_back_is_in_no_rate(void **state) {
+    (void)state;
+    run.phase = PHASE_SETTING_UP;
+    pour(10, 0, 0); /* as if nothing were done */
+    assert_true(isnan(pace_rate(&pace, &run, now)));
+    run.phase = PHASE_RUNNING;
+    pour(11, 2, 50);
+    assert_true(isnan(pace_rate(&pace, &run, now)));
+    pour(13, 2, 70);
+    assert_float_equal(pace_rate(&pace, &run, now), 10, 1e-12);
+    run.downpour.alone = true;
+    assert_float_equal(pace_seconds_left(&pace, &run, now, INFINITY), 13, 1e-9);
+}
+
 static void the_time_left_of_minibatches_alone_is_that_of_their_epochs(void **state) {
     (void)state;
     pour(10, 0, 50);
@@ -160,6 +176,7 @@ int main(void) {
         TEST(a_limit_that_comes_first_ends_the_run),
         TEST(without_a_fall_only_a_limit_is_in_sight),
         TEST(minibatches_have_a_rate_of_their_own),
+        TEST(what_a_checkpoint_brings_back_is_in_no_rate),
         TEST(the_time_left_of_minibatches_alone_is_that_of_their_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

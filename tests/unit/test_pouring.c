@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "numeric/totals.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
@@ -131,6 +132,8 @@ static void a_step_goes_out_with_the_minibatch_after_it(void **state) {
     assert_string_equal(operations_of(f, NULL, -1), "AB");
     struct evaluation_part first = part_sent(f);
     assert_true(first.kind == EVALUATION_GRADIENT && first.count == 1);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.chunks, 1);
+    assert_int_equal(bench_chunks(f, CHUNK_RUNNING), 1);
     minibatch(f);
     assert_string_equal(operations_of(f, &step, OPERATION_ADAGRAD), "CGSAB");
     assert_true(step.a == REGISTER_X && step.b == REGISTER_A && step.c == REGISTER_G);
@@ -289,19 +292,21 @@ static void one_that_is_cancelled_where_l_bfgs_takes_over_goes_on_there(void **s
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
 }
 
-static void a_lost_shard_sets_it_back_to_its_last_checkpoint(void **state) {
-    struct fixture *f = *state;
-    f->settings.shards_folder = "/shards"; /* checkpoints as often as can be */
+/* One minibatch is made, and durable; gives the second. */
+static struct evaluation_part begin_with_checkpoint(struct fixture *f) {
+    f->settings.shards_folder = "/shards";
+    f->settings.checkpoint_ns = 50 * NS_PER_S;
     bench_begin(f, &f->settings);
     bench_start(f);
+    f->now_ns = 60 * NS_PER_S;
     minibatch(f);
     struct evaluation_part second = part_sent(f);
     bench_checkpointed(f, SHARD_0, 11);
     bench_checkpointed(f, SHARD_1, 22);
-    bench_lose(f, SHARD_1);
-    const struct record *back = bench_recorded(f, RECORD_ROLL_BACK);
-    assert_true(back->roll_back.checkpoint == 1 && back->roll_back.step == 0 &&
-                back->roll_back.epochs == 0);
+    return second;
+}
+
+static void shard_returns(struct fixture *f) {
     bench_return(f, SHARD_1);
     for (uint32_t shard = SHARD_0; shard <= SHARD_1; shard++) {
         struct message message = {.type = MESSAGE_RESTORED};
@@ -313,8 +318,32 @@ static void a_lost_shard_sets_it_back_to_its_last_checkpoint(void **state) {
     bench_ready(f, REPLICA_1);
     bench_ready(f, REPLICA_0);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+}
+
+static void a_lost_shard_sets_it_back_to_its_last_checkpoint(void **state) {
+    struct fixture *f = *state;
+    struct evaluation_part second = begin_with_checkpoint(f);
+    bench_lose(f, SHARD_1);
+    const struct record *back = bench_recorded(f, RECORD_ROLL_BACK);
+    assert_true(back->roll_back.checkpoint == 1 && back->roll_back.step == 0 &&
+                back->roll_back.epochs == 0);
+    shard_returns(f);
     assert_int_equal(view_of(f).done, 1);
     assert_int_equal(part_sent(f).first, second.first);
+}
+
+/* As if its first minibatch had taken as long as each of those since. */
+static void an_epoch_that_is_taken_up_in_its_middle_has_the_rate_of_the_rest(void **state) {
+    struct fixture *f = *state;
+    begin_with_checkpoint(f);
+    bench_lose(f, SHARD_1);
+    f->now_ns = 100 * NS_PER_S;
+    shard_returns(f);
+    for (unsigned i = 1; i < CHUNKS; i++) {
+        f->now_ns += NS_PER_S;
+        minibatch(f);
+    }
+    assert_float_equal(bench_recorded(f, RECORD_EPOCH)->epoch.seconds, CHUNKS, 1e-9);
 }
 
 /* ---- the holdout ---- */
@@ -387,6 +416,7 @@ int main(void) {
         TEST(a_run_that_is_cancelled_keeps_its_last_step),
         TEST(one_that_is_cancelled_where_l_bfgs_takes_over_goes_on_there),
         TEST(a_lost_shard_sets_it_back_to_its_last_checkpoint),
+        TEST(an_epoch_that_is_taken_up_in_its_middle_has_the_rate_of_the_rest),
         TEST(the_holdout_is_evaluated_between_epochs),
         TEST(the_best_epoch_is_where_it_goes_on),
         TEST(a_time_limit_ends_it_at_the_best_epoch),
